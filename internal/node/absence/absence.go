@@ -2,35 +2,35 @@ package absence
 
 import "time"
 
-// Settle is the age from which a kubelet process is expected to know its pods. It polls manifests
-// every 20 s (fileCheckFrequency), and waits at most 30 s between two attempts to list at the API
-// server; both twice, in parts, is less than a minute.
+// Settle is the age from which a kubelet process is expected to know its pods. The kubelet polls
+// manifests every 20 s (fileCheckFrequency), and waits at most 30 s between two attempts to list at
+// the API server. Both twice, in parts, is less than a minute.
 const Settle = time.Minute
 
 // Lists and Grace are the number of lists, and their time span, after which a pod with a sandbox is
-// gone. It takes three, because one list may be wrong and two may be of the same moment. Grace is
-// three of the kubelet source's usual intervals (10 s).
+// gone. It takes three lists, because one list may be wrong and two may be from the same moment.
+// Grace is three times the usual interval of the kubelet source (10 s).
 const (
 	Lists = 3
 	Grace = 30 * time.Second
 )
 
 // Unheard is the time after which a pod without a sandbox is gone if no list has it, whatever the
-// age of the kubelet and whether or not its source delivered pods. It is twice the longest
+// age of the kubelet and whether or not its source has delivered pods. It is twice the longest
 // crash-loop back-off (5 minutes).
 const Unheard = 10 * time.Minute
 
-// Source is where a kubelet gets a pod from.
+// Source is the source from which a kubelet gets a pod.
 type Source uint8
 
-// The sources. A pod that does not name one counts as one of the API server.
+// The sources. A pod that does not name its source counts as a pod of the API server.
 const (
 	FromAPI Source = iota
 	FromFile
 	FromHTTP
 )
 
-// ParseSource reads the value of the annotation kubernetes.io/config.source.
+// ParseSource parses the value of the annotation kubernetes.io/config.source.
 func ParseSource(text string) Source {
 	switch text {
 	case "file":
@@ -41,11 +41,12 @@ func ParseSource(text string) Source {
 	return FromAPI
 }
 
-// Process is one run of the kubelet, as it can be seen from outside.
+// Process is one run of the kubelet, as seen from outside.
 type Process struct {
-	// Number is the same for answers that are certainly from the same process.
+	// Number identifies the process. Answers with the same Number are certainly from the same
+	// process.
 	Number uint64
-	// Since is a time at which the process was running already. It may have started earlier.
+	// Since is a time at which the process was already running. It may have started earlier.
 	Since time.Time
 }
 
@@ -54,7 +55,8 @@ type List struct {
 	// Asked is the time of the request. The answer may miss later changes.
 	Asked   time.Time
 	Process Process
-	// Pods are the pods that may run, by UID. The Tracker does not change it and does not keep it.
+	// Pods are the pods that may run, by UID. The Tracker does not change the map and does not keep
+	// it.
 	Pods map[string]Source
 	// Ended are the pods with the phase Succeeded or Failed.
 	Ended map[string]Source
@@ -66,36 +68,37 @@ type List struct {
 type Trace struct {
 	// Sandbox is true if the runtime has a sandbox of the pod.
 	Sandbox bool
-	// Since is the time of the pod's last event: a sandbox or a container came or went. Only lists
-	// that were asked for later count.
+	// Since is the time of the pod's last event: the creation or the end of a sandbox or a
+	// container. Only lists that were requested later count.
 	Since time.Time
 }
 
 // Tracker remembers lists. Its zero value has no list. It is not safe for concurrent use.
 type Tracker struct {
-	// listed are the pods of the newest list, ended its ended ones.
+	// listed are the pods of the newest list. ended are the ended pods of that list.
 	listed map[string]sighting
 	ended  map[string]bool
-	// vanished are pods of earlier lists.
+	// vanished are pods of earlier lists that the newest list does not have.
 	vanished map[string]sighting
 	newest   time.Time
 	history  []digest
 }
 
-// sighting is the last list that had a pod.
+// sighting describes the last list that had a pod.
 type sighting struct {
 	asked   time.Time
 	process uint64
 	source  Source
 }
 
-// digest is what is kept of a list. The sightings show which pods were missing from it.
+// digest is the part of a list that is kept. The sightings show which pods were missing from the
+// list.
 type digest struct {
 	asked time.Time
 	kind  kind
 }
 
-// kind decides which pods a list counts against.
+// kind determines against which pods a list counts.
 type kind struct {
 	process uint64
 	settled bool
@@ -103,24 +106,26 @@ type kind struct {
 }
 
 const (
-	// memory is how long lists and vanished pods are kept: somewhat longer than the longest time
-	// that counts.
+	// memory is how long lists and vanished pods are kept. It is somewhat longer than the longest
+	// time that counts.
 	memory = Unheard + 2*time.Minute
-	// apart is the distance below which lists of one kind are kept as one.
+	// apart is the time below which lists of one kind are kept as one.
 	apart = 2 * time.Second
-	// maxDigests and maxVanished limit the memory: to twice one list in each apart, and to more
-	// pods than any node replaces meanwhile. A dropped list makes a pod gone later, never earlier.
+	// maxDigests and maxVanished limit the memory. maxDigests is more than two lists in each
+	// `apart` of memory. maxVanished is more pods than any node replaces in that time. A dropped
+	// list makes a pod gone later, never earlier.
 	maxDigests  = 1024
 	maxVanished = 4096
 )
 
-// Observe takes a list. One that was asked for before the newest is ignored.
+// Observe adds a list. It ignores a list that was not requested after the newest one.
 func (t *Tracker) Observe(l List) {
 	if !l.Asked.After(t.newest) {
 		return
 	}
 	t.newest = l.Asked
-	// Lists are dropped before the pods that they had: otherwise they would count against those.
+	// Lists are dropped before the pods that they had. Otherwise they would count against those
+	// pods.
 	for len(t.history) > 0 && t.newest.Sub(t.history[0].asked) > memory {
 		t.history = t.history[1:]
 	}
@@ -135,7 +140,7 @@ func (t *Tracker) Observe(l List) {
 	}
 }
 
-// see updates when each pod was listed last.
+// see updates the last list that had each pod.
 func (t *Tracker) see(l List) {
 	listed := make(map[string]sighting, len(l.Pods))
 	for uid, source := range l.Pods {
@@ -173,7 +178,7 @@ func (t *Tracker) remember(l List) {
 	}
 	if n := len(t.history); n >= 2 && d.asked.Sub(t.history[n-2].asked) < apart &&
 		t.history[n-1].kind == d.kind && t.history[n-2].kind == d.kind {
-		t.history[n-1] = d // The one before it counts for this time.
+		t.history[n-1] = d // The list before it counts for this time.
 		return
 	}
 	t.history = append(t.history, d)
@@ -206,7 +211,7 @@ func (t *Tracker) Gone(uid string, trace Trace) bool {
 	return counting.lists > 0 || delivered.lists > 0 || silent.lists >= Lists && silent.over() >= Unheard
 }
 
-// span is a number of lists, and the times of the first and the last.
+// span is a number of lists, with the times of the first and the last.
 type span struct {
 	lists       int
 	first, last time.Time

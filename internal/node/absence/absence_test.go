@@ -13,15 +13,15 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// TestScenarios runs the files in testdata. The input of a command is lines of:
+// TestScenarios runs the files in testdata. The input of a command has lines of these forms:
 //
 //	kubelet                 a kubelet process starts now, or one that may have started now
-//	TIME                    the time that follows, from the beginning: "10s"
-//	list PODS…              it lists pods, "uid", "uid@file", "uid!" for one that has ended
-//	list PODS… unreadable   and something that cannot be read
+//	TIME                    the time of the following lines, since the beginning: "10s"
+//	list PODS…              the kubelet lists pods: "uid", "uid@file", or "uid!" for an ended pod
+//	list PODS… unreadable   as list, with an item that cannot be read
 //	gone UID [sandbox] [since=TIME]
 //
-// The answer has a line for each gone. After a change: go test -rewrite, and read the diff.
+// The answer has a line for each gone. After a change, run go test -rewrite and read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -1,4 +1,4 @@
 package absence
 
-// Size is what is remembered.
+// Size returns the numbers of lists and of vanished pods that the Tracker remembers.
 func (t *Tracker) Size() (digests, vanished int) { return len(t.history), len(t.vanished) }

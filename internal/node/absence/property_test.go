@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// history draws lists of a few pods from kubelets that start again now and then.
+// history draws lists of a few pods, from kubelets that restart now and then.
 type history struct {
 	lists   []absence.List
 	now     time.Time
@@ -38,11 +38,11 @@ func (h *history) next(t *rapid.T, steps []int) absence.List {
 	return l
 }
 
-// gone is the package comment, by all lists that there were.
+// gone implements the package comment literally, from all lists.
 func gone(lists []absence.List, uid string, trace absence.Trace) bool {
 	var last *absence.List
 	var counting, readable []time.Time
-	other := false // a list since then has another pod of the same source
+	other := false // A later list has another pod of the same source.
 	for i := range lists {
 		l := &lists[i]
 		if _, there := l.Pods[uid]; there {
@@ -104,8 +104,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestListedNowAndThenIsNeverGone: a pod with a sandbox that at least every third list has is never
-// gone, however often the kubelet starts again and how close or far the lists are.
+// TestListedNowAndThenIsNeverGone: a pod with a sandbox that is in at least every third list is
+// never gone, however often the kubelet restarts and however close or far apart the lists are.
 func TestListedNowAndThenIsNeverGone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history{now: epoch}
@@ -128,7 +128,7 @@ func TestListedNowAndThenIsNeverGone(t *testing.T) {
 }
 
 // TestCloseListsAreNoShortCut: many lists in a short time never make a pod gone earlier than the
-// literal rule does.
+// literal rule.
 func TestCloseListsAreNoShortCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history{now: epoch}
@@ -145,7 +145,7 @@ func TestCloseListsAreNoShortCut(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: 10,000 lists of ever other pods, of ever other kubelets.
+// TestMemoryIsBounded observes 10,000 lists, each with a new pod and from a new kubelet.
 func TestMemoryIsBounded(t *testing.T) {
 	var tracker absence.Tracker
 	for i := range 10_000 {
@@ -162,7 +162,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestTooManyVanish: pods of which no sighting can be kept are not gone by the lists that had them.
+// TestTooManyVanish: if there are too many vanished pods to keep their sightings, the lists that
+// had these pods do not count against them.
 func TestTooManyVanish(t *testing.T) {
 	var tracker absence.Tracker
 	list := func(seconds int, pods map[string]absence.Source) {

@@ -12,22 +12,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// InCluster is a URL that means the address that Kubernetes gives every pod in its environment.
+// InCluster is the URL for the address that Kubernetes sets in the environment of every pod.
 const InCluster = "in-cluster"
 
-// maxAnswer limits one answer in bytes: ten times the slices of a node with 2,000 devices.
+// maxAnswer limits one answer, in bytes. It is ten times the size of the slices of a node with
+// 2,000 devices.
 const maxAnswer = 16 << 20
 
-// ErrTooLarge is the error of an answer that is larger.
+// ErrTooLarge is the error for an answer that is larger than maxAnswer.
 var ErrTooLarge = fmt.Errorf("the answer of the API server has more than %d MiB", maxAnswer>>20)
 
-// Address is an API server, with the credentials of the agent.
+// Address is the address of an API server, with the credentials of the agent.
 type Address struct {
-	// URL is "https://10.96.0.1:443", or InCluster.
+	// URL is the URL of the server, such as "https://10.96.0.1:443", or InCluster.
 	URL string
-	// TokenFile has a bearer token. It is read again every minute, because tokens are replaced.
+	// TokenFile is the path of a file with a bearer token. It is read again every minute, because
+	// tokens are replaced.
 	TokenFile string
-	// CAFile is the CA of the server's certificate.
+	// CAFile is the path of the CA certificate for the server.
 	CAFile string
 }
 
@@ -47,7 +49,7 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Config is what client-go needs. environment is os.Getenv.
+// Config returns the configuration for client-go. environment is os.Getenv.
 func (a Address) Config(environment func(string) string) (*rest.Config, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
@@ -70,7 +72,7 @@ func (a Address) Config(environment func(string) string) (*rest.Config, error) {
 	}, nil
 }
 
-// limited limits the answers.
+// limited limits the size of each answer.
 type limited struct{ next http.RoundTripper }
 
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {

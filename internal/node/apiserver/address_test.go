@@ -44,7 +44,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestAnswerIsLimited: what is read of one answer is limited, also if its length is not announced.
+// TestAnswerIsLimited: the size of an answer is limited even if its length is not announced.
 func TestAnswerIsLimited(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range 20 {

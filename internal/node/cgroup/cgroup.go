@@ -1,7 +1,7 @@
-// Package cgroup reads a container's settings in its cgroup and how often it was throttled, and
-// writes a pod's CFS quota.
+// Package cgroup reads the settings of a container from its cgroup and how often it was throttled,
+// and writes the CFS quota of a pod.
 //
-// It knows cgroup v2, and the controllers cpuset and cpu of v1 (kernel documentation:
+// It supports cgroup v2, and the controllers cpuset and cpu of v1 (kernel documentation:
 // admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). The root
 // of the file system shows the version. The package writes only the quota.
 package cgroup
@@ -24,7 +24,7 @@ import (
 // DefaultRoot is the usual mount point of cgroups.
 const DefaultRoot = "/sys/fs/cgroup"
 
-// maxFile is the largest file that is read, in bytes; a list of 4096 single CPUs has 20 KiB.
+// maxFile is the largest file that is read, in bytes. A list of 4096 single CPUs has 20 KiB.
 const maxFile = 64 << 10
 
 // FS is a file system of cgroups.
@@ -33,13 +33,13 @@ type FS struct {
 	Root string
 }
 
-// v2 reports whether the file system is of cgroup v2.
+// v2 reports whether this is a file system of cgroup v2.
 func (f FS) v2() bool {
 	_, err := os.Stat(filepath.Join(f.Root, "cgroup.controllers"))
 	return err == nil
 }
 
-// file is the path of a controller's file.
+// file returns the path of a file of a controller.
 func (f FS) file(path, controller, name string) string {
 	if f.v2() {
 		return filepath.Join(f.Root, filepath.Clean("/"+path), name)
@@ -47,9 +47,9 @@ func (f FS) file(path, controller, name string) string {
 	return filepath.Join(f.Root, controller, filepath.Clean("/"+path), name)
 }
 
-// Read returns the settings of the cgroup of a path that Path returned. CPUs and memory nodes that
-// were not written are empty; in v1, they are inherited and never empty. The error wraps
-// fs.ErrNotExist for a cgroup that is gone.
+// Read returns the settings of a cgroup, whose path is one that Path returned. CPUs and memory
+// nodes that were not written are empty. In v1 they are inherited and never empty. If the cgroup is
+// gone, the error wraps fs.ErrNotExist.
 func (f FS) Read(path string) (converge.Setting, error) {
 	var s converge.Setting
 	cpus, err := read(f.file(path, "cpuset", "cpuset.cpus"))
@@ -75,7 +75,7 @@ func (f FS) Read(path string) (converge.Setting, error) {
 	return s, err
 }
 
-// write writes to an existing file: only the kernel makes the files of cgroups.
+// write writes to an existing file, because only the kernel creates the files of cgroups.
 func write(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // it is the kernel's file: there is nothing to sync or to replace
 	if err != nil {
@@ -95,8 +95,8 @@ func read(name string) (string, error) {
 	return strings.TrimSpace(string(data)), gone(err)
 }
 
-// gone adds fs.ErrNotExist to ENODEV: that is the error of an open file whose cgroup was removed
-// meanwhile.
+// gone adds fs.ErrNotExist to ENODEV, which is the error for an open file whose cgroup has been
+// removed.
 func gone(err error) error {
 	if errors.Is(err, syscall.ENODEV) {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -104,9 +104,9 @@ func gone(err error) error {
 	return err
 }
 
-// Path returns the path of a cgroup below the root. A runtime names a cgroup by its path, with the
-// cgroupfs driver, or by a slice, or by "slice:prefix:name" for a scope in a slice, with the
-// systemd driver. A path stays as it is, also one with such a name in it.
+// Path returns the path of a cgroup below the root. With the cgroupfs driver, a runtime names a
+// cgroup by its path. With the systemd driver, it names a slice, or "slice:prefix:name" for a scope
+// in a slice. A path is returned unchanged, even if such a name is in it.
 func Path(runtime string) string {
 	if slice, rest, scoped := strings.Cut(runtime, ":"); scoped && !strings.Contains(slice, "/") {
 		prefix, name, _ := strings.Cut(rest, ":")
@@ -121,8 +121,8 @@ func Path(runtime string) string {
 	return runtime
 }
 
-// expand returns the path of a slice. Its name has the names of the slices that it is in: a-b.slice
-// is in a.slice (systemd.slice(5)).
+// expand returns the path of a slice. The name of a slice contains the names of the slices above
+// it: a-b.slice is in a.slice (systemd.slice(5)).
 func expand(slice string) string {
 	name := strings.TrimSuffix(slice, ".slice")
 	var path strings.Builder
@@ -134,9 +134,8 @@ func expand(slice string) string {
 	return path.String() + "/" + slice
 }
 
-// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see
-// containerID. Ids without a cgroup are left out. Cgroups below a container's cgroup are not
-// searched.
+// Find returns the paths of the containers' cgroups below the root, by the runtime's ID; see
+// containerID. IDs without a cgroup are left out. Find does not search below a container's cgroup.
 func (f FS) Find(ids []string) (map[string]string, error) {
 	root := f.Root
 	if !f.v2() {
@@ -149,7 +148,7 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // It ended meanwhile.
+			return nil // It has ended in the meantime.
 		}
 		if err != nil || !entry.IsDir() {
 			return err
@@ -163,7 +162,7 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 	return found, err
 }
 
-// containerID is the id of the container that has the cgroup of that name:
+// containerID returns the ID of the container whose cgroup has the given name:
 //
 //	ID                             containerd, cgroupfs driver
 //	cri-containerd-ID.scope        containerd, systemd driver
@@ -171,8 +170,9 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 //	crio-ID                        CRI-O, cgroupfs driver
 //	crio-ID.scope                  CRI-O, systemd driver
 //
-// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not the container's
-// but of the process that watches it (conmon), which may use the CPUs of the pod's other processes.
+// Other prefixes are also possible. The cgroups crio-conmon-ID and crio-conmon-ID.scope are not
+// those of the container. They belong to the process that watches it (conmon), which may use the
+// CPUs of the pod's other processes.
 func containerID(name string) (string, bool) {
 	name = strings.TrimSuffix(name, ".scope")
 	i := strings.LastIndexAny(name, "-:")

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
-// put writes files, names relative to a new root, which it returns.
+// put writes files below a new root, which it returns. The names are relative to the root.
 func put(t *testing.T, files map[string]string) cgroup.FS {
 	t.Helper()
 	root := t.TempDir()
@@ -108,7 +108,7 @@ func TestLiftQuota(t *testing.T) {
 		if err != nil || !changed {
 			t.Fatalf("%s: changed %v, error %v", name, changed, err)
 		}
-		// The kernel replaces the value; a file of a test keeps what is longer.
+		// The kernel replaces the value. A file of a test keeps the rest of a longer one.
 		text, err := os.ReadFile(filepath.Join(c.fs.Root, c.file))
 		if err != nil || string(text[:len(c.want)]) != c.want {
 			t.Errorf("%s: %q, %v", name, text, err)
@@ -151,7 +151,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindByRuntime has what runtimes call the cgroups of a container and of what watches it.
+// TestFindByRuntime has the names that runtimes give to the cgroups of a container and of the
+// process that watches it.
 func TestFindByRuntime(t *testing.T) {
 	const (
 		id     = "3f2a9c0e5d7b8a6f1c4e2d0b9a8f7e6d5c4b3a291807f6e5d4c3b2a190807f6e"

@@ -1,5 +1,5 @@
 package cgroup
 
-// Gone is for tests: no other file system has files that answer like those of a cgroup that was
-// removed.
+// Gone exports gone for tests, because no other file system has files that behave like those of a
+// removed cgroup.
 var Gone = gone

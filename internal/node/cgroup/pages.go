@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Pages are the bytes of anonymous memory that the cgroup of a path has on each NUMA node, of its
-// tasks alone: what cpuset.mems moves (admin-guide/cgroup-v2.rst, memory.numa_stat; in v1,
-// cgroup-v1/memory.rst, in pages). Huge pages of hugetlb are not in it. The error wraps
-// fs.ErrNotExist for a cgroup that is gone.
+// Pages returns the bytes of anonymous memory that a cgroup has on each NUMA node, without the
+// cgroups below it. This is the memory that cpuset.mems moves (admin-guide/cgroup-v2.rst,
+// memory.numa_stat; in v1, cgroup-v1/memory.rst, in pages). It does not include huge pages of
+// hugetlb. If the cgroup is gone, the error wraps fs.ErrNotExist.
 func (f FS) Pages(path string) (map[int]int64, error) {
 	text, err := read(f.file(path, "memory", "memory.numa_stat"))
 	if err != nil {

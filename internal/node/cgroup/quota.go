@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Quota returns the CFS quota of a cgroup, whatever its period: a number, or node.NoQuota. The
-// error wraps fs.ErrNotExist for a cgroup that is gone.
+// Quota returns the CFS quota of a cgroup, converted to periods of node.QuotaPeriod, or
+// node.NoQuota. If the cgroup is gone, the error wraps fs.ErrNotExist.
 func (f FS) Quota(path string) (node.Quota, error) {
 	name := f.quotaFile(path)
 	text, err := read(name)
@@ -29,8 +29,8 @@ func (f FS) Quota(path string) (node.Quota, error) {
 	return node.QuotaIn(quota, period), nil
 }
 
-// cpuMax parses cpu.max, "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has no
-// period.
+// cpuMax parses cpu.max, such as "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has
+// no period.
 func cpuMax(text string) (quota, period int64, err error) {
 	first, second, both := strings.Cut(text, " ")
 	quota, period = int64(node.NoQuota), node.QuotaPeriod
@@ -47,7 +47,7 @@ func cpuMax(text string) (quota, period int64, err error) {
 	return quota, period, nil
 }
 
-// period is cpu.cfs_period_us, for v1; without such a file it is the kubelet's period.
+// period returns cpu.cfs_period_us, for v1. Without such a file it returns the kubelet's period.
 func (f FS) period(path string) (int64, error) {
 	text, err := read(f.file(path, "cpu", "cpu.cfs_period_us"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,9 +70,9 @@ func (f FS) quotaFile(path string) string {
 	return f.file(path, "cpu", "cpu.cfs_quota_us")
 }
 
-// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether it
-// changed. node.NoQuota removes the quota and keeps the period; node.KeepQuota changes nothing. The
-// error wraps fs.ErrNotExist for a cgroup that is gone.
+// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether
+// the quota changed. node.NoQuota removes the quota and keeps the period. node.KeepQuota changes
+// nothing. If the cgroup is gone, the error wraps fs.ErrNotExist.
 func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	if want == node.KeepQuota {
 		return false, nil
@@ -90,7 +90,7 @@ func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	case want == node.NoQuota:
 		return true, write(name, "-1")
 	}
-	// The kernel checks a quota with the period that is there; without a quota it takes any period.
+	// The kernel checks a quota against the present period. Without a quota it accepts any period.
 	err = write(name, "-1")
 	if err == nil {
 		err = write(f.file(path, "cpu", "cpu.cfs_period_us"), strconv.Itoa(node.QuotaPeriod))
@@ -101,19 +101,19 @@ func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	return true, err
 }
 
-// Throttling has the kernel's counts since a cgroup was made (cpu.stat). Periods without a quota
+// Throttling has the kernel's counts since a cgroup was created (cpu.stat). Periods without a quota
 // are not counted.
 type Throttling struct {
-	// Periods are the periods in which a process ran, Throttled those in which the quota was used
-	// up.
+	// Periods is the number of periods in which a process ran. Throttled is the number of those in
+	// which the quota was used up.
 	Periods, Throttled uint64
-	// Time is the time for which all threads together were ready and could not run.
+	// Time is the total time for which the threads were ready and could not run.
 	Time time.Duration
 }
 
-// Throttled returns how often a cgroup was throttled by its own quota; the quotas of the cgroups
-// above it are counted there. A kernel without CFS bandwidth control counts nothing. The error
-// wraps fs.ErrNotExist for a cgroup that is gone.
+// Throttled returns how often a cgroup was throttled by its own quota. The quotas of the cgroups
+// above it are counted there. A kernel without CFS bandwidth control counts nothing. If the cgroup
+// is gone, the error wraps fs.ErrNotExist.
 func (f FS) Throttled(path string) (Throttling, error) {
 	name := f.file(path, "cpu", "cpu.stat")
 	text, err := read(name)

@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Action is something to do: the edge carries out the actions of a Step one after the other, before
-// the next event. None of them waits, except inside a Job.
+// Action is something for the edge to do. The edge carries out the actions of a Step one after the
+// other, before the next event. No action waits, except inside a Job.
 type Action interface{ action() }
 
-// Level is how important a line of the log is.
+// Level is the severity of a line of the log.
 type Level int
 
 // The levels of the log.
@@ -23,27 +23,27 @@ const (
 	Error
 )
 
-// The actions that need no outcome.
+// The actions that have no outcome.
 type (
-	// Answer is the answer to the event with that number.
+	// Answer answers the event that has the number Request.
 	Answer struct {
 		Request uint64
 		Reply   any
 	}
-	// Log is a line of the log, with names and values.
+	// Log writes a line to the log. Args alternates names and values.
 	Log struct {
 		Level Level
 		Text  string
 		Args  []any
 	}
-	// Wake makes Timer come at that time, and not at an earlier one that was named before.
+	// Wake makes Timer come at the time At. It replaces the Wake before it.
 	Wake struct{ At time.Time }
 	// HangUp ends a connection.
 	HangUp struct {
 		Connection uint64
 		Cause      error
 	}
-	// Publish shows readers the present status.
+	// Publish makes Status the status that readers see.
 	Publish struct{ Status *Status }
 	// Drop releases the grant of a pod, in the background.
 	Drop struct{ UID string }
@@ -51,11 +51,11 @@ type (
 	ContainerCreated struct{ UID, Name string }
 	// HandedBack ends the wait of HandBack.
 	HandedBack struct{}
-	// Notify shows a container what it has for certain.
+	// Notify shows a container the setting that it certainly has.
 	Notify struct{ Of Noticed }
-	// KeepNotices has the UIDs of the pods that are there: the notices of others end.
+	// KeepNotices ends the notices of all pods except those in Pods, by UID.
 	KeepNotices struct{ Pods map[string]bool }
-	// KeepPlace promises a place to a pod, for which the given grants are moved.
+	// KeepPlace promises Place to a pod. Moved are the grants that other pods get to make it free.
 	KeepPlace struct {
 		UID   string
 		Place *node.Grant
@@ -68,9 +68,9 @@ type (
 	}
 	// DropPlace ends the promise of a pod now.
 	DropPlace struct{ UID string }
-	// MoveBegun is for those who follow moves.
+	// MoveBegun reports a move that has begun to those who follow moves.
 	MoveBegun struct{ Of Moving }
-	// MoveEnded is, too. Done: the pod has the new place.
+	// MoveEnded reports a move that has ended to them. If Done is true, the pod has the new place.
 	MoveEnded struct {
 		Of   Moving
 		Done bool
@@ -79,15 +79,15 @@ type (
 
 // The actions for metrics; see Observer of runtime/nri.
 type (
-	// CountConnected is the state of the connection.
+	// CountConnected reports whether the runtime is connected.
 	CountConnected struct{ Connected bool }
-	// CountAway is a time without a connection that has ended.
+	// CountAway reports how long a time without a connection took that has ended.
 	CountAway struct{ Took time.Duration }
-	// CountVetoes is whether the runtime asks before a resize.
+	// CountVetoes reports whether the runtime asks before a resize.
 	CountVetoes struct{ Asked bool }
-	// CountRepaired is a number of containers that an update brought to their settings.
+	// CountRepaired reports how many containers an update brought to their settings.
 	CountRepaired struct{ Containers int }
-	// CountUnverified is the number of containers that do not have their settings.
+	// CountUnverified reports how many containers do not have their settings.
 	CountUnverified struct{ Containers int }
 )
 
@@ -97,33 +97,35 @@ type Update struct {
 	Updates            []converge.Update
 }
 
-// Job is an action that may wait. The edge carries it out beside the loop, and its outcome is Done
-// with the name.
+// Job is an action that may wait. The edge carries it out beside the loop. Its outcome is a Done
+// with the same name.
 type Job struct {
 	Name string
 	Of   Action
-	// Until is when it ends at the latest, so that a request can be answered; zero: see the action.
+	// Until is the latest time at which the job ends, so that a request can be answered. If zero,
+	// the action has a limit of its own.
 	Until time.Time
 }
 
-// The actions of jobs, and the outcome of each. Those without a time of their own end at Job.Until.
+// The actions of jobs. An action without a limit of its own ends at Job.Until.
 type (
-	// Find asks for the request of a pod, and estimates it if the source of pods does not have it.
-	// Found.
+	// Find asks the source of pods for the request of a pod, and estimates the request if the
+	// source does not have it. Its outcome is Found.
 	Find struct{ Of Admission }
-	// Preview plans a pod, and changes nothing. Previewed.
+	// Preview plans a pod, and changes nothing. Its outcome is Previewed.
 	Preview struct{ Of Admission }
-	// FindRoom looks for moves of running pods, except those that stay, after which a pod fits in
-	// the state Base. RoomFound.
+	// FindRoom looks for moves of running pods after which a pod fits in the state Base. It does
+	// not move the pods in Stay, by UID. Its outcome is RoomFound.
 	FindRoom struct {
 		Of   Admission
 		Base *node.State
 		Stay map[string]bool
 		by   any
 	}
-	// BeginSet makes the first move of a set durable, if all of them are possible, one after the
-	// other, and if Pod has Place then. Without Pod, an operator asked for the set: each pod is
-	// asked whether it may be moved now. If Dry is true, nothing changes. SetBegun.
+	// BeginSet makes the first move of a set durable, if all of its moves are possible one after
+	// the other, and if Pod then has Place. If Pod is nil, an operator asked for the set, and
+	// BeginSet asks for each pod whether it may be moved now. If Dry is true, nothing changes. Its
+	// outcome is SetBegun.
 	BeginSet struct {
 		Left    []moves.Move
 		Pod     *request.Pod
@@ -134,60 +136,63 @@ type (
 		of      Admission
 		by      any
 	}
-	// Decide decides about a pod, and makes the decision durable. By is that of Previewed; nil: the
-	// pod has a grant. Decided.
+	// Decide decides about a pod, and makes the decision durable. By is that of Previewed. If nil,
+	// the pod has a grant already. Its outcome is Decided.
 	Decide struct {
 		Of      Admission
 		By      any
 		version uint64
 	}
-	// ListLatest asks the source of pods which pods there are, as ListGone does, and what it lists
-	// of one of them. LatestFound.
+	// ListLatest asks the source of pods which pods exist, as ListGone does, and what it lists for
+	// one of them. Its outcome is LatestFound.
 	ListLatest struct {
 		UID    string
 		Traces map[string]Trace
 		of     resizing
 	}
-	// ResizePod decides about the resize of a pod, and makes the decision durable. PodResized.
+	// ResizePod decides about the resize of a pod, and makes the decision durable. Its outcome is
+	// PodResized.
 	ResizePod struct {
 		Pod     request.Pod
 		of      resizing
 		version uint64
 	}
-	// ListGone asks the source of pods which pods there are and, for each trace, whether its pod is
-	// gone. GoneListed.
+	// ListGone asks the source of pods which pods exist and, for each trace, whether its pod is
+	// gone. Its outcome is GoneListed.
 	ListGone struct {
 		Of     listener
 		Traces map[string]Trace
 	}
-	// FindAll asks for the requests of pods that run. AllFound.
+	// FindAll asks for the requests of running pods. Its outcome is AllFound.
 	FindAll struct{ Of Adoption }
-	// AdmitAll decides about pods in this order, and makes the decisions durable. AllDecided.
+	// AdmitAll decides about pods in the order of Pods, and makes the decisions durable. Its
+	// outcome is AllDecided.
 	AdmitAll struct {
 		Of   Adoption
 		Pods []Candidate
 	}
-	// Write makes the state durable, in Period. Written.
+	// Write makes the state durable, within Config.Period. Its outcome is Written.
 	Write struct{ Releases bool }
-	// LatestPods asks what the source of pods listed last, for these UIDs. It does not wait.
-	// LatestListed.
+	// LatestPods asks what the source of pods listed last for the given UIDs. It does not wait. Its
+	// outcome is LatestListed.
 	LatestPods struct{ UIDs []string }
-	// SetQuotas writes the CFS quotas of pods' cgroups. No outcome.
+	// SetQuotas writes the CFS quotas of pods' cgroups. It has no outcome.
 	SetQuotas struct{ Pods []PodQuota }
-	// Read reads the cgroups of containers. With a time of its own it is left when that has come.
-	// Saw.
+	// Read reads the cgroups of containers. If Job.Until is set, the edge stops waiting for it
+	// then. Its outcome is Saw.
 	Read struct {
 		Sights []Sight
 		of     *synchronising
 	}
-	// Inspect lists what runs, with the paths of cgroups by id, in Period. Inspected.
+	// Inspect lists the running containers, within Config.Period. Paths has their cgroups by
+	// container ID. Its outcome is Inspected.
 	Inspect struct {
 		Paths   map[string]string
 		touched map[string]int
 		since   time.Time
 	}
-	// Prove reads back that containers have their settings and, with Pages, that their memory is on
-	// their NUMA nodes. Proven.
+	// Prove reads back whether containers have their settings and, if Pages is true, whether their
+	// memory is on their NUMA nodes. Its outcome is Proven.
 	Prove struct {
 		UID    string
 		Proofs []Proof
@@ -195,29 +200,31 @@ type (
 		move   uint64
 		step   node.MoveStep
 	}
-	// EndMove makes it durable, in Period, that a pod has one place: the new one if the move is
-	// done. MoveWritten.
+	// EndMove makes it durable, within Config.Period, that a pod has one place: the new one if Done
+	// is true. Its outcome is MoveWritten.
 	EndMove struct {
 		UID  string
 		Done bool
 		move uint64
 	}
-	// BeginMove begins a move of a pod in Period, if it may be moved now. NextBegun.
+	// BeginMove begins a move of a pod, within Config.Period, if the pod may be moved now. Its
+	// outcome is NextBegun.
 	BeginMove struct {
 		To   *node.Grant
 		room uint64
 	}
-	// Follow resizes pods whose request the kubelet has carried out already. Followed.
+	// Follow resizes pods whose resize the kubelet has carried out already. Its outcome is
+	// Followed.
 	Follow struct {
 		Pods      []request.Pod
 		version   uint64
 		connected time.Time
 	}
-	// KeepAlive notes that the runtime is connected. No outcome.
+	// KeepAlive notes that the runtime is connected. It has no outcome.
 	KeepAlive struct{ At time.Time }
 )
 
-// Trace is what the loop knows of a pod that may be gone; see package absence.
+// Trace is what the loop knows about a pod that may be gone; see package absence.
 type Trace struct {
 	Sandbox bool
 	Since   time.Time

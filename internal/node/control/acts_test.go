@@ -18,26 +18,26 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// This file has what a runtime, a kubelet and others do to a world, as commands of a scenario. A
-// runtime that waits for an answer does nothing else meanwhile.
+// This file implements what a runtime, a kubelet and others do to a world, as commands of a
+// scenario. A runtime that waits for an answer does nothing else meanwhile.
 //
-//	run POD FORM       list a pod and start it. The form is that of podOf; none: 0
-//	create POD FORM    the same, and its containers are not reported yet
-//	report             what was created is reported and starts
-//	again POD          its containers end and are created again
-//	stop POD           its containers and its sandbox end; it stays listed
-//	end POD            the same, and it is gone
-//	resize POD CPUS    the kubelet resizes it
-//	move POD           its move to another place becomes durable, if there is one
+//	run POD FORM       list a pod and start it; podOf describes the forms; the default form is 0
+//	create POD FORM    as run, but its containers are not reported yet
+//	report             report what was created, and start it
+//	again POD          end the pod's containers and create them again
+//	stop POD           end the pod's containers and its sandbox; it stays listed
+//	end POD            as stop, but the pod is no longer listed
+//	resize POD CPUS    the kubelet resizes the pod
+//	move POD           a move of the pod to another place becomes durable, if there is one
 //	carry POD          an operator asks for that move
-//	drift POD CPUS     another process writes the cgroup of its first container: a list of CPUs
+//	drift POD CPUS     another process writes a list of CPUs to the cgroup of the pod's first container
 //	lose N             the next N updates of containers are lost
 //	fail N             the next N writes of the disk fail
-//	hold, stall, go    unsolicited updates and the jobs of rounds wait, or the jobs of requests; or all go on
-//	crash              the agent ends and starts again on what is durable, and connects
+//	hold, stall, go    delay unsolicited updates and the jobs of rounds; delay the jobs of requests; end both delays
+//	crash              the agent ends, starts again from what is durable, and connects
 //	disconnect, connect
-//	runtime old|new    the next connection takes no unsolicited updates, or does
-//	dynamic            everything is removed, and the node starts with a policy that moves pods
+//	runtime old|new    the next connection does not take unsolicited updates, or takes them
+//	dynamic            remove everything, and start the node with a policy that moves pods
 //	wait DURATION
 func (w *world) command(name string, args []string) []string {
 	args = append(args, "", "")
@@ -48,7 +48,7 @@ func (w *world) command(name string, args []string) []string {
 	return w.where()
 }
 
-// commandOfPod carries out a command about a pod. It reports whether it is one.
+// commandOfPod carries out a command about a pod. It reports whether the command is one.
 func (w *world) commandOfPod(name, uid, arg string) bool {
 	commands := map[string]func(){
 		"run":    func() { w.run(uid, arg, w.report) },
@@ -110,12 +110,12 @@ func (w *world) commandOfNode(name, arg string) {
 	}
 }
 
-// podOf is a pod of a form:
+// podOf returns a pod of a form:
 //
-//	0     a container that shares
+//	0     a container that shares CPUs
 //	N     a container with N CPUs
-//	N+    the same, and one that shares the node's
-//	N*    a pool of N CPUs: a container with one of them, and one that shares the others
+//	N+    as N, and a container that shares CPUs of the node
+//	N*    a pool of N CPUs, with a container that has one of them and a container that shares the others
 func podOf(uid, form string) request.Pod {
 	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Notes: request.Notes{Moves: request.MoveMemory}}
 	pod.QoS, pod.Containers = request.Burstable, []request.Container{{Name: "app", Type: request.App, Sharing: request.NotEquivalent}}
@@ -173,7 +173,7 @@ func (w *world) create(uid string, then func()) {
 	})
 }
 
-// box is a new sandbox of a pod.
+// box returns a new sandbox of a pod.
 func (w *world) box(uid string) *Sandbox {
 	w.lastID++
 	w.boxes[uid] = &Sandbox{ID: fmt.Sprint("box-", w.lastID), Pod: uid, Who: "default/" + uid, Parent: "/pod" + uid}
@@ -202,8 +202,8 @@ func (w *world) sandbox(box *Sandbox, then func()) {
 	}, leave)
 }
 
-// createContainers creates the containers of a pod, one after the other. It reports whether all are
-// there.
+// createContainers creates the containers of a pod, one after the other. It reports whether all
+// exist.
 func (w *world) createContainers(box *Sandbox) bool {
 	for _, c := range w.listed[box.Pod].Containers {
 		r := w.container(box.Pod, c.Name)
@@ -223,7 +223,7 @@ func (w *world) createContainers(box *Sandbox) bool {
 
 func (w *world) of(r *running) Container { return Container{r.id, r.pod, r.name, r.id} }
 
-// report reports what was created, and starts it.
+// report reports the containers that were created, and starts them.
 func (w *world) report() {
 	for _, r := range w.containers() {
 		if r.begun {
@@ -237,7 +237,8 @@ func (w *world) report() {
 	}
 }
 
-// containersOf are the containers of a pod, the oldest first, and containerOf is the first of them.
+// containersOf returns the containers of a pod, the oldest first. containerOf returns the first of
+// them, or nil.
 func (w *world) containersOf(uid string) []*running {
 	return slices.DeleteFunc(w.containers(), func(r *running) bool { return r.pod != uid })
 }
@@ -294,7 +295,7 @@ func (w *world) connect() {
 	w.goOn()
 }
 
-// disconnect ends the connection. A request that waits fails.
+// disconnect ends the connection. A request that waits for an answer fails.
 func (w *world) disconnect() {
 	if w.connection == 0 {
 		return
@@ -338,7 +339,8 @@ func (w *world) resize(uid, cpus string) {
 	}, func() { w.listed[uid] = has })
 }
 
-// elsewhere is another place for a pod; nil: there is none.
+// elsewhere returns the grant of a pod and a grant at another place. It returns nil if there is
+// none.
 func (w *world) elsewhere(uid string) (*node.Grant, *node.Grant) {
 	g, there := w.state.Grant(uid)
 	if !there || g.Moving != nil || g.Pod.QoS != request.Guaranteed {
@@ -351,7 +353,7 @@ func (w *world) elsewhere(uid string) (*node.Grant, *node.Grant) {
 	return g, plan.Grant
 }
 
-// move makes the begin of a move durable.
+// move makes the beginning of a move durable.
 func (w *world) move(uid string) {
 	if _, to := w.elsewhere(uid); to != nil {
 		if next, err := w.state.BeginMove(to); err == nil {
@@ -361,7 +363,7 @@ func (w *world) move(uid string) {
 	}
 }
 
-// carryOver asks for a move.
+// carryOver asks for a move, as an operator does.
 func (w *world) carryOver(uid string) {
 	g, to := w.elsewhere(uid)
 	if to == nil {
@@ -389,7 +391,7 @@ func (w *world) drift(uid, list string) {
 	}
 }
 
-// atRest is what is wrong once nothing happens any more.
+// atRest returns what is wrong when nothing happens any more.
 func (w *world) atRest() []string {
 	var observed []converge.Observed
 	for _, r := range w.containers() {

@@ -12,7 +12,7 @@ import (
 // Candidate is a pod that asks for admission.
 type Candidate struct {
 	Pod request.Pod
-	// Handed is the text of the grant that the pod comes with; empty: it comes with none.
+	// Handed is the text of the grant that was handed over with the pod. If empty, there is none.
 	Handed string
 }
 
@@ -21,38 +21,38 @@ type Candidate struct {
 type Admit struct {
 	Connection uint64
 	Box        *Sandbox
-	// Shown is what the runtime shows of the sandbox, for an estimate of its request. The loop only
-	// passes it on to Find.
+	// Shown is what the runtime shows of the sandbox, for an estimate of the pod's request. The
+	// loop only passes it on to Find.
 	Shown any
-	// Until is when the jobs of the admission end at the latest.
+	// Until is the latest time at which the jobs of the admission end.
 	Until time.Time
 }
 
-// Admitted is a durable grant, or why there is none, for people. Err wraps ErrRejected if the pod
-// was rejected, and ErrMoving while running pods are moved for it.
+// Admitted is a durable grant, or the reason for people why there is none. Err wraps ErrRejected if
+// the pod was rejected, and ErrMoving while running pods are moved for it.
 type Admitted struct {
 	Grant *node.Grant
 	Err   error
 }
 
-// Admission is an admission that is under way. It is a chain of jobs: each job has it, and so has
-// the outcome.
+// Admission is an admission that is under way. It is a chain of jobs. Each job has the Admission,
+// and so has its outcome.
 //
-//	Find       the request of the pod
-//	Preview    what would be decided
+//	Find       gets the request of the pod
+//	Preview    plans the pod
 //	ListGone   only if a pod that is gone may have what is missing; then Preview again
 //	FindRoom   only if the pod fits better after moves of running pods; then BeginSet
-//	Decide     the decision is durable
+//	Decide     makes the decision durable
 type Admission struct {
 	Admit
 
-	// Pod is the request, from Found on.
+	// Pod is the request of the pod. It is set from Found on.
 	Pod request.Pod
-	// request is the number of the answer.
+	// request is the number of the event that Admitted answers.
 	request uint64
-	// unlisted and doubt are those of Found.
+	// unlisted and doubt are Found.Unlisted and Found.Doubt.
 	unlisted, doubt error
-	// listed: the source of pods was asked which pods are gone.
+	// listed is set once the source of pods was asked which pods are gone.
 	listed bool
 }
 
@@ -76,7 +76,7 @@ func (s *step) admitted(a Admission, g *node.Grant, err error) {
 	s.do(Answer{a.request, Admitted{g, err}})
 }
 
-// isOver ends an admission whose connection has ended. It reports whether it has.
+// isOver reports whether the connection of an admission has ended. If so, it ends the admission.
 func (s *step) isOver(a Admission) bool {
 	over := a.Connection != s.link.id
 	if over {
@@ -85,9 +85,10 @@ func (s *step) isOver(a Admission) bool {
 	return over
 }
 
-// Found is the outcome of Find: the request of a pod. Unlisted is why the source of pods does not
-// have it, so that it is estimated; nil: it has it. Doubt is why the numbers of an estimate are not
-// credible: the pod then asks for no CPUs and memory of its own.
+// Found is the outcome of Find: the request of a pod. Unlisted is the reason why the source of pods
+// does not have the request, which is then an estimate. If nil, the source has it. Doubt is the
+// reason why the numbers of an estimate are not credible. The pod then asks for no CPUs and memory
+// of its own.
 type Found struct {
 	Of                   Admission
 	Pod                  request.Pod
@@ -111,13 +112,14 @@ func (e Found) on(s *step) {
 	s.next(a, Preview{a})
 }
 
-// Previewed is the outcome of Preview: what would be decided about a pod in the state Base.
+// Previewed is the outcome of Preview: the plan for a pod in the state Base.
 type Previewed struct {
 	Of   Admission
 	Plan *node.Plan
 	Base *node.State
-	// Applied: the grant that the pod comes with would be applied. Contested: another pod has what
-	// is in it. HandsOver: pods of this node come with grants.
+	// Applied is true if the grant that was handed over with the pod would be applied. Contested is
+	// true if another pod has something of that grant. HandsOver is true if any pod of this node
+	// comes with a grant.
 	Applied, Contested, HandsOver bool
 	// By is the engine's own preview. The loop only passes it on to Decide.
 	By any
@@ -129,8 +131,9 @@ func (e Previewed) on(s *step) {
 		return
 	}
 	if !a.listed {
-		// A pod that is gone may have what is missing, or what is in the pod's grant. And a pod
-		// that the node plans must not get what was promised to others since the last list.
+		// A pod that is gone may have what is missing, or something of the grant that was handed
+		// over. And a pod that the node itself plans must not get what was promised to others since
+		// the last list.
 		a.listed = true
 		if e.Plan.Rejection != nil || e.Contested {
 			if traces := s.traces(); len(traces) > 0 {
@@ -148,7 +151,7 @@ func (e Previewed) on(s *step) {
 }
 
 // goneFor is an admission that waits for a list of the pods. must is true if its pod would be
-// rejected: without the list it is not known whether that would be right.
+// rejected. Without the list it is not known whether the rejection would be right.
 type goneFor struct {
 	of   Admission
 	must bool
@@ -166,8 +169,8 @@ func (g goneFor) listed(s *step, listing Listing, err error) {
 	s.next(a, Preview{a})
 }
 
-// makesRoom looks for moves of running pods if the pod would be rejected, or not aligned as the
-// policy prefers. It reports whether the admission goes on with that.
+// makesRoom looks for moves of running pods if the pod would be rejected, or would not be aligned
+// as the policy prefers. If it returns false, the caller decides about the pod without moves.
 func (s *step) makesRoom(a Admission, e Previewed) bool {
 	uid := a.Box.Pod
 	if a.Pod.Estimated || !s.movesForPods() || !moves.Wanted(e.Plan) {
@@ -186,7 +189,7 @@ func (s *step) makesRoom(a Admission, e Previewed) bool {
 	return true
 }
 
-// RoomFound is the outcome of FindRoom; no Set: there are no such moves.
+// RoomFound is the outcome of FindRoom. A nil Set means that there are no such moves.
 type RoomFound struct {
 	Of  FindRoom
 	Set *moves.Set
@@ -210,7 +213,7 @@ func (s *step) movesFor(a Admission, left []moves.Move) {
 	s.admitted(a, nil, fmt.Errorf("paddock: pod %s: %w", a.Box.Who, underWay(left)))
 }
 
-// noRoom decides about a pod without the moves that were found for it.
+// noRoom decides about a pod without the moves that were found for it, because these did not begin.
 func (s *step) noRoom(a Admission, by any, why error) {
 	s.warn("moves that would make room for a pod did not begin", "pod", a.Pod.ID(), "uid", a.Pod.UID, "error", why)
 	s.decide(a, by)
@@ -236,7 +239,7 @@ func (e Decided) on(s *step) {
 		return
 	case e.Plan.Rejection != nil:
 		err := rejection(a.Pod, e.Plan.Rejection)
-		if e.Of.By != nil { // Otherwise its grant was released in this moment.
+		if e.Of.By != nil { // Otherwise its grant was released just now.
 			s.reject(a.Pod, e.Of.version, err)
 		}
 		s.admitted(a, nil, err)
@@ -257,7 +260,7 @@ func (e Decided) on(s *step) {
 	s.admitted(a, e.Plan.Grant, nil)
 }
 
-// reject notes the rejection of a pod, decided in a version of the state.
+// reject notes the rejection of a pod. version is the version of the state in which it was decided.
 func (s *step) reject(pod request.Pod, version uint64, err error) {
 	s.pods.edit(s, pod.UID).rejected = Rejection{Pod: pod, Version: version, At: s.now, Err: err}
 }

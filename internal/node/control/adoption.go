@@ -8,21 +8,21 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Adoption are pods that run without a grant and are being planned, in this order. It is a chain of
-// two jobs, FindAll and AdmitAll, which have it, as their outcomes have. A rejected pod stays on
-// the node shared pool. So does a pod that is not listed: it already runs there, and an estimate
-// could not be corrected later.
+// Adoption is the planning of pods that run without a grant, in the order of Boxes. It is a chain
+// of two jobs, FindAll and AdmitAll. Each job has the Adoption, and so has its outcome. A rejected
+// pod stays on the node shared pool. So does a pod that is not listed: it already runs there, and
+// an estimate could not be corrected later.
 type Adoption struct {
 	Boxes []*Sandbox
-	// name is that of the jobs, until is when they end at the latest.
+	// name is the name of the jobs. until is the latest time at which they end.
 	name  string
 	until time.Time
-	// of is the runtime that synchronises and waits for them; nil: none does.
+	// of is the runtime that synchronises and waits for the pods. If nil, no runtime waits.
 	of *synchronising
-	// pods are those that are planned, and who their names.
+	// pods are the pods that are being planned. who has their names.
 	pods []Candidate
 	who  []string
-	// version is that of the state before.
+	// version is the version of the state before the decisions.
 	version uint64
 }
 
@@ -41,7 +41,7 @@ func (s *step) adoptLate() {
 
 func (s *step) adopt(a Adoption) { s.jobUntil(a.name, a.until, FindAll{a}) }
 
-// AllFound is the outcome of FindAll: the request of each pod, or why it is not known.
+// AllFound is the outcome of FindAll: for each pod its request, or the reason why it is not known.
 type AllFound struct {
 	Of   Adoption
 	Pods []request.Pod
@@ -79,14 +79,14 @@ func (e AllFound) on(s *step) {
 	s.jobUntil(a.name, a.until, AdmitAll{Of: a, Pods: a.pods})
 }
 
-// missed notes a pod that started without Paddock.
+// missed notes a pod that started without Paddock, for the runtime that synchronises.
 func (a *Adoption) missed(who string) {
 	if a.of != nil {
 		a.of.missed = append(slices.Clip(a.of.missed), who)
 	}
 }
 
-// AllDecided is the outcome of AdmitAll: a plan for each pod, or why there is none.
+// AllDecided is the outcome of AdmitAll: for each pod a plan, or the reason why there is none.
 type AllDecided struct {
 	Of    Adoption
 	Plans []*node.Plan
@@ -126,7 +126,7 @@ func (s *step) endAdoption() {
 	}
 }
 
-// unplanned notes that a pod that runs could not be planned. It is logged once for each reason.
+// unplanned notes that a running pod could not be planned. It logs each new reason once.
 func (s *step) unplanned(who, uid string, why error) {
 	if p := s.pods.edit(s, uid); p.unplanned != why.Error() {
 		p.unplanned = why.Error()

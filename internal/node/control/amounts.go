@@ -6,21 +6,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// The kubelet's arithmetic of a cgroup's CPU shares.
+// The constants of the kubelet's arithmetic for the CPU shares of a cgroup.
 const (
 	SharesPerCPU = 1024
 	LeastShares  = 2
 	MostShares   = 1 << 18
 )
 
-// Amounts are the numbers of a cgroup that the kubelet computes from a request; 0: not set.
+// Amounts are the numbers of a cgroup that the kubelet computes from a request. Zero means not set.
 type Amounts struct {
 	Shares uint64
 	Quota  node.Quota
 	Memory int64
 }
 
-// amountsOf are those of a container of a Guaranteed pod or, with an empty name, of the pod.
+// amountsOf returns the amounts of a container of a Guaranteed pod. If the name is empty, it
+// returns those of the pod.
 func amountsOf(pod *request.Pod, container string) Amounts {
 	if container == "" {
 		return amountsOfPod(pod)
@@ -37,8 +38,8 @@ func amountsOf(pod *request.Pod, container string) Amounts {
 	return amountsFor(milli, memory)
 }
 
-// amountsOfPod are the pod-level amounts, or the most that containers have which run at the same
-// time.
+// amountsOfPod returns the pod-level amounts. If the pod has none, it returns the largest sum over
+// containers that run at the same time.
 func amountsOfPod(pod *request.Pod) Amounts {
 	if pod.Kind != request.Plain {
 		memory, _ := pod.BudgetMemory.Get(machine.Memory)
@@ -57,7 +58,7 @@ func amountsOfPod(pod *request.Pod) Amounts {
 	return amountsFor(max(milli, mostMilli), max(memory, mostMemory))
 }
 
-// amountsFor are those of a request that is equal to its limit.
+// amountsFor returns the amounts of a request that is equal to its limit.
 func amountsFor(milli, memory int64) Amounts {
 	a := Amounts{Quota: node.QuotaOf(milli), Memory: memory}
 	if milli > 0 {
@@ -66,7 +67,7 @@ func amountsFor(milli, memory int64) Amounts {
 	return a
 }
 
-// shownIn are the amounts that a message has too.
+// shownIn returns a without the amounts that a message does not have.
 func (a Amounts) shownIn(call Amounts) Amounts {
 	if call.Shares == 0 {
 		a.Shares = 0
@@ -80,20 +81,20 @@ func (a Amounts) shownIn(call Amounts) Amounts {
 	return a
 }
 
-// about is what a message is about, if a pod has one request and its list another.
+// about is how a message relates to the request that a pod has and to the new one in the list.
 type about int
 
 const (
-	// theOld: it has nothing of the new request.
+	// theOld: the message has nothing of the new request.
 	theOld about = iota
-	// aPart and theWhole: it has a part of what changes, or all of it.
+	// aPart and theWhole: the message has a part of what changes, or all of it.
 	aPart
 	theWhole
-	// neither: it has amounts of a third request.
+	// neither: the message has amounts of a third request.
 	neither
 )
 
-// The kernel and systemd round: memory to pages, of 64 KiB at most, and a quota to 10 ms in a
+// The kernel and systemd round numbers: memory to pages of at most 64 KiB, and a quota to 10 ms per
 // second.
 const (
 	roundsMemory = 64 << 10
@@ -101,7 +102,7 @@ const (
 )
 
 // about compares a message with the amounts that change. The kubelet changes memory first, then
-// CPUs; shares are not exact, because the kernel keeps weights.
+// CPUs. Shares are not exact, because the kernel stores them as weights.
 func (a Amounts) about(has, wants Amounts) about {
 	cpu := has.Quota != wants.Quota && a.Quota == wants.Quota || has.Shares != wants.Shares && a.Shares == wants.Shares
 	memory := has.Memory != wants.Memory && a.Memory == wants.Memory
@@ -123,8 +124,8 @@ func (a Amounts) about(has, wants Amounts) about {
 	return theOld
 }
 
-// grows reports whether a message about a container brings CPUs or memory of which its pod, too,
-// has more then.
+// grows reports whether a message about a container raises CPUs or memory that the resize also
+// raises for the whole pod.
 func (a Amounts) grows(has, wants, pod, podWants Amounts) bool {
 	return a.Quota != 0 && a.Quota == wants.Quota && has.Quota != wants.Quota && podWants.Quota > pod.Quota ||
 		a.Memory != 0 && a.Memory == wants.Memory && has.Memory != wants.Memory && podWants.Memory > pod.Memory

@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
-// BenchmarkStep is one event on a node with that many containers, each of a pod of its own: one
-// that writes nothing, one that writes one record, and a round. The difference of the first two is
-// what it costs that the earlier loop stays as it was.
+// BenchmarkStep measures one event on a node with the given number of containers, each in a pod of
+// its own: an event that writes nothing, one that writes one record, and a round. The difference
+// between the first two is the cost of leaving the earlier loop unchanged.
 func BenchmarkStep(b *testing.B) {
 	for _, containers := range []int{10, 1000, 5000} {
 		w := newWorld(b)

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// lives are what pods go through on a node. In the end a pod is not listed any more.
+// lives are the lives of pods on a node. At the end of each, the pod is no longer listed.
 var lives = map[string]func(w *world, uid string){
 	"a pod with CPUs":   func(w *world, uid string) { w.play("run "+uid+" 1", "again "+uid, "end "+uid) },
 	"a pod that shares": func(w *world, uid string) { w.play("run "+uid+" 0", "again "+uid, "end "+uid) },
@@ -72,8 +72,9 @@ var lives = map[string]func(w *world, uid string){
 	},
 }
 
-// TestLoopIsBounded: 5,000 pods come and go beside one that stays, whose containers and sandboxes
-// come and go. The runtime does not report every end. Afterwards the loop is as small as before.
+// TestLoopIsBounded checks that the loop does not grow. 5,000 pods come and go beside one that
+// stays, whose containers and sandboxes come and go. The runtime does not report every end.
+// Afterwards the loop is as small as before.
 func TestLoopIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.looks = 1 << 60
@@ -113,7 +114,7 @@ func (w *world) play(lines ...string) {
 }
 
 // vanish ends the container and the sandbox of a pod. The runtime reports nothing, because another
-// plugin failed before.
+// plugin failed first.
 func (w *world) vanish(uid string) {
 	for _, r := range w.containersOf(uid) {
 		delete(w.running, r.id)
@@ -122,8 +123,8 @@ func (w *world) vanish(uid string) {
 	delete(w.boxes, uid)
 }
 
-// failSandboxes has another plugin fail sandboxes of a pod after the loop has answered. containerd
-// reports nothing of that.
+// failSandboxes makes another plugin fail sandboxes of a pod after the loop has answered.
+// containerd does not report that.
 func (w *world) failSandboxes(uid string, n int) {
 	w.listed[uid] = podOf(uid, "0")
 	for range n {
@@ -133,8 +134,8 @@ func (w *world) failSandboxes(uid string, n int) {
 	delete(w.boxes, uid)
 }
 
-// runUnasked has a container run whose creation the loop was not asked about, until the loop has
-// tried to plan its pod.
+// runUnasked runs a container whose creation the loop was not asked about, until the loop has tried
+// to plan its pod.
 func (w *world) runUnasked(uid string) {
 	w.box(uid)
 	r := w.container(uid, "app")
@@ -144,7 +145,7 @@ func (w *world) runUnasked(uid string) {
 	w.play("wait 11s")
 }
 
-// sizes are the lengths of all records, maps and lists that a loop has, by their fields.
+// sizes returns the lengths of all records, maps and lists of a loop, by field.
 func sizes(l Loop) map[string]int {
 	sizes := map[string]int{}
 	count(sizes, "", reflect.ValueOf(l))
@@ -170,8 +171,8 @@ func count(sizes map[string]int, name string, v reflect.Value) {
 	}
 }
 
-// TestOneAdoptionAtATime: while the source of pods does not answer, rounds do not ask it again for
-// the pods that run without a grant.
+// TestOneAdoptionAtATime checks that rounds do not ask the source of pods again for the pods that
+// run without a grant while it does not answer.
 func TestOneAdoptionAtATime(t *testing.T) {
 	w := newWorld(t)
 	w.play("stall")

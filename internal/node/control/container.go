@@ -9,31 +9,31 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// phase is what is known of where a container runs.
+// phase is what is known about the setting of a container.
 type phase int
 
 const (
 	// settled: the container has the setting `has`.
 	settled phase = iota
-	// coming: the container is in creation, and no update reaches it.
+	// coming: the container is being created, and no update reaches it.
 	coming
-	// learned: the same, and the runtime created it without asking; see learn.
+	// learned: as coming, but the runtime created the container without asking; see learn.
 	learned
-	// unlisted: the same, and the runtime did not show it when it synchronised.
+	// unlisted: as coming, but the runtime did not show the container when it synchronised.
 	unlisted
 	// updating: settings that were sent for the container may not have reached it yet.
 	updating
-	// missed: the same, and its cgroup did not have the setting in time.
+	// missed: as updating, but the cgroup did not have the setting in time.
 	missed
 	// unknown: the container has a part of `has`. The next look at its cgroup, or the next update,
 	// settles it.
 	unknown
-	// unseen: the same, and the runtime created the container without asking: it counts as running
-	// everywhere until its cgroup is read.
+	// unseen: as unknown, but the runtime created the container without asking. The container
+	// counts as running everywhere until its cgroup is read.
 	unseen
 )
 
-// known is the phase as package converge sees it.
+// known returns the phase as package converge sees it.
 func (p phase) known() converge.Phase {
 	switch p {
 	case coming, learned, unlisted:
@@ -47,54 +47,54 @@ func (p phase) known() converge.Phase {
 	return converge.Settled
 }
 
-// life is how far a container is.
+// life is how far a container is in its life cycle.
 type life int
 
 const (
 	// The zero life: nothing shows that the container runs or ran. It may still start, until the
 	// kubelet stops waiting for its creation.
 	_ life = iota
-	// begun: it was running, or had a cgroup, which it gets when it starts.
+	// begun: the container ran, or had a cgroup, which it gets when it starts.
 	begun
-	// ended: it has no cgroup any more. If a plugin fails, a runtime does not report the end to the
-	// plugins after it, so such a container does not keep a pod.
+	// ended: the container no longer has a cgroup. If a plugin fails, a runtime does not report the
+	// end to the plugins after it. So such a container does not keep its pod.
 	ended
 )
 
-// container is what is known of a container. Its slices are not changed in place.
+// container is what is known about a container. Its slices are not changed in place.
 type container struct {
 	id, pod, name string
-	who           string // the pod's namespace/name, if no request has named its sandbox; else empty
-	path          string // of its cgroup, as the runtime names it
+	who           string // the pod's namespace/name if no request has named its sandbox, else empty
+	path          string // path of its cgroup, as the runtime names it
 	phase         phase
 	life          life
-	// has is the setting of the container; while it is unknown it includes all that the container
-	// may have. An empty set is no limit: the container runs everywhere.
+	// has is the setting of the container. While the setting is unknown, has includes everything
+	// that the container may have. An empty set means no limit: the container runs everywhere.
 	has converge.Setting
-	// since is when the reply to its creation was given, when the runtime showed it first, or when
-	// the runtime did not show it.
+	// since is when the reply to the container's creation was given, when the runtime showed it
+	// first, or when the runtime did not show it.
 	since time.Time
 	// sent are the settings that were sent for the container and that it may not have yet.
 	sent []sending
 	// replied is the number of the last reply that changed the container. doubted is the number of
-	// the last operation whose outcome is open.
+	// the last operation that may or may not have been applied.
 	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
-	// awaited is until when the kubelet is expected to change the container, because its resize was
-	// decided.
+	// awaited is set when a resize of the container was decided: until then the kubelet is expected
+	// to change the container.
 	awaited time.Time
-	// showing is the setting that was passed to the notices last: the container had it for certain;
-	// nil: none was.
+	// showing is the setting that was last passed to the notices, when the container certainly had
+	// it. If nil, none was passed.
 	showing *converge.Setting
-	// touched counts changes, so that a look that began before a change is recognised.
+	// touched counts changes, so that a look is recognised that began before a change.
 	touched int
 }
 
-// creating reports whether the container is in creation, as far as is known.
+// creating reports whether the container is being created, as far as the loop knows.
 func (c *container) creating() bool { return c.phase.known() == converge.Creating }
 
-// sending is one setting that an operation contains for a container.
+// sending is the setting that one operation has for a container.
 type sending struct {
 	by    *operation
 	after converge.Setting
@@ -108,8 +108,9 @@ type sending struct {
 type operation struct {
 	// number orders operations by the time at which the runtime got them.
 	number uint64
-	// creates is the container whose creation the reply answers. When the runtime has it, the
-	// updates in the reply were made. Empty: another reply.
+	// creates is the container whose creation the reply answers. When the runtime has that
+	// container, it has made the updates in the reply. If empty, the operation is another reply or
+	// an update.
 	creates string
 	// unsolicited is true for an update that the runtime did not ask for.
 	unsolicited bool
@@ -151,8 +152,8 @@ func (c *container) waitEnds() {
 }
 
 // made notes that an operation was applied. Replies are applied in the order in which they were
-// given, so this one replaces those before it. An unsolicited update waits for the runtime's lock:
-// it is not known whether a later reply is applied before it or after it.
+// given, so this one replaces those before it. An unsolicited update waits for the runtime's lock,
+// so it is not known whether a later reply is applied before or after it.
 func (c *container) made(by *operation) {
 	i := len(c.sent) - 1
 	for i >= 0 && c.sent[i].by != by { // The last of its settings counts.
@@ -192,12 +193,12 @@ func (c *container) doubt(by *operation) {
 	c.rest(unknown)
 }
 
-// drop takes settings out that were sent.
+// drop removes the sent settings for which which is true.
 func (c *container) drop(which func(sending) bool) {
 	c.sent = slices.DeleteFunc(slices.Clone(c.sent), which)
 }
 
-// rest sets the phase: p if nothing more is under way.
+// rest sets the phase to p if nothing more is under way.
 func (c *container) rest(p phase) {
 	switch {
 	case c.creating():
@@ -209,9 +210,9 @@ func (c *container) rest(p phase) {
 }
 
 // see notes what the cgroup shows. While something is under way, the cgroup proves something only
-// if it has the setting that was sent last, and if the container did not have that before: then
-// everything was applied. If the container had nothing else before, it does not matter. late is
-// true if everything should have been applied by now.
+// if it has the setting that was sent last and the container did not have that setting before. Then
+// everything was applied. If the container had no other setting before, the order does not matter.
+// late is true if everything should have been applied by now.
 func (c *container) see(file converge.Setting, late bool) {
 	switch c.phase {
 	case settled, unknown, unseen:
@@ -223,7 +224,7 @@ func (c *container) see(file converge.Setting, late bool) {
 			c.phase = missed
 		}
 		if q := last.after.Quota; late && there && q != node.KeepQuota && q != file.Quota {
-			c.has.Quota, c.phase = node.KeepQuota, missed // The kubelet's came with a resize, and ours did not.
+			c.has.Quota, c.phase = node.KeepQuota, missed // The kubelet's quota came with a resize, and ours did not.
 		}
 		changed := !sameCPUs(c.has, file)
 		same := late && c.phase != missed && sameCPUs(c.everything(), file) // Applied or not, it has this.
@@ -243,14 +244,15 @@ func (c *container) flying() bool {
 	return slices.ContainsFunc(c.sent, func(s sending) bool { return s.by.unsolicited })
 }
 
-// inReply reports whether an operation has an update of the container that may not be applied yet.
+// inReply reports whether an operation has an update of the container that may not have been
+// applied yet.
 func (c *container) inReply(by *operation) bool {
 	return slices.ContainsFunc(c.sent, func(s sending) bool { return s.by == by })
 }
 
-// everything is all that the container may have now or soon.
+// everything returns all that the container may have now or soon.
 func (c *container) everything() converge.Setting {
-	all := c.has // What is empty is not limited.
+	all := c.has // An empty set means no limit.
 	for _, s := range c.sent {
 		next := s.after
 		if all.CPUs.IsEmpty() || next.CPUs.IsEmpty() {
@@ -270,7 +272,8 @@ func (c *container) everything() converge.Setting {
 	return all
 }
 
-// certain reports whether it is certain what the container had before the settings that were sent.
+// certain reports whether it is known for certain what the container had before the settings that
+// were sent.
 func (c *container) certain() bool { return len(c.sent) == 0 || c.sent[len(c.sent)-1].certain }
 
 // waits reports whether a reply that changes the container may still be applied.
@@ -278,7 +281,7 @@ func (c *container) waits(now time.Time) bool {
 	return slices.ContainsFunc(c.sent, func(s sending) bool { return now.Sub(s.by.at) < resend })
 }
 
-// known is the container as package converge sees it.
+// known returns the container as package converge sees it.
 func (c *container) known(now time.Time) converge.Container {
 	return converge.Container{
 		ID: c.id, Pod: c.pod, Name: c.name, Phase: c.phase.known(), May: c.everything(), Owns: c.own, Flying: c.flying(), Missed: c.phase == missed,

@@ -7,15 +7,15 @@ import (
 
 // handingBack makes every container run on all CPUs and all NUMA nodes again, as without Paddock.
 type handingBack struct {
-	// state has no grants: its node shared pool is all CPUs.
+	// state has no grants. Its node shared pool is all CPUs.
 	state *node.State
-	// before is of the state until then.
+	// before is what the containers should have in the state before the hand-back.
 	before *converge.Wanted
 }
 
-// HandBack is an event: every container runs on all CPUs and NUMA nodes again. Before is the state
-// until then, and Empty one without grants in its place. HandedBack follows when no update is left.
-// The answer are the cgroups of the pods' sandboxes, by UID of the pod.
+// HandBack is an event: every container shall run on all CPUs and NUMA nodes again. Before is the
+// state until now, and Empty is a state without grants in its place. HandedBack follows when no
+// update is left. The answer has the cgroups of the pods' sandboxes by the UID of the pod.
 type HandBack struct{ Before, Empty *node.State }
 
 func (e HandBack) on(s *step) {
@@ -28,7 +28,8 @@ func (e HandBack) on(s *step) {
 	s.answer(parents)
 }
 
-// Left is an event: the answer is how many containers do not have their settings.
+// Left is an event that asks how many containers do not have their settings. The answer is that
+// number.
 type Left struct{}
 
 func (Left) on(s *step) {

@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestScenarios plays the files in testdata. The answer to a command is where each container runs.
+// TestScenarios plays the files in testdata. The answer to a command shows where each container
+// runs.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(t *testing.T, script golden.Script) {
 		w := newWorld(t)
@@ -26,7 +27,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// rest lets everything happen that is under way.
+// rest lets everything end that is under way.
 func (w *world) rest() {
 	w.lose, w.fail, w.holds, w.stalls, w.mayUpdate = 0, 0, false, false, true
 	if w.connection == 0 {
@@ -37,11 +38,11 @@ func (w *world) rest() {
 	w.wait(8 * time.Minute) // Updates that are owed wait 2 minutes for a creation, and a place is kept for 2.
 }
 
-// TestHistories: pods come, go, are resized and moved, updates get lost and outcomes come late, the
-// agent and its connection end at any moment, and other processes write to cgroups. No message
-// brings two containers together of which one owns its CPUs, every Step leaves the loop that it was
-// given as it was, and in the end everything runs where it should. A history that fails is printed
-// as a scenario: put it into a file of testdata.
+// TestHistories checks random histories. Pods come, go, are resized and moved, updates get lost,
+// outcomes come late, the agent and its connection end at any moment, and other processes write to
+// cgroups. After no message do two containers share CPUs that one of them owns. Every Step leaves
+// the loop that it was given unchanged, and in the end every container runs where it should. A
+// history that fails is printed as a scenario: put it into a file of testdata.
 func TestHistories(t *testing.T) {
 	steps := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,8 +93,9 @@ func drawCommand(t *rapid.T) string {
 	}).Draw(t, "command")
 }
 
-// TestMadeBeforeADoubt: a creation is reported after the reply to a later request whose outcome is
-// open: the updates beside the creation are made, and the later ones may have been made after them.
+// TestMadeBeforeADoubt: a creation is reported after the reply to a later request, whose outcome is
+// open. The updates in the reply to the creation were made. The later ones may have been made after
+// them.
 func TestMadeBeforeADoubt(t *testing.T) {
 	creation, later := &operation{number: 1, creates: "other"}, &operation{number: 2}
 	c := &container{id: "c"}
@@ -110,7 +112,8 @@ func TestMadeBeforeADoubt(t *testing.T) {
 	}
 }
 
-// TestEndedContainersAreForgotten: also while another manager pins containers.
+// TestEndedContainersAreForgotten checks that ended containers are forgotten, even while another
+// manager pins containers.
 func TestEndedContainersAreForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.looks = 1000

@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// This file has the jobs of a world: what a source of pods, an engine, a disk and a kernel do.
+// This file implements the jobs of a world: what a source of pods, an engine, a disk and a kernel
+// do.
 
 var (
 	errLate     = errors.New("no answer in time")
@@ -19,7 +20,7 @@ var (
 	errUnlisted = errors.New("the pod is not listed")
 )
 
-// work is a job, without any time or, with an error, when its time is over.
+// work does a job. It takes no time. If late is not nil, the time of the job is over.
 func (w *world) work(job Job, late error) Occurrence {
 	switch a := job.Of.(type) {
 	case Write:
@@ -44,7 +45,7 @@ func (w *world) work(job Job, late error) Occurrence {
 	}
 }
 
-// workOfSource is work for the source of pods.
+// workOfSource does a job of the source of pods.
 func (w *world) workOfSource(a Action, late error) Occurrence {
 	switch a := a.(type) {
 	case Find:
@@ -93,7 +94,7 @@ func (w *world) listing(traces map[string]Trace) Listing {
 	return Listing{Pods: maps.Clone(w.listed), Traces: traces, Gone: gone}
 }
 
-// workOfEngine is work for the engine.
+// workOfEngine does a job of the engine.
 func (w *world) workOfEngine(a Action, late error) Occurrence {
 	switch a := a.(type) {
 	case Preview:
@@ -138,7 +139,7 @@ func (w *world) decide(plan func(*node.State) *node.Plan, late error) (p *node.P
 	return p, err
 }
 
-// write makes a change durable. One whose time is over goes on, and becomes durable later.
+// write makes a change durable. A write whose time is over goes on, and becomes durable later.
 func (w *world) write(change func(*node.State) (*node.State, error), late error) error {
 	switch {
 	case late != nil:

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// mode is how far the connection to the runtime is.
+// mode is the progress of the connection to the runtime.
 type mode int
 
 const (
-	// away: there is none.
+	// away: there is no connection.
 	away mode = iota
 	// connecting: the runtime has not synchronised yet.
 	connecting
 	// managing: the runtime has synchronised.
 	managing
-	// resuming: the last container of another manager is gone, and the runtime is to synchronise
+	// resuming: the last container of another manager is gone, and the runtime has to synchronise
 	// again.
 	resuming
 )
 
 // link is the connection to the runtime.
 type link struct {
-	id   uint64 // 0: there is none
+	id   uint64 // Zero means that there is none.
 	mode mode
-	// since is when it began. late is true once it was noted that the runtime did not synchronise
-	// in time.
+	// since is when the connection began. late is true once it was noted that the runtime did not
+	// synchronise in time.
 	since time.Time
 	late  bool
-	// mayUpdate is true if the runtime takes unsolicited updates. listsLate is true if it
-	// synchronises while it creates containers, and does not show them then.
+	// mayUpdate is true if the runtime takes unsolicited updates. listsLate is true if the runtime
+	// synchronises while it creates containers and does not show those containers.
 	mayUpdate, listsLate bool
-	// forwards is true once the runtime asked about the resize of a pod. noVeto is why resizes are
-	// not decided in advance; nil: they are, as far as is known.
+	// forwards is true once the runtime asked about the resize of a pod. noVeto is the reason why
+	// resizes are not decided in advance. If nil, they are, as far as the loop knows.
 	forwards bool
 	noVeto   error
 	ending   ending
-	// heard is the time of the runtime's last request, debt what it is owed. Both outlive the
-	// connection.
+	// heard is the time of the runtime's last request. debt is the updates that the runtime has not
+	// taken yet. Both outlive the connection.
 	heard time.Time
 	debt  debt
 }
 
-// synchronised is true once the table shows what the runtime has.
+// synchronised reports whether the table of containers shows what the runtime has.
 func (l *link) synchronised() bool { return l.mode >= managing }
 
-// debt are updates that wait for a reply, of a runtime that takes them only there, and since when;
-// zero: none does. For that reason the connection was closed dunned times in a row, the last time
-// at dunnedAt.
+// debt describes the updates that wait for a reply, because the runtime takes them only there.
+// since is when the wait began. If zero, no update waits. dunned is how many times in a row the
+// connection was closed for that reason, and dunnedAt is the time of the last one.
 type debt struct {
 	since, dunnedAt time.Time
 	dunned          int
@@ -56,7 +56,8 @@ type debt struct {
 // registering is how long a runtime may take to synchronise after the connection began.
 const registering = 15 * time.Second
 
-// lateAt is when a runtime is late that has not synchronised; zero: never, or it is noted.
+// lateAt returns the time from which a runtime that has not synchronised is late. It returns zero
+// if the runtime has synchronised, or if the delay was noted already.
 func (l *link) lateAt() time.Time {
 	if l.mode != connecting || l.late {
 		return time.Time{}
@@ -64,8 +65,8 @@ func (l *link) lateAt() time.Time {
 	return l.since.Add(registering)
 }
 
-// Connected is an event: there is a connection, without a request so far. Connections have
-// ascending numbers above 0.
+// Connected is an event: a connection exists, without a request so far. The numbers of connections
+// ascend and are above 0.
 type Connected struct{ Connection uint64 }
 
 func (e Connected) on(s *step) {
@@ -89,7 +90,7 @@ func (e Configured) on(s *step) {
 	s.answer(counts)
 }
 
-// Disconnected is an event: a connection has ended. It is open whether its last replies were
+// Disconnected is an event: a connection has ended. It is not known whether its last replies were
 // applied. The answer is true if the runtime had synchronised.
 type Disconnected struct{ Connection uint64 }
 
@@ -109,20 +110,20 @@ func (e Disconnected) on(s *step) {
 	s.answer(useful)
 }
 
-// The stages of the end of a connection, since it was asked for. A runtime that loses the
-// connection while it waits for an answer, or that asks in the moment in which it ends, continues
-// without Paddock. So a connection ends between an answer and the next request, and what would be
-// created in that moment fails before. A node that starts pods all the time has no other
-// moments.
+// The stages of the end of a connection, measured from the moment when the end is decided. A
+// runtime continues without Paddock if it loses the connection while it waits for an answer, or
+// asks at the moment when the connection ends. So a connection ends between an answer and the next
+// request, and creations at that moment fail before it ends. A node that starts pods all the time
+// has no other such moments.
 const (
-	// calm is how long the runtime must not have asked at first: while it works on one container,
+	// calm is how long the runtime must have been silent at first. While it works on one container,
 	// its requests are closer together.
 	calm = 250 * time.Millisecond
-	// failing is when requests that create or resize something begin to fail: the kubelet tries
+	// failing is when requests that create or resize something begin to fail. The kubelet tries
 	// again on the next connection. From then on a pause is enough, in which the last answer
 	// reaches the runtime.
 	failing, pause = 3 * time.Second, 25 * time.Millisecond
-	// hasty is when the connection ends as soon as no request is open, and latest when it ends in
+	// hasty is when the connection ends as soon as no request is open. latest is when it ends in
 	// any case. No request is open for longer than its answer may take.
 	hasty, latest = 8 * time.Second, 15 * time.Second
 )
@@ -131,24 +132,24 @@ const (
 // connection ends.
 var errRenewing = errors.New("paddock: the connection to the runtime is being renewed; the kubelet tries again")
 
-// reason is why a connection is to end.
+// reason is the reason why a connection has to end.
 type reason int
 
 const (
-	staying  reason = iota // It is not.
+	staying  reason = iota // It does not end.
 	late                   // The runtime has not synchronised in time.
 	toResume               // Another manager is gone.
 	inDebt                 // Updates wait for a reply.
 	stuck                  // An update never landed.
 )
 
-// ending is the end of a connection that is to come.
+// ending describes the coming end of a connection.
 type ending struct {
 	why   reason
 	cause error
 	since time.Time
-	// at is when it is looked at next. renews is true once requests that create or resize something
-	// fail. flight is the update that is stuck.
+	// at is when the end is considered next. renews is true once requests that create or resize
+	// something fail. flight is the update that is stuck.
 	at     time.Time
 	renews bool
 	flight uint64
@@ -160,7 +161,7 @@ func (s *step) renewing(connection uint64) bool {
 	return connection == s.link.id && s.link.ending.renews
 }
 
-// stillEnds reports whether the reason to end the connection lasts.
+// stillEnds reports whether the reason to end the connection still exists.
 func (s *step) stillEnds() bool {
 	switch s.link.ending.why {
 	case late:
@@ -176,8 +177,8 @@ func (s *step) stillEnds() bool {
 	return false
 }
 
-// hangUp ends the present connection, within `latest`. The runtime synchronises the next one. The
-// first reason counts if the connection is to end already.
+// hangUp ends the present connection, within `latest`. The runtime synchronises the next one. If
+// the connection already has a reason to end, that reason counts.
 func (s *step) hangUp(why reason, cause error) {
 	if s.link.id == 0 {
 		return
@@ -188,7 +189,7 @@ func (s *step) hangUp(why reason, cause error) {
 	s.hangingUp()
 }
 
-// hangingUp ends the connection that is to end if this is a good moment for it.
+// hangingUp ends the connection that has to end, if this is a good moment for it.
 func (s *step) hangingUp() {
 	if !s.stillEnds() {
 		s.link.ending = ending{}
@@ -220,9 +221,9 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// underWay reports whether the runtime creates a sandbox or a container, as far as is known, or has
-// not started what it has created. A sandbox without a container counts for as long as a kubelet
-// waits for a creation.
+// underWay reports whether the runtime is creating a sandbox or a container, as far as the loop
+// knows, or has not started what it has created. A sandbox without a container counts for as long
+// as a kubelet waits for a creation.
 func (s *step) underWay() bool {
 	pods := map[string]bool{}
 	for _, c := range s.containers.all() {
@@ -239,7 +240,7 @@ func (s *step) underWay() bool {
 	return false
 }
 
-// beats notes a pulse. One that comes late shows that the process was stopped.
+// beats notes a pulse. A late pulse shows that the process was stopped.
 func (s *step) beats() {
 	s.noteStop()
 	if s.config.Clock {
@@ -247,8 +248,8 @@ func (s *step) beats() {
 	}
 }
 
-// noteStop notes, once, that the process did not run since the pulse before the one that is due: it
-// was stopped, or the machine was suspended.
+// noteStop notes, once, that the process did not run since the pulse before the one that is due.
+// The process was stopped, or the machine was suspended.
 func (s *step) noteStop() {
 	if s.pulseDue.IsZero() || s.now.Sub(s.pulseDue) < stalled {
 		return
@@ -257,9 +258,9 @@ func (s *step) noteStop() {
 	s.warn("the agent did not run: a runtime that asked meanwhile has started pods without it", "for", s.now.Sub(s.stopped).String())
 }
 
-// lastSure is the last time at which the agent could answer, when the connection ends. A runtime
-// closes the connection to an agent that does not run, and the agent notices that when it runs
-// again.
+// lastSure returns the last time at which the agent could certainly answer, for a connection that
+// ends now. A runtime closes the connection to an agent that does not run, and the agent notices
+// that only when it runs again.
 func (s *step) lastSure() time.Time {
 	s.noteStop()
 	if !s.stopped.IsZero() && s.now.Sub(s.resumed) < stalled {

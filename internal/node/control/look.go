@@ -4,12 +4,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
-// Sight is a look at the cgroup of one container. Who reads it fills in the rest.
+// Sight is a look at the cgroup of one container. The reader of the cgroup fills in Setting, Absent
+// and Err.
 type Sight struct {
 	ID, Path string
 	Setting  converge.Setting
-	// Absent is true if there is no cgroup, Err is why it cannot be read; nil: it was read, or is
-	// absent.
+	// Absent is true if there is no cgroup. Err is the reason why the cgroup cannot be read. If
+	// nil, it was read or is absent.
 	Absent  bool
 	Err     error
 	touched int
@@ -22,8 +23,8 @@ func (s *step) look() {
 	}
 }
 
-// sights are the containers whose cgroups look reads. While a reply that changes a container may
-// still be applied, the cgroup proves something only if the setting before is certain.
+// sights returns the containers whose cgroups look reads. While a reply that changes a container
+// may still be applied, the cgroup proves something only if the setting before is certain.
 func (s *step) sights() []Sight {
 	var sights []Sight
 	for _, c := range s.containers.all() {
@@ -35,9 +36,9 @@ func (s *step) sights() []Sight {
 	return sights
 }
 
-// Glance is an event: a reply is about to be made. The answer are the containers whose settings are
-// open: what their cgroups show is read before, so that the reply need not assume everything that
-// they may have.
+// Glance is an event: a reply is about to be made. The answer is the list of containers whose
+// settings are not certain. The edge reads their cgroups before the reply, which then need not
+// assume everything that they may have.
 type Glance struct{ Connection uint64 }
 
 func (e Glance) on(s *step) {
@@ -52,7 +53,7 @@ func (e Glance) on(s *step) {
 	s.answer(open)
 }
 
-// Saw is an event, and the outcome of Read: cgroups were read. Without Of they were read for a
+// Saw is an event, and the outcome of Read: cgroups were read. If Of is nil, they were read for a
 // reply, which is made next.
 type Saw struct {
 	Of     *Read
@@ -90,7 +91,7 @@ func (s *step) saw(sights []Sight) {
 }
 
 // sees notes what a cgroup shows; see container.see. What an unseen container owns is known once
-// its setting is. Nothing is written if nothing changes.
+// its setting is known. sees writes nothing if nothing changes.
 func (s *step) sees(c *container, file converge.Setting, late bool) {
 	if c.life == begun && c.phase == settled && c.has.Equal(file) {
 		return

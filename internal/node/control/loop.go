@@ -9,17 +9,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// The times that the loop knows besides those of Config.
+// The times and limits of the loop, besides those of Config.
 const (
 	// soonest is how soon everything is compared again if a change is expected, or if something
-	// failed: often enough for a person who watches, and rarely enough for a thousand containers.
+	// failed. That is often enough for a person who watches, and rare enough for a thousand
+	// containers.
 	soonest = 2 * time.Second
-	// burst is how long a round waits for related requests: a pod that ends sends several.
+	// burst is how long a round waits for related requests. A pod that ends sends several.
 	burst = 100 * time.Millisecond
 	// resend is the time after which the updates of a reply are sent again, if no later request and
 	// no cgroup proves that the reply was applied. A runtime applies a reply under the lock under
-	// which it asked, so only a runtime without further requests leaves this open. NRI gives a
-	// plugin two seconds by default.
+	// which it asked, so the outcome stays open only if the runtime sends no further requests. NRI
+	// gives a plugin two seconds by default.
 	resend = 2 * time.Second
 	// creation is the time after which a container counts as created although the runtime never
 	// reported it. The kubelet stops waiting for a creation after its runtimeRequestTimeout, 2
@@ -33,58 +34,59 @@ const (
 	// which the update has the runtime's lock and no pod can start.
 	most = 64
 	// owing is how long an update may wait for a reply of a runtime that takes no unsolicited
-	// updates. Then the runtime is asked to synchronise again, and that reply contains it. With two
-	// rounds of `soonest` the wait stays under 15 s.
+	// updates. After that the runtime is asked to synchronise again, and the reply to Synchronize
+	// contains the update. With two rounds of `soonest` the wait stays under 15 s.
 	owing = 5 * time.Second
-	// patience is how often owing doubles for an update that keeps failing: to some five minutes.
+	// patience is how many times owing doubles for an update that keeps failing: up to about five
+	// minutes.
 	patience = 6
-	// relisted is how often it is logged that the source of pods still does not answer.
+	// relisted is the time between two log lines about a source of pods that still does not answer.
 	relisted = 5 * time.Minute
-	// remembered is how long a rejection answers for a pod that asks again, without planning:
-	// longer than the kubelet's longest back-off, 5 minutes.
+	// remembered is how long a rejection is kept as the answer for a pod that asks again, without
+	// planning it. It is longer than the kubelet's longest back-off, 5 minutes.
 	remembered = 10 * time.Minute
-	// beating is how often KeepAlive is an action.
+	// beating is the time between two KeepAlive actions.
 	beating = 5 * time.Second
-	// pulse is how often the loop looks whether the process ran. A pulse that is late by more than
-	// stalled means that it did not: it was stopped, or the machine was suspended. An agent that
-	// only waits for CPU time is late by less.
+	// pulse is how often the loop checks whether the process ran. A pulse that is late by stalled
+	// or more means that it did not run: it was stopped, or the machine was suspended. An agent
+	// that only waits for CPU time is late by less.
 	pulse, stalled = time.Second, 2 * time.Second
 )
 
-// Config is what the loop knows of its environment. It never changes.
+// Config describes the environment of the loop. It never changes.
 type Config struct {
-	// Timeout bounds the answer to a request, Period is how often everything is compared.
+	// Timeout bounds the answer to a request. Period is how often everything is compared.
 	Timeout, Period time.Duration
 	// Grace is how long an estimated pod that the source never listed keeps its CPUs without a
 	// sandbox.
 	Grace time.Duration
-	// TakeOver manages containers that run on CPUs that are not in the state.
+	// TakeOver makes Paddock manage containers that run on CPUs that are not in the state.
 	TakeOver bool
-	// Notice is the time between the begin of a move and the first change of CPUs. Interval is how
-	// long a pod is left alone after a move of it.
+	// Notice is the time between the beginning of a move and the first change of CPUs. Interval is
+	// how long a pod is not moved again after a move.
 	Notice, Interval time.Duration
-	// Promises is true if places are promised to pods: then a rejection is repeated for a while
-	// only, because the engine notices the end of a promise at its next Tick.
+	// Promises is true if places are promised to pods. A rejection is then repeated only for a
+	// while, because the engine notices the end of a promise at its next Tick.
 	Promises bool
-	// MakesRoom is true if running pods are moved so that others fit, where the policy allows it.
+	// MakesRoom is true if running pods are moved so that others fit, if the policy allows it.
 	MakesRoom bool
-	// Seen is true if something lists what runs, Notices if something shows containers what they
-	// have, and Alive if something notes the last answer to the runtime.
+	// Seen is true if the edge can list the running containers. Notices is true if it can show
+	// containers what they have. Alive is true if it can note the last answer to the runtime.
 	Seen, Notices, Alive bool
-	// Clock is true if Timer comes at the times of Wake. Without it a test makes the rounds, and a
-	// pulse that does not come proves nothing.
+	// Clock is true if Timer comes at the times of Wake. Without a clock, a test triggers the
+	// rounds, and a missing pulse proves nothing.
 	Clock bool
 }
 
-// Loop is the control loop at one moment. It is a value: Step returns the next one and does not
-// change the one that it was given, so a test can go back to any moment. One goroutine at a time
-// uses a loop and those that were made from it.
+// Loop is the control loop at one moment. It is a value: Step returns the next Loop and does not
+// change the one that it was given, so a test can go back to any moment. Only one goroutine at a
+// time may use a Loop and the Loops that were made from it.
 //
-// There is a record for each container and for each pod, and one for the connection.
+// A Loop has a record for each container and for each pod, and one for the connection.
 type Loop struct {
 	config Config
-	// containers are those of the runtime, by its ids, sandboxes those of each pod, and pods what
-	// is known of the pods, by UID.
+	// containers are the runtime's containers by ID. sandboxes are the sandboxes of each pod, and
+	// pods is what is known about each pod, both by UID.
 	containers records[container]
 	sandboxes  records[boxes]
 	pods       records[pod]
@@ -95,85 +97,89 @@ type Loop struct {
 	// number counts the operations.
 	number uint64
 	// replies are the operations that the runtime got as replies and may not have applied yet.
-	// flight is the unsolicited update that is under way.
+	// flight is the unsolicited update that is under way. If nil, there is none.
 	replies []*operation
 	flight  *flight
-	// foreign are the containers, by id, whose CPUs another manager chose. While there are any,
-	// Paddock does not manage this node. fresh is true while the state never had a grant: then
-	// Paddock did not assign the CPUs that containers have.
+	// foreign are the containers, by ID, whose CPUs another manager chose. While there are any,
+	// Paddock does not manage this node. fresh is true as long as the state never had a grant, so
+	// that Paddock did not assign the CPUs that containers have.
 	foreign records[foreigner]
 	fresh   bool
-	// back is set while everything is handed back; nil: it is not.
+	// back is set while everything is handed back, and nil otherwise.
 	back *handingBack
-	// lost is the last answer to the runtime before the present connection. beat is the last
-	// KeepAlive.
+	// lost is the time of the last answer to the runtime before the present connection. beat is the
+	// time of the last KeepAlive.
 	lost, beat time.Time
-	// pulseDue is when the next pulse is due; zero: never. stopped is the time since which the
-	// process did not run, and resumed when it ran again; zero: it always ran.
+	// pulseDue is when the next pulse is due. If zero, no pulse is expected. stopped is the time
+	// since which the process did not run, and resumed is when it ran again. If zero, it always
+	// ran.
 	pulseDue, stopped, resumed time.Time
-	// gone are containers that have ended, by id, and when. differing are containers that did not
-	// have their settings when they were verified last, by id, and checked is when that was.
+	// gone has the time at which each ended container ended, by ID. differing are the containers,
+	// by ID, that did not have their settings when they were last verified, at the time checked.
 	gone      records[time.Time]
 	differing records[differing]
 	checked   time.Time
-	// compared is when what runs was last compared with the state, uncompared is why it was not
-	// since then, and comparedLog is when that was logged last.
+	// compared is when the running containers were last compared with the state. uncompared is the
+	// reason why they have not been compared since. comparedLog is when that was last logged.
 	compared, comparedLog time.Time
 	uncompared            error
-	// unlistedAt is when it was logged last that the source of pods does not answer; zero: it does.
+	// unlistedAt is when it was last logged that the source of pods does not answer. If zero, it
+	// answers.
 	unlistedAt time.Time
-	// jobs are those that are under way, by name.
+	// jobs are the jobs that are under way, by name.
 	jobs records[struct{}]
-	// views is the state as the loop sees it. steps counts the changes of the steps of moves, and
-	// moves is the last number of a move.
+	// views is the state as the loop sees it. steps counts the changes of the steps of moves. moves
+	// is the number of the last move.
 	views memo
 	steps int
 	moves uint64
-	// followed is the published state whose moves are followed, and followedShown the value of
-	// shown then.
+	// followed is the published state whose moves the loop follows. followedShown is the value that
+	// shown had then.
 	followed      *node.State
 	followedShown bool
-	// shown: a runtime has shown its containers. Before, it is not known how far an earlier process
-	// came with a move.
+	// shown is set once a runtime has shown its containers. Before that, it is not known how far an
+	// earlier process came with a move.
 	shown bool
-	// room is the set of moves that is under way; nil: none.
+	// room is the set of moves that is under way. If nil, there is none.
 	room *room
-	// due is the time of the next round, liftDue that of the next look at the quotas of pods that
-	// the kubelet resizes; zero: none is planned. wake is the earliest of all times that the loop
-	// waits for, as it was passed on last.
+	// due is the time of the next round. liftDue is the time of the next look at the quotas of pods
+	// that the kubelet resizes. If zero, none is planned. wake is the earliest of all times that
+	// the loop waits for, as it was last passed on.
 	due, liftDue, wake time.Time
 }
 
-// pod is what is known of a pod beside its grant.
+// pod is what is known about a pod besides its grant.
 type pod struct {
 	// heard is the time of the pod's last event.
 	heard time.Time
-	// rejected is the last rejection of the pod, vetoed that of its resize.
+	// rejected is the last rejection of the pod. vetoed is the last rejection of its resize.
 	rejected, vetoed Rejection
-	// adopting: the pod is being adopted, and its assignments are not enforced yet. unplanned is
-	// the error that was logged of a pod that runs and could not be planned.
+	// adopting is true while the pod is being adopted, and its assignments are not enforced yet.
+	// unplanned is the error that was logged because the running pod could not be planned.
 	adopting  bool
 	unplanned string
-	// reported: the request was estimated, and the listed request was logged since.
+	// reported is true if the request was estimated and the listed request has been logged since.
 	reported bool
-	// behind is the request that the pod is listed with, if its grant has another one. lifting is
-	// until when the quota is looked at often, sizing when the pod was resized just now.
+	// behind is the request with which the pod is listed, if its grant has another one. lifting is
+	// the time until which the quota is checked often. sizing is when the pod was resized, and zero
+	// again some time later.
 	behind          unasked
 	lifting, sizing time.Time
-	// move is a move that is under way; nil: there is none. movedAt is when the pod was moved last,
-	// failed when moves for it failed: it is decided without moves for a while.
+	// move is the move that is under way. If nil, there is none. movedAt is when the pod was last
+	// moved. failed is when moves for the pod failed. The pod is then decided without moves for a
+	// while.
 	move            *move
 	movedAt, failed time.Time
 }
 
-// empty reports whether nothing is known of a pod.
+// empty reports whether nothing is known about a pod.
 func (p *pod) empty() bool {
 	return p.heard.IsZero() && p.rejected.Err == nil && p.vetoed.Err == nil && !p.adopting && p.unplanned == "" && !p.reported &&
 		p.behind.since.IsZero() && p.lifting.IsZero() && p.sizing.IsZero() && p.move == nil && p.movedAt.IsZero() && p.failed.IsZero()
 }
 
-// Rejection is why a pod or its resize was rejected: when, and the version of the state that the
-// decision is based on.
+// Rejection is the rejection of a pod or of its resize. Version is the version of the state on
+// which the decision is based.
 type Rejection struct {
 	Pod     request.Pod
 	Version uint64
@@ -181,9 +187,10 @@ type Rejection struct {
 	Err     error
 }
 
-// repeats is the rejection as the answer for a pod that asks for the same again while nothing has
-// changed; nil: it is decided again. What keeps a place for another pod can end without a change of
-// the state.
+// repeats returns the error of a rejection if the pod asks for the same again and nothing has
+// changed. It returns nil if the request has to be decided again. A place that is kept for another
+// pod can become free without a change of the state, so with such places a rejection counts for a
+// while only.
 func (l *Loop) repeats(r Rejection, asks request.Pod, now time.Time, e *Engine) error {
 	if r.Err == nil || r.Version != e.Version || !r.Pod.SameQuestion(asks) {
 		return nil
@@ -200,8 +207,8 @@ type foreigner struct {
 	setting   converge.Setting
 }
 
-// memo is the state as the loop sees it: with the pods that are being moved in their steps. It is
-// computed when it is asked for, and is the same for the same state and steps.
+// memo is the state as the loop sees it, in which each pod that is being moved is in its step. It
+// is computed on demand, and is the same for the same state and steps.
 type memo struct {
 	of     *node.State
 	steps  int
@@ -209,15 +216,15 @@ type memo struct {
 	wanted *converge.Wanted
 }
 
-// Start is what a loop begins with.
+// Start has the facts with which a loop begins.
 type Start struct {
-	// Fresh is true if the engine's state never had a grant. LastAnswer is the last answer of an
-	// earlier process to the runtime; zero: unknown, or never.
+	// Fresh is true if the engine's state never had a grant. LastAnswer is the time of the last
+	// answer of an earlier process to the runtime. If zero, it is unknown, or there was none.
 	Fresh      bool
 	LastAnswer time.Time
 }
 
-// New is a loop without a connection, and its first actions.
+// New returns a loop without a connection, and its first actions.
 func New(c Config, begin Start, e Engine, now time.Time) (Loop, []Action) {
 	l := Loop{config: c, fresh: begin.Fresh, lost: begin.LastAnswer, since: now}
 	if l.lost.IsZero() {
@@ -225,7 +232,7 @@ func New(c Config, begin Start, e Engine, now time.Time) (Loop, []Action) {
 	}
 	s := &step{Loop: l, owner: new(owner), now: now, engine: e}
 	for _, g := range e.State.Grants() {
-		if g.Resized > 0 { // It is not in the state when it was moved.
+		if g.Resized > 0 { // The state does not have the time of the move.
 			s.pods.edit(s, g.Pod.UID).movedAt = now
 		}
 	}
@@ -235,8 +242,8 @@ func New(c Config, begin Start, e Engine, now time.Time) (Loop, []Action) {
 	return s.Loop, s.actions
 }
 
-// Step handles an event, and returns the next loop and what is to be done, in this order. It does
-// not change the loop that it was given.
+// Step handles an event. It returns the next loop and the actions in the order in which they are to
+// be carried out. It does not change the loop that it was given.
 func Step(l Loop, e Event, now time.Time) (Loop, []Action) {
 	s := &step{Loop: l, owner: new(owner), now: now, engine: e.Engine, event: e}
 	if s.back == nil {
@@ -248,7 +255,7 @@ func Step(l Loop, e Event, now time.Time) (Loop, []Action) {
 	return s.Loop, s.actions
 }
 
-// step is a Step that is under way: the next loop, and the actions so far.
+// step is a Step that is under way: the next loop and the actions so far.
 type step struct {
 	Loop
 	owner   *owner
@@ -267,18 +274,18 @@ func (s *step) info(text string, args ...any)  { s.do(Log{Info, text, args}) }
 func (s *step) warn(text string, args ...any)  { s.do(Log{Warn, text, args}) }
 func (s *step) alert(text string, args ...any) { s.do(Log{Error, text, args}) }
 
-// soon makes the next round come soon, shortly almost at once.
+// soon brings the next round forward to soonest from now, and shortly to burst from now.
 func (s *step) soon()    { s.within(soonest) }
 func (s *step) shortly() { s.within(burst) }
 
-// within makes the next round come in that time, unless it is due earlier.
+// within makes the next round due after wait, unless it is due earlier.
 func (s *step) within(wait time.Duration) {
 	if due := s.now.Add(wait); s.due.IsZero() || due.Before(s.due) {
 		s.due = due
 	}
 }
 
-// wakeUp passes on the next time at which the loop does something by itself, if it has changed.
+// wakeUp passes on the next time at which the loop acts without an event, if it has changed.
 func (s *step) wakeUp() {
 	next := s.due
 	for _, at := range []time.Time{s.pulseDue, s.liftDue, s.link.lateAt(), s.link.ending.at} {
@@ -313,19 +320,19 @@ func (Timer) on(s *step) {
 	if passed(s.due) {
 		s.round()
 	}
-	s.wake = time.Time{} // It is passed on again, also if it is the same.
+	s.wake = time.Time{} // It is passed on again even if it is the same.
 }
 
-// Round is an event: everything is compared now.
+// Round is an event: everything is to be compared now.
 type Round struct{}
 
 func (Round) on(s *step) { s.round() }
 
-// job is an action that may wait, unless one of that name is under way. It reports whether it
-// begins. Its outcome is a Done.
+// job begins an action that may wait, unless a job of that name is under way. It reports whether
+// the action begins. Its outcome is a Done.
 func (s *step) job(name string, a Action) bool { return s.jobUntil(name, time.Time{}, a) }
 
-// jobUntil is a job that ends at a time at the latest.
+// jobUntil is job with a deadline.
 func (s *step) jobUntil(name string, until time.Time, a Action) bool {
 	if s.jobs.get(name) != nil {
 		return false
@@ -335,7 +342,8 @@ func (s *step) jobUntil(name string, until time.Time, a Action) bool {
 	return true
 }
 
-// jobOfRound is a job that asks others than the disk: it ends with Timeout.
+// jobOfRound is job for an action that asks something other than the disk. It ends after
+// Config.Timeout.
 func (s *step) jobOfRound(name string, a Action) bool {
 	return s.jobUntil(name, s.now.Add(s.config.Timeout), a)
 }
@@ -356,13 +364,13 @@ func (d Done) on(s *step) {
 // Quiet reports whether no job and no update is under way.
 func (l *Loop) Quiet() bool { return l.jobs.len() == 0 && l.flight == nil }
 
-// Size is the number of containers, and of pods with a sandbox.
+// Size returns the number of containers, and of pods with a sandbox.
 func (l *Loop) Size() (containers, pods int) { return l.containers.len(), l.sandboxes.len() }
 
 // heardOf notes an event of a pod.
 func (s *step) heardOf(uid string) { s.pods.edit(s, uid).heard = s.now }
 
-// pod is what is known of a pod.
+// pod returns what is known about a pod.
 func (l *Loop) pod(uid string) pod {
 	if p := l.pods.get(uid); p != nil {
 		return *p
@@ -370,11 +378,11 @@ func (l *Loop) pod(uid string) pod {
 	return pod{}
 }
 
-// state is the state that containers are compared with: that of the engine with the pods that are
-// being moved in their steps or, while everything is handed back, one without grants.
+// state returns the state with which containers are compared: the engine's state, in which each pod
+// that is being moved is in its step or, while everything is handed back, a state without grants.
 func (s *step) state() *node.State { return s.want().State() }
 
-// want is what the containers should have in that state.
+// want returns what the containers should have in that state.
 func (s *step) want() *converge.Wanted {
 	of := s.engine.State
 	if s.back != nil {
@@ -392,7 +400,7 @@ func (s *step) want() *converge.Wanted {
 	return s.views.wanted
 }
 
-// updates are what can be done for the containers now. A container that is handed back gets the
+// updates returns what can be done for the containers now. A container that is handed back gets the
 // quota again that the kubelet wrote.
 func (s *step) updates(on converge.Occasion) converge.Answer {
 	if s.back != nil {
@@ -410,6 +418,6 @@ func (l *Loop) managed() bool {
 	return l.foreign.len() == 0 && l.link.mode != resuming && l.back == nil
 }
 
-// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written
-// has none: its CPUs may be planned for another pod.
+// grant returns the durable grant of a pod, or nil. A pod whose release is decided but not written
+// yet has none, because its CPUs may be planned for another pod.
 func (s *step) grant(uid string) *node.Grant { return s.engine.Grant(uid) }

@@ -10,47 +10,48 @@ import (
 )
 
 const (
-	// stepTime is how long a step of a move may take before the move is cancelled: several rounds,
-	// an update that waits for the runtime's lock while it creates a container, and a write to a
-	// slow disk.
+	// stepTime is how long a step of a move may take before the move is cancelled. It is enough for
+	// several rounds, an update that waits for the runtime's lock while the runtime creates a
+	// container, and a write to a slow disk.
 	stepTime = 30 * time.Second
-	// perGiB is added to stepTime for the memory that moves: a quarter of the speed of an old
-	// server (1 GB/s).
+	// perGiB is added to stepTime for each GiB of memory that moves. It assumes a quarter of the
+	// speed of an old server (1 GB/s).
 	perGiB = 4 * time.Second
 )
 
 // Moving is a move of a pod that is under way.
 type Moving struct {
 	UID, Pod string
-	// Bytes of memory go to other NUMA nodes.
+	// Bytes is the amount of memory that goes to other NUMA nodes.
 	Bytes int64
 	Step  node.MoveStep
-	// Deadline: before it, no container of the pod gets other CPUs.
+	// Deadline is the time before which no container of the pod gets other CPUs.
 	Deadline time.Time
 	Changes  []Change
 }
 
-// Change is what a move changes of a container: its CPUs and memory nodes.
+// Change is the CPUs and memory nodes of a container before and after a move.
 type Change struct {
 	Container     string
 	Before, After converge.Setting
 }
 
-// move is a pod that has two places in the published state. It is not changed in place.
+// move is the move of a pod that has two places in the published state. It is not changed in place.
 type move struct {
 	number   uint64
 	from, to *node.Grant
 	bytes    int64
 	step     node.MoveStep
-	// since is when the step began, due when the move is cancelled, notBefore when the CPUs may
-	// change. retry is when the step is verified again after that failed.
+	// since is when the step began. due is when the move is cancelled. notBefore is the earliest
+	// time at which the CPUs may change. retry is when the step is verified again after a failed
+	// verification.
 	since, due, notBefore, retry time.Time
-	// ending: the last step has succeeded, and it is being written that the pod has one place
-	// again.
+	// ending is true once the last step has succeeded, while the state in which the pod has one
+	// place again is being written.
 	ending bool
 }
 
-// moving are the pods that are being moved, by UID.
+// moving returns the UIDs of the pods that are being moved, in ascending order.
 func (l *Loop) moving() []string {
 	var uids []string
 	for uid, p := range l.pods.all() {
@@ -63,8 +64,8 @@ func (l *Loop) moving() []string {
 }
 
 // followMoves compares the moves with the published state, if that has changed. Moves that appear
-// in it begin, and those that are not in it any more have ended. None begins before a runtime has
-// shown its containers.
+// in the state begin, and moves that have disappeared from it have ended. None begins before a
+// runtime has shown its containers.
 func (s *step) followMoves() {
 	state := s.engine.State
 	if s.followed == state && s.followedShown == s.shown {
@@ -83,8 +84,8 @@ func (s *step) followMoves() {
 	}
 }
 
-// begun notes a move. If a container has CPUs of the new place alone, an earlier process had begun
-// to change them.
+// begun notes a move. If a container has CPUs of the new place alone, an earlier process has
+// already begun to change the CPUs.
 func (s *step) begun(g *node.Grant) {
 	from := g.Staying()
 	s.moves++
@@ -105,7 +106,7 @@ func (s *step) begun(g *node.Grant) {
 	s.shortly()
 }
 
-// bytesBetween is the memory that gets other NUMA nodes.
+// bytesBetween returns the number of bytes of memory that get other NUMA nodes.
 func bytesBetween(from, to *node.Grant) (bytes int64) {
 	was, is := from.Charged(), to.Charged()
 	for _, b := range is {
@@ -116,7 +117,7 @@ func bytesBetween(from, to *node.Grant) (bytes int64) {
 	return bytes
 }
 
-// limit is the time for one step.
+// limit returns the time limit of one step.
 func (m *move) limit() time.Duration {
 	return stepTime + time.Duration((m.bytes+1<<30-1)>>30)*perGiB
 }
@@ -137,7 +138,7 @@ func placeOf(g *node.Grant, i int) converge.Setting {
 	return converge.Setting{CPUs: c.CPUs, Mems: c.MemoryNodes, Quota: node.KeepQuota}
 }
 
-// moved notes that a pod has one place again, or none.
+// moved notes that a pod has one place again or, if there is false, no grant.
 func (s *step) moved(uid string, there bool) {
 	p := s.pods.edit(s, uid)
 	m := p.move
@@ -154,7 +155,7 @@ func (s *step) moved(uid string, there bool) {
 	s.shortly()
 }
 
-// advance takes every move as far as it can go now.
+// advance advances every move as far as possible now.
 func (s *step) advance() {
 	if s.back != nil {
 		return
@@ -194,7 +195,7 @@ func (s *step) advanceMove(w *converge.Wanted, uid string, m *move) {
 	}
 }
 
-// editMove is a copy of the move of a pod that the Step can change.
+// editMove returns a copy of the move of a pod that the Step can change.
 func (s *step) editMove(uid string) *move {
 	p := s.pods.edit(s, uid)
 	m := *p.move
@@ -216,8 +217,9 @@ type Proof struct {
 	touched             int
 }
 
-// proofs are the containers of a pod, if the loop knows that each of them has what it should; nil:
-// it does not. The list is not nil if there are none.
+// proofs returns the containers of a pod if the loop knows that each of them has the setting that
+// it should have. Otherwise it returns nil. For a pod without containers it returns an empty list
+// that is not nil.
 func (s *step) proofs(w *converge.Wanted, uid string) []Proof {
 	proofs := []Proof{}
 	for _, c := range s.containers.all() {
@@ -234,12 +236,14 @@ func (s *step) proofs(w *converge.Wanted, uid string) []Proof {
 	return proofs
 }
 
-// Fulfils reports whether a container has the CPUs and memory nodes of a setting, if it has any.
+// Fulfils reports whether a container has the CPUs and memory nodes of the setting want. Empty CPUs
+// or memory nodes in want are not compared.
 func Fulfils(has, want converge.Setting) bool {
 	return (want.CPUs.IsEmpty() || has.CPUs.Equal(want.CPUs)) && (want.Mems.IsEmpty() || has.Mems == want.Mems)
 }
 
-// Proven is the outcome of Prove. Wrong is what the containers do not have; nil: they have all.
+// Proven is the outcome of Prove. Wrong describes what the containers do not have. If nil, they
+// have everything.
 type Proven struct {
 	Of    Prove
 	Wrong error
@@ -253,7 +257,7 @@ func (e Proven) on(s *step) {
 	}
 	for _, at := range e.Of.Proofs {
 		if c := s.containers.get(at.ID); c != nil && c.touched != at.touched {
-			return // It changed meanwhile: the next round looks again.
+			return // It has changed in the meantime: the next round looks again.
 		}
 	}
 	if e.Wrong != nil {
@@ -276,7 +280,7 @@ func (e Proven) on(s *step) {
 	s.push()
 }
 
-// endMove makes it durable that a pod has one place. The published state shows when it is.
+// endMove makes it durable that a pod has one place. The published state shows when that is done.
 func (s *step) endMove(uid string, m *move) {
 	s.job("end "+uid, EndMove{UID: uid, Done: m.step == node.MoveNarrowed, move: m.number})
 }
@@ -291,7 +295,7 @@ func (e MoveWritten) on(s *step) {
 	if e.Err != nil {
 		s.warn("the end of a move cannot be written yet; the agent tries again", "uid", e.Of.UID, "error", e.Err)
 		if m := s.pod(e.Of.UID).move; m != nil && m.number == e.Of.move {
-			s.editMove(e.Of.UID).retry = s.now.Add(soonest) // A disk that fails does that at once.
+			s.editMove(e.Of.UID).retry = s.now.Add(soonest) // A broken disk fails at once.
 		}
 		s.soon()
 	}

@@ -5,20 +5,21 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Noticed is a container with its setting: every CPU and every NUMA node if nothing limits it.
+// Noticed is a container with its setting. If nothing limits the container, the setting has every
+// CPU and every NUMA node.
 type Noticed struct {
 	UID, Container string
 	Setting        converge.Setting
-	// Level is who else runs on its CPUs.
+	// Level describes which other containers run on its CPUs.
 	Level node.Isolation
-	// Namespace, Pod and Annotations are those of its pod, Mounts the destinations of what is
-	// mounted in the container already; only that of a creation has them.
+	// Namespace, Pod and Annotations are those of its pod. Mounts are the destinations of the
+	// existing mounts of the container. Only the Noticed of a creation has these fields.
 	Namespace, Pod string
 	Annotations    map[string]string
 	Mounts         []string
 }
 
-// noticed is a container as the notices see it.
+// noticed returns a container with the setting has, as the notices see it.
 func (s *step) noticed(c *container, has converge.Setting) Noticed {
 	w := s.want()
 	state := w.State()
@@ -37,7 +38,7 @@ func (s *step) noticed(c *container, has converge.Setting) Noticed {
 	return n
 }
 
-// notify shows the containers what they have for certain, where that has changed.
+// notify shows the containers the settings that they certainly have, if these have changed.
 func (s *step) notify() {
 	if !s.config.Notices || !s.link.synchronised() {
 		return
@@ -51,7 +52,7 @@ func (s *step) notify() {
 	}
 }
 
-// keepNotices notes which pods are there: those that have a grant, a sandbox or a container.
+// keepNotices passes on which pods exist: those that have a grant, a sandbox or a container.
 func (s *step) keepNotices() {
 	if !s.config.Notices {
 		return

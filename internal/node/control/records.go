@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// records are values by key. The loops of all moments share them, so nothing that another loop has
-// is ever changed: a Step that writes makes a copy of each value that it writes, and of the part of
-// the map that has it. Values must not contain anything that is changed in place.
+// records is a map of values by key. The loops of all moments share it, so nothing that another
+// loop has is ever changed. A Step that writes makes a copy of each value that it writes, and of
+// the part of the map that has the value. Values must not contain anything that is changed in
+// place.
 type records[V any] struct {
-	parts *[parts]part[V] // nil: there are no values
-	// by is the Step that made the list of parts: it can write to it.
+	parts *[parts]part[V] // If nil, there are no values.
+	// by is the Step that made the array of parts and may write to it.
 	by *owner
 	n  int
 }
 
-// parts is in how many parts a map is copied: with 5,000 containers, a Step that writes one record
-// copies 80 entries.
+// parts is the number of parts of a map, which are copied separately. With 5,000 containers, a Step
+// that writes one record copies 80 entries.
 const parts = 64
 
-// owner identifies a Step in what the Step made. The Step itself has a whole loop: what had that
-// would keep every earlier loop alive.
+// owner identifies a Step in what the Step made. It is not the Step itself, because the Step has a
+// whole loop: a reference to it would keep every earlier loop alive.
 type owner struct{ _ byte }
 
-// part is one part of a map, and by the Step that made it.
+// part is one part of a map. by is the Step that made it.
 type part[V any] struct {
 	of map[string]*record[V]
 	by *owner
@@ -34,7 +35,7 @@ type record[V any] struct {
 	by    *owner
 }
 
-// partOf is the part of a key: its FNV-1a hash.
+// partOf returns the part of a key, by its FNV-1a hash.
 func partOf(key string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(key) {
@@ -43,7 +44,7 @@ func partOf(key string) uint32 {
 	return h % parts
 }
 
-// get is the value of a key; nil: there is none. The caller does not change it.
+// get returns the value of a key, or nil. The caller must not change it.
 func (r *records[V]) get(key string) *V {
 	if r.parts == nil {
 		return nil
@@ -54,7 +55,8 @@ func (r *records[V]) get(key string) *V {
 	return nil
 }
 
-// edit is a copy of the value that the Step can change; a new value if there is none.
+// edit returns a copy of the value of a key that the Step can change. If there is none, it adds a
+// zero value.
 func (r *records[V]) edit(by *step, key string) *V {
 	p := r.mine(by, key)
 	e := p.of[key]
@@ -74,7 +76,7 @@ func (r *records[V]) edit(by *step, key string) *V {
 // put replaces the value of a key.
 func (r *records[V]) put(by *step, key string, v V) { *r.edit(by, key) = v }
 
-// remove takes a value out.
+// remove deletes the value of a key.
 func (r *records[V]) remove(by *step, key string) {
 	if r.get(key) != nil {
 		delete(r.mine(by, key).of, key)
@@ -82,7 +84,7 @@ func (r *records[V]) remove(by *step, key string) {
 	}
 }
 
-// removeIf takes out the values for which gone is true.
+// removeIf deletes the values for which gone returns true.
 func (r *records[V]) removeIf(by *step, gone func(key string, v *V) bool) {
 	for key, v := range r.all() {
 		if gone(key, v) {
@@ -91,8 +93,8 @@ func (r *records[V]) removeIf(by *step, gone func(key string, v *V) bool) {
 	}
 }
 
-// all are the values, in no order. The caller does not change them, and can edit and remove some
-// meanwhile.
+// all yields the values, in no order. The caller must not change them, but can edit and remove
+// values during the iteration.
 func (r *records[V]) all() iter.Seq2[string, *V] {
 	return func(yield func(string, *V) bool) {
 		for i := 0; r.parts != nil && i < parts; i++ {
@@ -105,7 +107,7 @@ func (r *records[V]) all() iter.Seq2[string, *V] {
 	}
 }
 
-// keys are the keys, ascending.
+// keys returns the keys, in ascending order.
 func (r *records[V]) keys() []string {
 	keys := make([]string, 0, r.n)
 	for key := range r.all() {
@@ -117,7 +119,7 @@ func (r *records[V]) keys() []string {
 
 func (r *records[V]) len() int { return r.n }
 
-// mine makes the part of a key the Step's own.
+// mine returns the part of a key after it has made sure that the part belongs to the Step.
 func (r *records[V]) mine(by *step, key string) *part[V] {
 	if r.parts == nil || r.by != by.owner {
 		next := new([parts]part[V])

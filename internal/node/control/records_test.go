@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEarlierLoopsAreFreed: a loop keeps no earlier one alive, and so no state that is gone.
+// TestEarlierLoopsAreFreed checks that a loop keeps no earlier loop alive, and so no old state.
 func TestEarlierLoopsAreFreed(t *testing.T) {
 	w := newWorld(t)
 	var earlier []weak.Pointer[[parts]part[pod]]
@@ -31,8 +31,8 @@ func TestEarlierLoopsAreFreed(t *testing.T) {
 	runtime.KeepAlive(&w.loop)
 }
 
-// TestRecords: records are as maps that are copied before every change, also when changes begin
-// from the same records several times.
+// TestRecords checks that records behave like maps that are copied before every change, even if
+// several changes start from the same records.
 func TestRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type moment struct {

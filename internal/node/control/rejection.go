@@ -13,14 +13,14 @@ import (
 // rejected.
 var ErrRejected = errors.New("paddock rejects the pod")
 
-// mostAccount limits the text of an account, with what is not known of the devices, in bytes: a
-// whole event has 1024.
+// mostAccount limits the text of an account, together with the note about unknown devices, in
+// bytes. A whole event has 1024 bytes.
 const mostAccount = 600
 
 // ErrResizeRejected is wrapped by the error that stops a resize because the node rejects it.
 var ErrResizeRejected = errors.New("paddock rejects the resize of the pod")
 
-// rejection is the error that a user sees as an event of the pod.
+// rejection returns the error that a user sees as an event of the pod.
 func rejection(pod request.Pod, r *node.Rejection) error {
 	how := ""
 	if pod.Estimated {
@@ -33,7 +33,8 @@ func rejection(pod request.Pod, r *node.Rejection) error {
 	return fmt.Errorf("%w %s%s: %w%s%s", ErrRejected, pod.ID(), how, r, unknown, account(r, mostAccount-len(unknown)))
 }
 
-// account lists what is free on each NUMA node and which pods have the rest, in that many bytes.
+// account lists what is free on each NUMA node and which pods have the rest. It adds NUMA nodes
+// while the text has at most room bytes.
 func account(r *node.Rejection, room int) string {
 	if len(r.Nodes) == 0 {
 		return ""
@@ -62,7 +63,7 @@ func account(r *node.Rejection, room int) string {
 	return b.String()
 }
 
-// amount is a number of CPUs or devices, or of bytes.
+// amount formats a number of bytes or, for other resources, of CPUs or devices.
 func amount(resource request.Resource, n int64) string {
 	if request.IsMemory(resource) {
 		return request.Bytes(n)

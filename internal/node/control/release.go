@@ -7,22 +7,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// list asks the source of pods which pods are gone, if a grant is not used or was estimated.
+// list asks the source of pods which pods are gone, if a grant is unused or was estimated.
 func (s *step) list() {
 	if traces := s.traces(); len(traces) > 0 || len(s.estimated()) > 0 {
 		s.jobOfRound("list", ListGone{Of: listOfRound{}, Traces: traces})
 	}
 }
 
-// Listing is what the source of pods answered: the pods that there are and, for the traces that
-// were asked about, whether the pod is gone.
+// Listing is the answer of the source of pods: the pods that exist and, for each trace that was
+// asked about, whether its pod is gone.
 type Listing struct {
 	Pods   map[string]request.Pod
 	Traces map[string]Trace
 	Gone   map[string]bool
 }
 
-// listOfRound is a round that waits for a list.
+// listOfRound is the listener for the list of a round.
 type listOfRound struct{}
 
 func (listOfRound) listed(s *step, of Listing, err error) {
@@ -45,7 +45,7 @@ func (listOfRound) listed(s *step, of Listing, err error) {
 	}
 }
 
-// listener waits for a list of the pods.
+// listener gets a list of the pods that it waits for.
 type listener interface{ listed(*step, Listing, error) }
 
 // GoneListed is the outcome of ListGone.
@@ -57,8 +57,8 @@ type GoneListed struct {
 
 func (e GoneListed) on(s *step) { e.Of.Of.listed(s, e.Listing, e.Err) }
 
-// reportList logs that the source of pods does not answer: once when that begins, and from time to
-// time while it lasts.
+// reportList logs that the source of pods does not answer: once when that begins, and every
+// `relisted` while it lasts.
 func (s *step) reportList(err error) {
 	switch {
 	case err != nil && s.now.Sub(s.unlistedAt) >= relisted:
@@ -70,8 +70,8 @@ func (s *step) reportList(err error) {
 	}
 }
 
-// idle are the grants of pods without a container that runs or is being created, including grants
-// that are not durable yet.
+// idle returns the grants of pods without a container that runs or is being created. It includes
+// grants that are not durable yet.
 func (s *step) idle() []*node.Grant {
 	if !s.link.synchronised() && s.containers.len() == 0 && s.sandboxes.len() == 0 {
 		return nil // It is not known what runs.
@@ -94,7 +94,7 @@ func (s *step) idle() []*node.Grant {
 	return idle
 }
 
-// traces are those of the idle grants; nil: there is none.
+// traces returns the traces of the idle grants. It returns nil if there are none.
 func (s *step) traces() map[string]Trace {
 	var traces map[string]Trace
 	for _, g := range s.idle() {
@@ -114,7 +114,8 @@ func (l *Loop) trace(uid string) Trace {
 	return Trace{Sandbox: len(l.boxesOf(uid)) > 0, Since: since}
 }
 
-// estimated are the pods whose request was estimated, and whose listed request was not logged yet.
+// estimated returns the UIDs of the pods whose request was estimated and whose listed request was
+// not logged yet.
 func (s *step) estimated() []string {
 	var uids []string
 	for _, g := range s.engine.State.Grants() {
@@ -125,8 +126,8 @@ func (s *step) estimated() []string {
 	return uids
 }
 
-// release drops the grants of pods that are gone, if the source answered. It reports whether there
-// were any. Containers that still run stay in the table.
+// release drops the grants of pods that are gone, if the source answered. It reports whether it
+// dropped any. Containers that still run stay in the table.
 func (s *step) release(of Listing, err error) (released bool) {
 	for _, g := range s.idle() {
 		uid := g.Pod.UID
@@ -142,12 +143,13 @@ func (s *step) release(of Listing, err error) (released bool) {
 }
 
 // unlistedGraces is how many times Config.Grace a pod with a sandbox and without a container keeps
-// its estimated assignments, if a source that answers never listed it: such a source does not
-// report its end either. Ten times are the five minutes of the kubelet's longest back-off.
+// its estimated assignments, if a source that answers never listed the pod. Such a source does not
+// report the end of the pod either. Ten times Grace is the five minutes of the kubelet's longest
+// back-off.
 const unlistedGraces = 10
 
-// isGone reports whether a pod without containers, which is not listed, is gone. A source that
-// never listed the pod proves nothing, and neither does an answer about another moment of the pod.
+// isGone reports whether a pod without containers that is not listed is gone. A source that never
+// listed the pod proves nothing, and neither does an answer about an earlier trace of the pod.
 func (s *step) isGone(g *node.Grant, of Listing) bool {
 	uid := g.Pod.UID
 	trace := s.trace(uid)

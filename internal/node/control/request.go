@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
-// Errors that requests are answered with. A runtime shows their text, and the kubelet tries again.
+// The errors with which requests are answered. A runtime shows their text, and the kubelet tries
+// again.
 var (
 	// ErrGone is the answer to a request of a connection that has ended.
 	ErrGone = errors.New("paddock: the connection was closed")
@@ -20,22 +21,23 @@ var (
 	errStopped   = errors.New("the agent did not run for some time and answers old requests; the kubelet tries again")
 )
 
-// unlistedFor is how long a container that CRI-O was creating when it synchronised, and does not
-// show, is waited for. Its start makes it known in any case.
+// unlistedFor is how long the loop waits for a container that CRI-O was creating when it
+// synchronised, and did not show. If the container starts later, its start makes it known.
 const unlistedFor = 10 * time.Second
 
 // Container is a container as a request names it.
 type Container struct {
-	// ID is the runtime's; Pod is the pod's UID.
+	// ID is the runtime's ID. Pod is the UID of the pod.
 	ID, Pod, Name string
-	Path          string // of its cgroup, as the runtime names it
+	Path          string // path of its cgroup, as the runtime names it
 }
 
 func (c Container) record() container {
 	return container{id: c.ID, pod: c.Pod, name: c.Name, path: c.Path}
 }
 
-// Managed is the answer to a request that Paddock decides about only if it manages the node.
+// Managed is the answer to a request. Paddock decides about the request only if Managed is true: it
+// then manages the node.
 type Managed struct {
 	Managed bool
 	Err     error
@@ -47,13 +49,14 @@ type Placed struct {
 	Updates []converge.Update
 	Noticed Noticed
 	Err     error
-	// by is the reply, made the container that it creates; "": none.
+	// by is the reply. made is the container that the reply creates. If empty, it creates none.
 	by   *operation
 	made string
 }
 
 // Undelivered is an event: an answer did not reach the runtime in time. The request has failed, and
-// a container that it would have created is not there. The updates count as open.
+// the container that it would have created does not exist. It is open whether the updates were
+// applied.
 type Undelivered struct{ Of Placed }
 
 func (u Undelivered) on(s *step) {
@@ -68,13 +71,13 @@ func (u Undelivered) on(s *step) {
 	s.shortly()
 }
 
-// begin returns a new operation. The edge gives it to the runtime before the next event.
+// begin returns a new operation. The edge passes it to the runtime before the next event.
 func (s *step) begin(creates string, unsolicited bool) *operation {
 	s.number++
 	return &operation{number: s.number, creates: creates, unsolicited: unsolicited, at: s.now}
 }
 
-// reply notes the updates in a reply.
+// reply notes the updates in a reply, and reports stranded and exchanged containers.
 func (s *step) reply(by *operation, a converge.Answer) {
 	for _, u := range a.Updates {
 		s.containers.edit(s, u.ID).send(by, u.After, s.want().Takes(u))
@@ -91,7 +94,8 @@ func (s *step) reply(by *operation, a converge.Answer) {
 // exchanging is logged when no order of the updates in a reply is safe.
 const exchanging = "another process has put containers on each other's CPUs: while the runtime exchanges them, some share CPUs"
 
-// settle ends the wait for the replies for which done is true: each was applied, or never will be.
+// settle ends the wait for the replies for which done returns true: each was applied, or never will
+// be. It calls end for every container with an update in such a reply.
 func (s *step) settle(done func(*operation) bool, end func(*container, *operation)) {
 	var open []*operation
 	for _, by := range s.replies {
@@ -108,9 +112,10 @@ func (s *step) settle(done func(*operation) bool, end func(*container, *operatio
 	s.replies = open
 }
 
-// asked is called first for every request of the runtime. It reports whether the connection is the
-// present one. A runtime asks under the lock under which it applied the last reply. Another request
-// reports whether the container of that reply was created.
+// asked must be called first for every request of the runtime. It reports whether the connection is
+// the present one. A runtime asks under the lock under which it applied the last reply, so a
+// request settles the replies that create no container. For a reply that creates one, Created or
+// End shows whether the container was created.
 func (s *step) asked(connection uint64) bool {
 	if connection != s.link.id || connection == 0 {
 		return false
@@ -120,7 +125,7 @@ func (s *step) asked(connection uint64) bool {
 	return true
 }
 
-// Enter is an event: a sandbox is created. Managed is the answer.
+// Enter is an event: a sandbox is being created. Managed is the answer.
 type Enter struct {
 	Connection uint64
 	Box        *Sandbox
@@ -135,8 +140,8 @@ func (e Enter) on(s *step) {
 		s.answer(Managed{Err: ErrGone})
 		return
 	}
-	// The kubelet stops the sandbox of a pod before it creates the next one: others that are known
-	// failed after the answer, or their end was not reported.
+	// The kubelet stops the sandbox of a pod before it creates the next one. If others are known,
+	// they failed after the answer, or their end was not reported.
 	for _, box := range s.boxesOf(e.Box.Pod) {
 		s.leaveBox(box.Pod, box.ID)
 	}
@@ -145,8 +150,8 @@ func (e Enter) on(s *step) {
 	s.answer(Managed{Managed: s.managed()})
 }
 
-// Leave is an event: a sandbox of a pod is gone. The pod, by UID, keeps everything, because a new
-// sandbox may follow.
+// Leave is an event: a sandbox of a pod is gone. The pod, which has the UID Pod, keeps everything,
+// because a new sandbox may follow.
 type Leave struct {
 	Connection uint64
 	Pod, ID    string
@@ -163,9 +168,9 @@ func (e Leave) on(s *step) {
 	}
 }
 
-// Come is an event: a container is created or changed. Pinned is the setting that another manager
-// chose; nil: none did. Paddock does not manage this node until such a container is gone. Managed
-// is the answer.
+// Come is an event: a container is being created or changed. Pinned is the setting that another
+// manager chose for it. If nil, none did. While there is a container with such a setting, Paddock
+// does not manage this node. Managed is the answer.
 type Come struct {
 	Connection    uint64
 	ID, Pod, Name string
@@ -188,8 +193,8 @@ func (e Come) on(s *step) {
 	}
 }
 
-// Create is an event: a container is created. Placed is the answer: it has its setting, and the
-// updates of the containers that make room.
+// Create is an event: a container is being created. Placed is the answer. It has the container's
+// setting, and the updates of the containers that make room.
 type Create struct {
 	Connection uint64
 	Box        *Sandbox
@@ -233,9 +238,9 @@ func (s *step) create(e Create) Placed {
 	return Placed{Setting: setting, Updates: a.Updates, Noticed: s.noticed(&c, setting), by: by, made: c.id}
 }
 
-// outdated is why the creation of a container is not answered any more: the runtime has reported
-// its end already, because requests that wait are handled in any order, or the process was stopped
-// and the request is probably from that time.
+// outdated returns the reason why the creation of a container is not answered any more. Either the
+// runtime has already reported the end of the container, because requests that wait are handled in
+// any order. Or the process was stopped, and the request is probably from that time.
 func (s *step) outdated(id string) error {
 	if s.gone.get(id) != nil {
 		return errUndone
@@ -247,8 +252,8 @@ func (s *step) outdated(id string) error {
 	return nil
 }
 
-// Created is an event: the runtime has a container. The updates in the reply to its creation were
-// made.
+// Created is an event: the runtime has a container. It has made the updates in the reply to the
+// creation.
 type Created Create
 
 func (e Created) on(s *step) {
@@ -259,7 +264,7 @@ func (e Created) on(s *step) {
 	}
 }
 
-// Started is an event: a container runs. What changed since its creation reaches it now.
+// Started is an event: a container runs. Changes since its creation reach it now.
 type Started Create
 
 func (e Started) on(s *step) {
@@ -279,8 +284,8 @@ func (e Started) on(s *step) {
 }
 
 // End is an event: a container has ended, or its creation failed. Its pod keeps everything, because
-// the container may start again. Placed is the answer: if the request has a reply, it has the
-// updates that other containers wait for.
+// the container may start again. Placed is the answer. If Replies is true, the request has a reply,
+// and Placed has the updates that other containers wait for.
 type End struct {
 	Connection uint64
 	ID, Pod    string
@@ -309,7 +314,8 @@ func (s *step) endOf(e End) Placed {
 }
 
 // freed notes the end of a container that another manager pinned. After the last one, the runtime
-// is asked to synchronise again, because nothing was done for what was created meanwhile.
+// is asked to synchronise again, because nothing was done for the containers that were created
+// meanwhile.
 func (s *step) freed(id string) {
 	if s.foreign.get(id) == nil {
 		return
@@ -324,11 +330,11 @@ func (s *step) freed(id string) {
 }
 
 // learn adds a container that a request names and the table does not have. The runtime created it
-// while it was not connected to Paddock, or shortly before it synchronised: CRI-O lists a container
-// only after its creation, and does not delay a synchronisation until the creations that are under
-// way have ended, as containerd does (NRI's BlockPluginSync). What the container runs on is not
-// known: until its cgroup is read, it counts as running everywhere. The next round plans its pod
-// and updates it.
+// while it was not connected to Paddock, or shortly before it synchronised. CRI-O lists a container
+// only after its creation. Unlike containerd (NRI's BlockPluginSync), it does not delay a
+// synchronisation until the creations that are under way have ended. The CPUs and memory nodes of
+// the container are not known, so it counts as running everywhere until its cgroup is read. The
+// next round plans its pod and updates it.
 func (s *step) learn(box *Sandbox, of Container) {
 	if s.containers.get(of.ID) != nil || s.gone.get(of.ID) != nil || of.Pod == "" || !s.managed() {
 		return
@@ -343,15 +349,16 @@ func (s *step) learn(box *Sandbox, of Container) {
 		"pod", box.Who, "uid", c.pod, "container", c.name, "id", c.id)
 }
 
-// meet adds the sandbox of a container if it was created without Paddock.
+// meet adds the sandbox of a container if the sandbox was created without Paddock.
 func (s *step) meet(box *Sandbox) {
 	if !slices.ContainsFunc(s.boxesOf(box.Pod), func(b *Sandbox) bool { return b.ID == box.ID }) {
 		s.enterBox(box)
 	}
 }
 
-// keepGone forgets containers that ended some time ago: no request names them any more. It also
-// forgets those of which it is only known that they were in creation when CRI-O synchronised.
+// keepGone forgets containers that ended some time ago, because no request names them any more. It
+// also forgets those of which it is only known that they were being created when CRI-O
+// synchronised.
 func (s *step) keepGone() {
 	s.containers.removeIf(s, func(_ string, c *container) bool {
 		return c.phase == unlisted && s.now.Sub(c.since) > unlistedFor

@@ -12,26 +12,28 @@ import (
 
 // The times of a resize.
 const (
-	// relift is how often the quota of a pod is looked at while the kubelet resizes it: it writes
-	// its own after our answer, and a pod without exclusive time for a second is a pod that was
-	// throttled ten periods.
+	// relift is how often the quota of a pod is checked while the kubelet resizes the pod. The
+	// kubelet writes its own quota after our answer. A pod with exclusive CPUs that has the
+	// kubelet's quota for one second can be throttled in ten periods.
 	relift = 250 * time.Millisecond
-	// relifting is how long that goes on after the last request of the runtime about the resize.
-	// The kubelet writes at once after the answer; what comes later the regular rounds find.
+	// relifting is how long these checks continue after the last request of the runtime about the
+	// resize. The kubelet writes immediately after the answer. The regular rounds find anything
+	// later.
 	relifting = 10 * time.Second
 	// awaiting is how long a container with CPUs of its own is left to the kubelet after its resize
-	// was decided. The kubelet changes it at once, and our reply to that has the CPUs. An
-	// unsolicited update that came first would be undone if the agent ended before it could answer
-	// the kubelet.
+	// was decided. The kubelet changes the container at once, and our reply to that has the CPUs.
+	// An earlier unsolicited update would be undone if the agent ended before it could answer the
+	// kubelet.
 	awaiting = 5 * time.Second
-	// carriedOut is how long a pod is listed with another request until the loop follows it without
-	// having been asked. The kubelet decides within a second whether it accepts a resize, and asks
-	// the runtime then; its list shows a few seconds later that it does not accept one.
+	// carriedOut is how long a pod must be listed with another request before the loop follows that
+	// request without having been asked. The kubelet decides within a second whether it accepts a
+	// resize, and then asks the runtime. Its list shows a few seconds later that it does not accept
+	// one.
 	carriedOut = 15 * time.Second
 )
 
-// Resizing is an event: the runtime asks about a resize of a pod, as a whole or of a container.
-// After the answer the kubelet may write the pod's quota. Managed is the answer.
+// Resizing is an event: the runtime asks about a resize of a pod, either of the whole pod or of one
+// container. After the answer the kubelet may write the pod's quota. Managed is the answer.
 type Resizing struct {
 	Connection uint64
 	UID        string
@@ -56,7 +58,7 @@ func (e Resizing) on(s *step) {
 	s.answer(Managed{Managed: s.managed()})
 }
 
-// lift writes the quotas of the pods that the kubelet resizes again.
+// lift writes again the quotas of the pods that the kubelet resizes.
 func (s *step) lift() {
 	s.liftDue = time.Time{}
 	var due []string
@@ -75,34 +77,35 @@ func (s *step) lift() {
 	}
 }
 
-// Errors of a resize about which nothing can be decided now. The kubelet tries again.
+// The errors of a resize about which nothing can be decided now. The kubelet tries again.
 var (
 	errNotListed    = errors.New("the kubelet's list does not have a usable specification of it")
 	errOtherRequest = errors.New("the kubelet applies another request than the one in its list, which it has not accepted")
 )
 
-// Resize is an event: the kubelet is about to change a pod. The whole request of the pod is decided
-// at the first message that has a part of it. ResizeDecided is the answer, after these jobs:
+// Resize is an event: the kubelet is about to change a pod. The first message that has a part of
+// the pod's request decides the whole request. ResizeDecided is the answer, after these jobs:
 //
-//	ListLatest   the request that the kubelet lists
-//	ResizePod    the decision is durable
+//	ListLatest   gets the request that the kubelet lists
+//	ResizePod    makes the decision durable
 type Resize struct {
 	Box *Sandbox
-	// Container is the one that the message is about; empty: the pod as a whole.
+	// Container is the name of the container that the message is about. If empty, the message is
+	// about the whole pod.
 	Container string
 	Shown     Amounts
-	// Until is when the jobs end at the latest.
+	// Until is the latest time at which the jobs end.
 	Until time.Time
 }
 
-// ResizeDecided is why the kubelet must not change the pod, for people; no Err: it goes on. Due is
-// true if the kubelet must have asked about the whole pod before.
+// ResizeDecided has the reason, for people, why the kubelet must not change the pod. If Err is nil,
+// the kubelet goes on. Due is true if the kubelet must have asked about the whole pod before.
 type ResizeDecided struct {
 	Due bool
 	Err error
 }
 
-// resizing is a resize that is under way. Its jobs have it.
+// resizing is a resize that is under way. Each of its jobs has it.
 type resizing struct {
 	Resize
 
@@ -130,7 +133,7 @@ func (r resizing) name() string { return fmt.Sprint("resize ", r.request) }
 // resized ends a resize.
 func (s *step) resized(r resizing, err error) { s.do(Answer{r.request, ResizeDecided{r.due, err}}) }
 
-// isExact reports whether the numbers of a pod's cgroup follow from its request.
+// isExact reports whether the numbers of a pod's cgroup follow exactly from its request.
 func isExact(g *node.Grant) bool { return g.Pod.QoS == request.Guaranteed && !g.Pod.Estimated }
 
 // LatestFound is the outcome of ListLatest: what the source of pods lists now.
@@ -138,7 +141,7 @@ type LatestFound struct {
 	Of      ListLatest
 	Listing Listing
 	Latest  Latest
-	// Known: the pod is listed. Err is why there is no list.
+	// Known is true if the pod is listed. Err is the reason why there is no list.
 	Known bool
 	Err   error
 }
@@ -180,8 +183,8 @@ func (e LatestFound) on(s *step) {
 		s.resized(r, nil)
 		return
 	}
-	// What is missing may be that of a pod that is gone. Then what was rejected before is decided
-	// again.
+	// A pod that is gone may have what is missing. If such a pod was released, a request that was
+	// rejected before is decided again.
 	released := len(e.Listing.Traces) > 0 && s.release(e.Listing, nil)
 	if before := s.repeats(s.pod(wanted.UID).vetoed, wanted, s.now, &s.engine); before != nil && !released {
 		s.resized(r, before)
@@ -208,8 +211,8 @@ func (e PodResized) on(s *step) {
 	s.resized(e.Of.of, s.noteResize(e.Of.Pod, e.Of.version, e.Plan, e.Err, true))
 }
 
-// noteResize notes what became of a resize, and returns why there is none. asked is true if the
-// kubelet changes the pod's containers next.
+// noteResize notes the result of a resize. It returns the error if the pod is not resized. asked is
+// true if the kubelet changes the pod's containers next.
 func (s *step) noteResize(pod request.Pod, version uint64, plan *node.Plan, err error, asked bool) error {
 	if err != nil {
 		return fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", pod.ID(), err)
@@ -226,8 +229,9 @@ func (s *step) noteResize(pod request.Pod, version uint64, plan *node.Plan, err 
 	return err
 }
 
-// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It
-// need not change the others: their CPUs can be those that the pod as a whole got or gave back.
+// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. The
+// kubelet need not change the other containers: their CPUs can be CPUs that the whole pod got or
+// gave back.
 func (s *step) await(uid string) {
 	g, known := s.engine.State.Grant(uid)
 	if !known {
@@ -243,16 +247,16 @@ func (s *step) await(uid string) {
 	}
 }
 
-// unasked is a pod that is listed with another request than the one that its grant has, and since
-// when.
+// unasked is the request with which a pod is listed, if its grant has another one, and the time
+// since when.
 type unasked struct {
 	pod   request.Pod
 	since time.Time
 }
 
-// follow resizes the pods whose request the kubelet has carried out without asking: the runtime
-// does not forward its calls, the agent was away, or the containers of a pod were created again,
-// which then have what was rejected before.
+// follow resizes the pods whose request the kubelet has carried out without asking. Either the
+// runtime does not forward its calls, or the agent was away, or the containers of a pod were
+// created again and now have a request that was rejected before.
 func (s *step) follow() {
 	there := map[string]bool{}
 	uids := make([]string, 0, len(s.engine.State.Grants()))
@@ -276,14 +280,14 @@ func (s *step) follow() {
 	}
 }
 
-// Latest is a pod of the last list. Pending is why the kubelet does not carry out what it asks for
-// now; empty: it does.
+// Latest is a pod of the last list. Pending is the reason why the kubelet does not carry out the
+// pod's request now. If empty, it does.
 type Latest struct {
 	Pod     request.Pod
 	Pending string
 }
 
-// LatestListed is the outcome of LatestPods: those that were listed, by UID.
+// LatestListed is the outcome of LatestPods: the pods that were listed, by UID.
 type LatestListed struct{ Pods map[string]Latest }
 
 func (e LatestListed) on(s *step) {
@@ -318,8 +322,8 @@ func (e LatestListed) on(s *step) {
 	s.jobOfRound("follow", Follow{Pods: due, version: s.engine.Version, connected: s.link.since})
 }
 
-// withdraw forgets the rejection of a resize that the pod does not ask for any more. A list can be
-// older than the resize, so it counts only some time after the rejection.
+// withdraw forgets the rejection of a resize that the pod no longer asks for. A list can be older
+// than the resize, so it counts only carriedOut after the rejection.
 func (s *step) withdraw(uid string) {
 	if v := s.pod(uid).vetoed; v.Err != nil && s.now.Sub(v.At) >= carriedOut {
 		s.pods.edit(s, uid).vetoed = Rejection{}
@@ -327,7 +331,7 @@ func (s *step) withdraw(uid string) {
 	}
 }
 
-// Followed is the outcome of Follow: a plan for each pod, or why there is none.
+// Followed is the outcome of Follow: for each pod a plan, or the reason why there is none.
 type Followed struct {
 	Of    Follow
 	Plans []*node.Plan
@@ -363,9 +367,9 @@ func (s *step) reportNoVeto(why string) {
 	s.publish()
 }
 
-// ResizeContainer is an event: the kubelet changes the resources of a container. CPUs, memory nodes
-// and quota are Paddock's, in the same write. Due is true if the kubelet must have asked about the
-// whole pod before. Placed is the answer.
+// ResizeContainer is an event: the kubelet changes the resources of a container. Paddock sets the
+// CPUs, memory nodes and quota in the same write. Due is true if the kubelet must have asked about
+// the whole pod before. Placed is the answer.
 type ResizeContainer struct {
 	Connection uint64
 	Box        *Sandbox

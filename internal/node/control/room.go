@@ -13,24 +13,25 @@ import (
 )
 
 const (
-	// quiet is how long a pod is left alone after a container of it was created, changed or
-	// stopped: a kubelet that starts the containers of a pod does that within seconds.
+	// quiet is how long a pod is left alone after one of its containers was created, changed or
+	// stopped. A kubelet that starts the containers of a pod does that within seconds.
 	quiet = 10 * time.Second
-	// kept is how long a place is promised after the last move: several attempts of a kubelet,
-	// which tries again after 10 to 15 s.
+	// kept is how long a place is promised after the last move. That is enough for several attempts
+	// of a kubelet, which tries again after 10 to 15 s.
 	kept = 2 * time.Minute
 	// without is how long a pod is decided without moves after moves for it failed.
 	without = 5 * time.Minute
-	// rechecked is how long a rejection answers for a pod that asks again, under a policy that
-	// moves pods: some pods were perhaps left alone at that time, or a place was promised.
+	// rechecked is how long a rejection is the answer for a pod that asks again, if the policy
+	// moves pods or places are promised. At the time of the rejection some pods may have been left
+	// alone, or a place may have been promised.
 	rechecked = 20 * time.Second
 )
 
 // ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
 var ErrMoving = errors.New("moves under way")
 
-// Why the moves of an operator do not begin: others are under way, or these could take what was
-// made free for a pod.
+// The reasons why the moves of an operator do not begin: other moves are under way, or these could
+// take what was made free for a pod.
 var (
 	errBusy     = errors.New("other moves are under way: ask again when they have ended")
 	errPromised = errors.New("a pod waits for the CPUs and memory that moves made free, and this place is promised to it")
@@ -39,7 +40,7 @@ var (
 // room is a set of moves that is under way. It is not changed in place.
 type room struct {
 	number uint64
-	// pod waits for the set; nil: an operator asked for it.
+	// pod is the pod that waits for the set. If nil, an operator asked for the set.
 	pod *request.Pod
 	// left are the moves that have not ended. The first one is under way.
 	left []moves.Move
@@ -48,8 +49,8 @@ type room struct {
 // busy reports whether moves are under way, or Paddock does not manage the node.
 func (s *step) busy() bool { return s.room != nil || len(s.moving()) > 0 || !s.managed() }
 
-// staying are the pods that are not moved now: a container of theirs is created, changed or
-// stopped, or was shortly before, or they were moved not long ago.
+// staying returns the pods that are not moved now, by UID: a container of theirs is being created,
+// changed or stopped, or was so shortly before, or the pod itself was moved not long ago.
 func (s *step) staying() map[string]bool {
 	stay := map[string]bool{}
 	for uid, p := range s.pods.all() {
@@ -62,7 +63,7 @@ func (s *step) staying() map[string]bool {
 	return stay
 }
 
-// underWay is the error for a pod for which these moves are made.
+// underWay returns the error for a pod for which the given moves are made.
 func underWay(left []moves.Move) error {
 	var texts []string
 	for _, m := range left {
@@ -79,13 +80,14 @@ func moveText(m moves.Move) string {
 	return text
 }
 
-// Carry is an event: an operator asks for moves, one after the other. Each pod must still be where
-// its move takes it from and must consent, and each place must be free in its turn. If Dry is true,
-// nothing changes. The answer is why the set does not begin; nil: the first move is durable.
+// Carry is an event: an operator asks for moves, one after the other. Each pod must still have the
+// place from which its move takes it, and must consent. Each new place must be free when its turn
+// comes. If Dry is true, nothing changes. The answer is the reason why the set does not begin. If
+// nil, the first move is durable.
 type Carry struct {
 	Left []moves.Move
 	Dry  bool
-	// Until is when the job ends at the latest.
+	// Until is the latest time at which the job ends.
 	Until time.Time
 }
 
@@ -102,7 +104,7 @@ func (e Carry) on(s *step) {
 	s.beginSet(set, e.Until)
 }
 
-// mayCarry is why the moves that an operator asks for must not begin.
+// mayCarry returns the reason why the moves that an operator asks for must not begin.
 func (s *step) mayCarry(e Carry) error {
 	if len(e.Left) == 0 {
 		return errors.New("the list of moves is empty")
@@ -131,7 +133,8 @@ func (s *step) mayCarry(e Carry) error {
 	return nil
 }
 
-// beginSet begins a set of moves. The place of the pod that waits for it is promised from now on.
+// beginSet begins a set of moves. From now on the place of the pod that waits for the set is
+// promised.
 func (s *step) beginSet(set BeginSet, until time.Time) {
 	s.moves++
 	set.room = s.moves
@@ -167,14 +170,14 @@ func (e SetBegun) on(s *step) {
 	}
 }
 
-// notBegun reports whether the next move of a set is that of a pod and did not begin: the write
-// failed, or the pod ended before it, and then no state shows the move.
+// notBegun reports whether the next move of a set is that of the given pod and did not begin.
+// Either the write failed, or the pod ended before it, so that no state shows the move.
 func (s *step) notBegun(number uint64, uid string) bool {
 	g, there := s.state().Grant(uid)
 	return s.room != nil && s.room.number == number && s.room.left[0].To.Pod.UID == uid && !(there && g.Moving != nil)
 }
 
-// targets are the places to which pods move.
+// targets returns the grants with the places to which pods move.
 func targets(list []moves.Move) []*node.Grant {
 	grants := make([]*node.Grant, len(list))
 	for i, m := range list {
@@ -183,7 +186,7 @@ func targets(list []moves.Move) []*node.Grant {
 	return grants
 }
 
-// proceed begins the next move of the set when one has ended.
+// proceed begins the next move of the set after the move of a pod has ended.
 func (s *step) proceed(uid string, done bool) {
 	if s.room == nil || s.room.left[0].To.Pod.UID != uid {
 		return
@@ -200,13 +203,14 @@ func (s *step) proceed(uid string, done bool) {
 	}
 }
 
-// cannotProceed cancels the rest of a set: a pod may differ from when the set was made.
+// cannotProceed cancels the rest of a set. A pod may have changed since the set was made.
 func (s *step) cannotProceed(to *node.Grant, why error) {
 	s.warn("the next pod of a set of moves cannot be moved now: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "why", why)
 	s.leaveRoom(false)
 }
 
-// NextBegun is the outcome of BeginMove. MayNot is why the pod must not be moved now; nil: it may.
+// NextBegun is the outcome of BeginMove. MayNot is the reason why the pod must not be moved now. If
+// nil, it may be moved.
 type NextBegun struct {
 	Of          BeginMove
 	MayNot, Err error

@@ -51,15 +51,15 @@ func (s *step) round() {
 		s.keepQuotas("quotas", nil)
 	}
 	if inspects {
-		s.soon() // What is compared now is not changed meanwhile. The comparison pushes when it ends.
+		s.soon() // Containers are not changed while they are compared. The comparison pushes when it ends.
 		s.publish()
 		return
 	}
 	s.push()
 }
 
-// forget drops what is known of pods and does not matter any more. A sandbox of a pod without a
-// grant and without containers does not matter: a request about it has it again.
+// forget drops what is known about pods and no longer matters. A sandbox of a pod without a grant
+// and without containers does not matter, because any request about it describes it again.
 func (s *step) forget() {
 	there := map[string]bool{}
 	for _, c := range s.containers.all() {
@@ -103,8 +103,8 @@ func (s *step) forget() {
 }
 
 // endCreations ends the wait for containers that the runtime never reported as created, and for the
-// replies to their creation. Everything else in a reply may still be applied, however late, until
-// the runtime asks again.
+// replies to their creation. All other replies may still be applied, however late, until the
+// runtime asks again.
 func (s *step) endCreations() {
 	for id, c := range s.containers.all() {
 		if c.creating() && s.now.Sub(c.since) >= creation {
@@ -132,8 +132,9 @@ func (e Written) on(s *step) {
 	}
 }
 
-// keepQuotas writes the CFS quotas of the pods' cgroups again: the kubelet writes its own when a
-// container of the pod is resized. only are the pods by UID; nil: all. job is the name of the job.
+// keepQuotas writes the CFS quotas of the pods' cgroups again, because the kubelet writes its own
+// when a container of the pod is resized. only has the UIDs of the pods. If nil, it writes those of
+// all pods. job is the name of the job.
 func (s *step) keepQuotas(job string, only []string) {
 	state := s.state()
 	var pods []PodQuota
@@ -190,12 +191,13 @@ func (s *step) allSettled() bool {
 	return true
 }
 
-// owe closes the connection if updates wait for a reply, and none took them for a while: the
-// runtime synchronises again, and that reply has them. They wait because the runtime takes no
-// others, or because only a reply makes them one right after the other. While the runtime creates a
-// sandbox or a container, this waits, for as long as a kubelet waits for a creation: what is
-// created between two connections is created without Paddock. If updates are soon needed again,
-// because they fail or another process writes the cgroups, the wait doubles each time.
+// owe closes the connection if updates wait for a reply and no reply took them for a while. The
+// runtime then synchronises again, and the reply to that has the updates. They wait because the
+// runtime takes no other updates, or because only a reply makes them one right after the other.
+// While the runtime creates a sandbox or a container, owe waits as long as a kubelet waits for a
+// creation, because a container that is created between two connections is created without Paddock.
+// If updates are soon needed again, because they fail or another process writes the cgroups, the
+// wait doubles each time.
 func (s *step) owe(owes bool) {
 	d := &s.link.debt
 	wait := owing << d.dunned
@@ -216,9 +218,9 @@ func (s *step) owe(owes bool) {
 }
 
 // overdue asks the runtime to synchronise again if an update never landed although other requests
-// came. An update that is stuck under the runtime's lock is different: no other request comes
-// meanwhile, and if the connection were closed, the runtime would create its next container without
-// Paddock.
+// came. An update that is stuck under the runtime's lock is a different case. No other request
+// comes then, and if the connection were closed, the runtime would create its next container
+// without Paddock.
 func (s *step) overdue() {
 	f := s.flight
 	if f == nil || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
@@ -229,10 +231,10 @@ func (s *step) overdue() {
 	s.hangUp(stuck, errors.New("the runtime did not apply an update"))
 }
 
-// Landed is the outcome of Update: it was applied, in part or not at all.
+// Landed is the outcome of Update. The update was applied completely, in part or not at all.
 type Landed struct {
 	Number uint64
-	Failed []string // the containers, by id
+	Failed []string // the IDs of the containers
 	Err    error
 }
 
@@ -253,7 +255,7 @@ func (e Landed) on(s *step) {
 			continue
 		}
 		c.made(f.by)
-		if !u.After.CPUs.Contains(u.Before.CPUs) { // Others only get what became free.
+		if !u.After.CPUs.Contains(u.Before.CPUs) { // Other updates only add CPUs that became free.
 			repaired++
 		}
 	}

@@ -8,18 +8,17 @@ import (
 
 // Sandbox is a sandbox of a pod.
 type Sandbox struct {
-	// ID is the runtime's; Pod is the pod's UID.
+	// ID is the runtime's ID. Pod is the UID of the pod.
 	ID, Pod string
 	Who     string // namespace/name, for people
 	Parent  string // cgroup of the pod, as the runtime names it
 	Grant   string // the grant that was handed over, as text
 }
 
-// boxes are the sandboxes of one pod, the first by ID at the front. The slice is not changed in
-// place.
+// boxes are the sandboxes of one pod, in ascending order of ID. The slice is not changed in place.
 type boxes []*Sandbox
 
-// enterBox adds a sandbox, or replaces it.
+// enterBox adds a sandbox, or replaces the one with the same ID.
 func (s *step) enterBox(box *Sandbox) {
 	s.leaveBox(box.Pod, box.ID)
 	of := s.sandboxes.edit(s, box.Pod)
@@ -27,7 +26,7 @@ func (s *step) enterBox(box *Sandbox) {
 	*of = slices.Insert(slices.Clone(*of), at, box)
 }
 
-// leaveBox takes a sandbox of a pod out. It reports whether it was there.
+// leaveBox removes a sandbox of a pod. It reports whether it was there.
 func (s *step) leaveBox(pod, id string) bool {
 	left := slices.DeleteFunc(slices.Clone(s.boxesOf(pod)), func(b *Sandbox) bool { return b.ID == id })
 	if len(left) == len(s.boxesOf(pod)) {
@@ -41,7 +40,7 @@ func (s *step) leaveBox(pod, id string) bool {
 	return true
 }
 
-// boxesOf are the sandboxes of a pod.
+// boxesOf returns the sandboxes of a pod.
 func (l *Loop) boxesOf(pod string) boxes {
 	if of := l.sandboxes.get(pod); of != nil {
 		return *of
@@ -49,8 +48,8 @@ func (l *Loop) boxesOf(pod string) boxes {
 	return nil
 }
 
-// sandboxOf is the first sandbox of a pod by ID, or one without an ID if only a container of the
-// pod is known; nil: neither is.
+// sandboxOf returns the sandbox of a pod with the smallest ID. If only a container of the pod is
+// known, it returns a sandbox without an ID. If nothing is known, it returns nil.
 func (l *Loop) sandboxOf(pod string) *Sandbox {
 	if of := l.boxesOf(pod); len(of) > 0 {
 		return of[0]
@@ -63,7 +62,7 @@ func (l *Loop) sandboxOf(pod string) *Sandbox {
 	return nil
 }
 
-// who is the name of a pod, for people.
+// who returns the namespace/name of a pod, or its UID if no sandbox is known.
 func (l *Loop) who(pod string) string {
 	if of := l.boxesOf(pod); len(of) > 0 {
 		return of[0].Who
@@ -71,7 +70,7 @@ func (l *Loop) who(pod string) string {
 	return pod
 }
 
-// podsThatRun are the UIDs of the pods that have a container, ascending.
+// podsThatRun returns the UIDs of the pods that have a container, in ascending order.
 func (l *Loop) podsThatRun() []string {
 	set := map[string]bool{}
 	for _, c := range l.containers.all() {
@@ -80,7 +79,7 @@ func (l *Loop) podsThatRun() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// parents are the cgroups of a pod's sandboxes.
+// parents returns the cgroups of a pod's sandboxes.
 func (l *Loop) parents(pod string) []string {
 	var parents []string
 	for _, box := range l.boxesOf(pod) {
@@ -92,7 +91,7 @@ func (l *Loop) parents(pod string) []string {
 	return parents
 }
 
-// beingCreated is how many containers no update reaches yet.
+// beingCreated returns the number of containers that no update reaches yet.
 func (l *Loop) beingCreated() (n int) {
 	for _, c := range l.containers.all() {
 		if c.creating() {

@@ -13,26 +13,26 @@ import (
 // Status is what readers see of the loop.
 type Status struct {
 	// Unmanaged is the reason why Paddock does not manage this node: another manager pins
-	// containers. Nil: it manages the node.
+	// containers. If nil, Paddock manages the node.
 	Unmanaged error
-	// Connected is true from Synchronize on until the connection ends.
+	// Connected is true from the end of Synchronize until the connection ends.
 	Connected bool
-	// Unenforced are the UIDs of pods that have CPUs of their own, if it is not known that all
+	// Unenforced has the UIDs of pods that have CPUs of their own, if it is not certain that all
 	// their containers run on them. Such CPUs must not be reported as assigned.
 	Unenforced map[string]bool
-	// Vetoes are why the last resizes of pods were rejected, by UID.
+	// Vetoes has the reason why the last resize of a pod was rejected, by UID.
 	Vetoes map[string]string
-	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
-	// far as is known.
+	// NoVeto is the reason why resizes are not decided before the kubelet carries them out. If nil,
+	// they are, as far as the loop knows.
 	NoVeto error
-	// Moving are the moves that are under way, by UID of the pod.
+	// Moving are the moves that are under way, in the order of the UIDs of the pods.
 	Moving []Moving
 	// Unverified are the running containers that do not have the setting that they should have.
 	Unverified []Unverified
 }
 
-// Verified returns the first of the containers that do not have their settings, as an error; nil:
-// all have, as far as is known.
+// Verified returns an error about the first of the containers that do not have their settings. It
+// returns nil if all containers have them, as far as the loop knows.
 func (s *Status) Verified() error {
 	if len(s.Unverified) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (s *step) publishUnmanaged(first bool) {
 	}
 }
 
-// unmanaged is the reason why Paddock does not manage this node; nil: it does.
+// unmanaged returns the reason why Paddock does not manage this node, or nil if it does.
 func (l *Loop) unmanaged() error {
 	if l.foreign.len() == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (l *Loop) unmanaged() error {
 		one.name, one.pod, more, one.setting.CPUs, memsText(one.setting.Mems))
 }
 
-// memsText is a list of NUMA nodes as the kernel writes it: "0-1,3".
+// memsText returns a list of NUMA nodes as the kernel writes it: "0-1,3".
 func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
 // publish shows readers the present status.
@@ -110,7 +110,7 @@ func (s *step) publish() {
 func (s *step) enforced(w *converge.Wanted, c *container) bool {
 	p, has := s.pod(c.pod), c.everything().CPUs
 	if !p.sizing.IsZero() && c.own {
-		return true // It runs on CPUs of its pod, and on others of them soon.
+		return true // It runs on CPUs of its pod, and soon on others of them.
 	}
 	if m := p.move; m != nil && !has.IsEmpty() && m.from.CPUs().Union(m.to.CPUs()).Contains(has) {
 		return true // It has both places.
@@ -125,14 +125,14 @@ func (s *step) reportStranded(stranded []converge.Observed) {
 	}
 }
 
-// Running is a container that the runtime has, with its cgroup and that of its pod as the runtime
-// names them.
+// Running is a container of the runtime. Path is its cgroup and Parent the cgroup of its pod, as
+// the runtime names them.
 type Running struct {
 	ID, Who, Pod, Container, Path, Parent string
 	Phase                                 converge.Phase
 }
 
-// Running are the containers that the loop knows, in no order.
+// Running returns the containers that the loop knows, in no order.
 func (l *Loop) Running() []Running {
 	list := make([]Running, 0, l.containers.len())
 	for _, c := range l.containers.all() {

@@ -11,50 +11,51 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// Life is how far a container is, as a runtime that synchronises shows it.
+// Life is how far a container is in its life cycle, as shown by a runtime that synchronises.
 type Life int
 
-// The lives of a container. An ended one is not shown.
+// The lives of a container. A runtime does not show a container that has ended.
 const (
 	OfUnknownLife Life = iota
 	IsCreated          // It does not run yet.
 	IsRunning
 )
 
-// Shown is a container as a runtime that synchronises shows it.
+// Shown is a container as shown by a runtime that synchronises.
 type Shown struct {
 	Container // without the pod
 	Box       string
 	Life      Life
-	// CreatedAt is in ns since 1970.
+	// CreatedAt is in nanoseconds since 1970.
 	CreatedAt int64
 	Setting   converge.Setting
-	// Err is why the setting cannot be read; nil: it can.
+	// Err is the reason why the setting cannot be read. If nil, it can be read.
 	Err error
 }
 
-// Synchronise is an event: a runtime shows everything that it has, and the table becomes that. The
-// loop no longer waits for replies and updates of the connection before: a runtime applies or drops
-// them before it synchronises. Placed is the answer, after these jobs:
+// Synchronise is an event: a runtime shows everything that it has, which replaces the table of
+// containers. The loop no longer waits for replies and updates of the connection before, because a
+// runtime applies or drops them before it synchronises. Placed is the answer, after these jobs:
 //
-//	Read       the cgroups: the runtime does not know of lost updates, or of other processes that write there
-//	ListGone   if there are grants of pods that do not run: the pods that are gone are released
-//	FindAll, AdmitAll   the pods that run without a grant are planned
+//	Read                reads the cgroups: the runtime does not know of lost updates or of other writers
+//	ListGone            if pods with grants do not run: the pods that are gone are released
+//	FindAll, AdmitAll   plan the pods that run without a grant
 type Synchronise struct {
 	Connection uint64
 	Boxes      []*Sandbox
 	Containers []Shown
-	// Until is when the jobs end at the latest.
+	// Until is the latest time at which the jobs end.
 	Until time.Time
 }
 
-// synchronising is a synchronisation that is under way. Its jobs have it.
+// synchronising is a synchronisation that is under way. Each of its jobs has it.
 type synchronising struct {
 	request, connection uint64
 	until               time.Time
-	// without are the sandboxes of pods that run without a grant, the oldest first.
+	// without are the sandboxes of the pods that run without a grant. The pod with the oldest
+	// container comes first.
 	without []*Sandbox
-	// missed are the pods, by name, that were created without Paddock or could not be planned.
+	// missed are the names of the pods that were created without Paddock or could not be planned.
 	missed []string
 	// sights are what the cgroups show.
 	sights []Sight
@@ -103,10 +104,10 @@ func (e Synchronise) on(s *step) {
 	s.jobUntil(y.name(), y.until, Read{Sights: s.sights(), of: &y})
 }
 
-// name is that of its jobs: one connection synchronises once at a time.
+// name returns the name of the jobs. One connection does not synchronise twice at the same time.
 func (y synchronising) name() string { return fmt.Sprint("synchronise ", y.request) }
 
-// left reports whether the connection has ended, and then ends the synchronisation.
+// left reports whether the connection has ended. If so, it ends the synchronisation.
 func (s *step) left(y synchronising) bool {
 	over := y.connection != s.link.id
 	if over {
@@ -115,7 +116,7 @@ func (s *step) left(y synchronising) bool {
 	return over
 }
 
-// glanced goes on when the cgroups were read, or could not be in time.
+// glanced continues after the cgroups were read, or could not be read in time.
 func (s *step) glanced(y synchronising, sights []Sight) {
 	if y.sights = sights; s.left(y) {
 		return
@@ -150,9 +151,9 @@ func (s *step) adoptShown(y synchronising) {
 	s.adopt(Adoption{Boxes: y.without, name: y.name(), until: y.until, of: &y})
 }
 
-// startedUnasked reports whether a container was created while no runtime asked Paddock. The last
-// answer of an earlier process is known to some seconds, so what was created since then and has its
-// CPUs counts as created by its answer.
+// startedUnasked reports whether a container was created without a request to Paddock. The time of
+// the last answer of an earlier process is known only to within some seconds. So a container that
+// was created since then and has its CPUs counts as created by that answer.
 func (s *step) startedUnasked(w *converge.Wanted, before *records[container], now *container, createdAt int64) bool {
 	if s.shown {
 		return before.get(now.id) == nil
@@ -160,9 +161,9 @@ func (s *step) startedUnasked(w *converge.Wanted, before *records[container], no
 	return createdAt >= s.lost.UnixNano() && !now.has.CPUs.Equal(w.Setting(now.pod, now.name).CPUs)
 }
 
-// keepUnlisted keeps the containers that a runtime creates just now and does not show. It shows
-// them only after their creation, and those whose creation failed or that have ended never. It is
-// open whether the reply to the creation was applied.
+// keepUnlisted keeps the containers that a runtime is creating and does not show. The runtime shows
+// them only after their creation. It never shows those whose creation failed or that have ended. It
+// is not known whether the reply to the creation was applied.
 func (s *step) keepUnlisted(before *records[container], shown []Shown) {
 	listed := map[string]bool{}
 	for _, c := range shown {
@@ -177,7 +178,8 @@ func (s *step) keepUnlisted(before *records[container], shown []Shown) {
 	}
 }
 
-// found is a container that the runtime shows, with the setting that the runtime shows.
+// found returns the record of a container that the runtime shows, with the setting that the runtime
+// shows.
 func (s *step) found(w *converge.Wanted, uid string, shown Shown) container {
 	if shown.Err != nil {
 		s.alert("the CPUs of a container cannot be read: Paddock assumes that it runs on all CPUs", "uid", uid, "container", shown.Name, "error", shown.Err)
@@ -194,13 +196,14 @@ func (s *step) found(w *converge.Wanted, uid string, shown Shown) container {
 	return c
 }
 
-// findForeign finds the containers whose CPUs another manager chose: those that came with CPUs and
-// are still there, and, if the state never had a grant, all that have a cpuset.
+// findForeign finds the containers whose CPUs another manager chose: those that were created with
+// CPUs and still exist and, if the state never had a grant, all containers with a cpuset that is
+// neither the node shared pool nor all CPUs.
 func (s *step) findForeign() {
 	first := s.foreign.len() == 0
 	s.foreign.removeIf(s, func(id string, _ *foreigner) bool { return s.containers.get(id) == nil })
 	shared, all := s.engine.State.SharedCPUs(), s.engine.State.Machine().AllCPUs()
-	free := func(cpus cpuset.Set) bool { // On the shared pool, or everywhere.
+	free := func(cpus cpuset.Set) bool { // On the node shared pool, or everywhere.
 		return cpus.IsEmpty() || cpus.Equal(shared) || cpus.Contains(all)
 	}
 	for id, c := range s.containers.all() {
@@ -214,7 +217,7 @@ func (s *step) findForeign() {
 	}
 }
 
-// without are the sandboxes of the pods among those that have no grant.
+// without returns a sandbox of each of the given pods that has no grant.
 func (s *step) without(uids []string) []*Sandbox {
 	var boxes []*Sandbox
 	for _, uid := range uids {
@@ -229,7 +232,8 @@ func (s *step) without(uids []string) []*Sandbox {
 }
 
 // synchronised answers a runtime that synchronises. It ends the time in which pods started without
-// Paddock, and logs what happened in it. The next round looks whether the reply was applied.
+// Paddock, and logs what happened in that time. The next round checks whether the reply was
+// applied.
 func (s *step) synchronised(y synchronising) {
 	if s.left(y) {
 		return
@@ -237,7 +241,7 @@ func (s *step) synchronised(y synchronising) {
 	s.saw(y.sights)
 	if !s.shown {
 		s.shown = true
-		s.followMoves() // Those of an earlier process begin.
+		s.followMoves() // The moves of an earlier process begin.
 	}
 	var a converge.Answer
 	var by *operation

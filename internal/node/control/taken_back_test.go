@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWithdrawnResize: a pod that no longer asks for a resize that was rejected is not reported
-// with it any more, once the kubelet's list is certainly newer than the rejection.
+// TestWithdrawnResize: a pod no longer asks for a resize that was rejected. The resize is no longer
+// reported as rejected, once the kubelet's list is certainly newer than the rejection.
 func TestWithdrawnResize(t *testing.T) {
 	w := newWorld(t)
 	w.play("run g 1", "resize g 9")

@@ -7,26 +7,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
-// certain is how long a container must have had wrong settings, and been verified again and again,
-// before it counts as unverified although the settings changed meanwhile. Paddock changes those of
-// a busy node all the time.
+// certain is how long a container must have had wrong settings in repeated verifications before it
+// counts as unverified although the settings changed meanwhile. On a busy node Paddock changes
+// settings all the time.
 const certain = 10 * time.Second
 
-// lateEnd is after how long it is logged that the kubelet lists a container as running that has no
-// cgroup: a kubelet that is busy notices the end of a container late. Some runtimes have no cgroups
-// for containers. So this is never an alarm.
+// lateEnd is the time after which it is logged that the kubelet lists a container as running that
+// has no cgroup. A busy kubelet notices the end of a container late, and some runtimes have no
+// cgroups for containers. So this is never an alarm.
 const lateEnd = time.Minute
 
-// overdueAfter is after how many periods without a comparison it is logged that there is none.
+// overdueAfter is the number of periods without a comparison after which the loop logs that there
+// was none.
 const overdueAfter = 6
 
-// Seen is a container that runs, as sources other than the runtime's requests show it.
+// Seen is a running container, as sources other than the runtime's requests show it.
 type Seen struct {
 	// Who is the pod's namespace/name. Path is the container's cgroup, as the runtime names it.
 	Who, Path string
 	converge.Observed
-	// Err is why its cgroup cannot be read; nil: Observed has what it shows. Absent is true if
-	// there is none.
+	// Err is the reason why its cgroup cannot be read. If nil, Observed has what the cgroup shows.
+	// Absent is true if there is no cgroup.
 	Err    error
 	Absent bool
 }
@@ -34,26 +35,27 @@ type Seen struct {
 // Unverified is a running container that does not have the setting that it should have.
 type Unverified struct {
 	Pod, Container string
-	// Why has what it has and what it should have.
+	// Why describes what the container has and what it should have.
 	Why string
 }
 
-// differing is a container that did not have its setting.
+// differing is a container that does not have its setting.
 type differing struct {
 	since     time.Time
 	had, want converge.Setting
 	now       Unverified
-	// counted: it is unverified. absent: it has no cgroup, which is no difference, and logged once.
+	// counted is true if the container counts as unverified. absent is true if the container has no
+	// cgroup, which is not a difference. logged is true once that was logged.
 	counted, absent, logged bool
 }
 
-// inspect compares everything that runs with the state, each Period, whatever the loop believes to
-// know: the kubelet lists what runs, and the kernel shows where. It is the comparison of `paddock
-// verify`. A container that the loop does not know is learned, and one that the loop believes to be
-// right is corrected; both are updated as after a synchronisation. A container that differs is
-// verified again soon. If it still differs then, it is unverified: see Status. inspect reports
-// whether it began: then it comes before the look at the cgroups, which would repair what it is to
-// report.
+// inspect compares all running containers with the state, once each Period, independently of what
+// the loop believes: the kubelet lists what runs, and the kernel shows where. It is the comparison
+// of `paddock verify`. A container that the loop does not know is learned, and a wrong belief about
+// a container is corrected. Both are updated as after a synchronisation. A container that differs
+// is verified again soon. If it still differs then, it is unverified; see Status. inspect reports
+// whether it began. If so, it comes before the look at the cgroups, which would repair what inspect
+// has to report.
 func (s *step) inspect() bool {
 	if !s.config.Seen {
 		return false
@@ -92,7 +94,7 @@ type Inspected struct {
 func (e Inspected) on(s *step) {
 	s.checked = s.now
 	switch {
-	case e.Err != nil: // What differed still does, as far as is known.
+	case e.Err != nil: // Containers that differed still differ, as far as the loop knows.
 		s.uncompared = e.Err
 	case s.link.synchronised() && s.link.since.Equal(e.Of.since) && s.managed():
 		s.compared, s.uncompared = s.checked, nil
@@ -114,8 +116,9 @@ func (l *Loop) inDoubt() bool {
 	return false
 }
 
-// inspected compares what runs. touched is how often the loop had changed a container before the
-// comparison: what has changed since proves nothing about it.
+// inspected notes the result of a comparison. touched has, for each container, the number of its
+// changes before the comparison. If a container has changed since, the comparison proves nothing
+// about it.
 func (s *step) inspected(seen []Seen, touched map[string]int) {
 	before := s.differing
 	s.differing = records[differing]{}
@@ -161,9 +164,9 @@ func (s *step) inspected(seen []Seen, touched map[string]int) {
 	}
 }
 
-// leaveEnded takes out the containers that have no cgroup and that the kubelet does not list as
-// running: they have ended, and the runtime did not report it. A container without a cgroup may run
-// in a virtual machine.
+// leaveEnded removes the containers that have no cgroup and that the kubelet does not list as
+// running. They have ended, and the runtime did not report it. A container without a cgroup that
+// the kubelet lists may run in a virtual machine.
 func (s *step) leaveEnded(seen []Seen, touched map[string]int) {
 	runs := make(map[string]bool, len(seen))
 	for _, o := range seen {
@@ -175,7 +178,7 @@ func (s *step) leaveEnded(seen []Seen, touched map[string]int) {
 	})
 }
 
-// noCgroup notes a container that the kubelet lists as running and that has no cgroup.
+// noCgroup notes a container without a cgroup that the kubelet lists as running.
 func (s *step) noCgroup(before *differing, o Seen) {
 	d := differing{since: s.now}
 	if before != nil && before.absent {
@@ -189,14 +192,14 @@ func (s *step) noCgroup(before *differing, o Seen) {
 	s.differing.put(s, o.ID, differing{since: d.since, absent: true, logged: d.logged})
 }
 
-// changing reports whether a container has other settings than its assignment for a reason that
-// ends by itself: its pod is being moved or resized, and both have limits of time of their own.
+// changing reports whether a container has settings other than its assignment for a reason that
+// ends by itself: its pod is being moved or resized. Both have time limits of their own.
 func (s *step) changing(c *container) bool {
 	p := s.pod(c.pod)
 	return !p.sizing.IsZero() || p.move != nil || s.now.Before(c.awaited)
 }
 
-// discover learns a container that runs and that no request named. One without a cgroup has ended
+// discover learns a running container that no request named. A container without a cgroup has ended
 // since the kubelet listed it.
 func (s *step) discover(o Seen) {
 	if s.containers.get(o.ID) != nil || o.Absent {
@@ -212,9 +215,10 @@ func (s *step) discover(o Seen) {
 		"pod", o.Who, "uid", o.Pod, "container", o.Container, "id", o.ID, "cpus", o.CPUs.String())
 }
 
-// differs notes a container that does not have its setting. One that only waits for more CPUs of
-// the node shared pool begins again when the pool changes: on a node on which pods come and go all
-// the time the pool is never the same, and fewer CPUs are in no other container's way.
+// differs notes a container that does not have its setting. For a container that only waits for
+// more CPUs of the node shared pool, the time starts again when the pool changes. On a node where
+// pods come and go all the time the pool is never the same for long, and a container with too few
+// CPUs is in no other container's way.
 func (s *step) differs(before *differing, o converge.Observed, want converge.Setting, now Unverified) {
 	d := differing{since: s.now}
 	grows := !o.CPUs.IsEmpty() && want.CPUs.Contains(o.CPUs) && !want.CPUs.Equal(o.CPUs) && !s.want().Owns(o.Pod, o.Container)
@@ -230,7 +234,7 @@ func (s *step) differs(before *differing, o converge.Observed, want converge.Set
 	s.differing.put(s, o.ID, differing{since: d.since, had: o.Setting, want: want, counted: count, now: now})
 }
 
-// unverified are the containers that count as such, by name.
+// unverified returns the containers that count as unverified, in the order of their IDs.
 func (l *Loop) unverified() []Unverified {
 	var list []Unverified
 	for _, id := range l.differing.keys() {

@@ -18,12 +18,12 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/simtest"
 )
 
-// timeout is the world's Config.Timeout: how long a request of the runtime may take.
+// timeout is the Config.Timeout of a world: how long a request of the runtime may take.
 const timeout = time.Second
 
-// world is a node of eight CPUs around a loop: a runtime, a kubelet, a kernel, a disk, and a clock.
-// There is no goroutine: every event is a Step, and its actions are carried out at once or, while
-// they are held back, later. A request of the runtime that is not answered within its time fails.
+// world is a node with eight CPUs around a loop: a runtime, a kubelet, a kernel, a disk, and a
+// clock. There is no goroutine. Every event is a Step, and its actions are carried out at once or,
+// while they are held back, later. A request of the runtime that is not answered in time fails.
 type world struct {
 	t       tester
 	loop    Loop
@@ -32,7 +32,8 @@ type world struct {
 	state   *node.State
 	version uint64
 	keeper  *promise.Keeper
-	// connection is the present one; 0: there is none. connections counts them.
+	// connection is the number of the present connection. Zero means that there is none.
+	// connections counts all of them.
 	connection, connections uint64
 	mayUpdate               bool
 	listed                  map[string]request.Pod
@@ -40,42 +41,45 @@ type world struct {
 	running                 map[string]*running    // by id
 	boxes                   map[string]*Sandbox    // by UID
 	lastID                  int
-	// waiting are those who wait for an answer, by its number, and answers those that have one.
+	// waiting has the function that each answer is passed to, by its number. answers are those that
+	// have got their answer.
 	waiting map[uint64]func(any)
 	answers []func()
 	number  uint64
-	// asks is the request that the runtime waits for: it sends no other one; nil: none.
+	// asks is the request that the runtime waits for. The runtime sends no other request meanwhile.
+	// If nil, it does not wait.
 	asks *asks
-	// holds keeps unsolicited updates and the jobs of rounds in held, stalls those for which a
-	// request waits. lose is how many of the next updates are not applied, fail how many of the
-	// next writes of the disk fail.
+	// holds keeps unsolicited updates and the jobs of rounds in held. stalls does that with the
+	// jobs for which a request waits. lose is the number of coming updates that are not applied.
+	// fail is the number of coming writes of the disk that fail.
 	holds, stalls bool
-	held          []any // of Action, or func() for a write that goes on
+	held          []any // Action, or func() for a write that goes on
 	lose, fail    int
-	// exchanges is true while a reply is made of which no order is safe: see converge.Answer.
+	// exchanges is true while a reply is made that has no safe order; see converge.Answer.
 	exchanges bool
 	status    *Status
 	checker   *simtest.Checker
 	errs      []string
-	// steps counts the events. Each time after looks of them, an earlier loop is looked at again.
+	// steps counts the events. After every `looks` events, an earlier loop is checked again.
 	steps, looks int
 }
 
-// running is a container that the runtime has.
+// running is a container of the runtime.
 type running struct {
 	id, pod, name string
 	setting       converge.Setting
 	begun         bool
 }
 
-// asks is a request that the runtime waits for, and what it does when no answer comes in time.
+// asks is a request that the runtime waits for. failed is what the runtime does if no answer comes
+// in time.
 type asks struct {
 	number uint64
 	until  time.Time
 	failed func()
 }
 
-// tester is a test, or one of rapid.
+// tester is a *testing.T, a *testing.B or a *rapid.T.
 type tester interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
@@ -87,7 +91,7 @@ func newWorld(t tester) *world {
 	return w
 }
 
-// begin makes a node without pods, with an agent and a runtime.
+// begin creates a node without pods, with an agent and a runtime.
 func (w *world) begin(moved node.MovePolicy) {
 	s, err := node.New(scenario.Machine("numa=2 cores=2 threads=2 numbering=adjacent memory=2Gi"), node.Policy{
 		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
@@ -104,7 +108,7 @@ func (w *world) begin(moved node.MovePolicy) {
 	w.connect()
 }
 
-// boot starts an agent on what is durable.
+// boot starts an agent from what is durable.
 func (w *world) boot() {
 	w.held, w.connection, w.waiting, w.answers, w.asks = nil, 0, map[uint64]func(any){}, nil, nil
 	w.keeper = promise.New(func() time.Time { return w.now })
@@ -121,21 +125,21 @@ func (w *world) engine() Engine { return Engine{State: w.state, Version: w.versi
 // apply makes a state durable.
 func (w *world) apply(s *node.State) { w.state, w.version = s, w.version+1 }
 
-// reserve takes over what is promised now, as the engine does before every decision.
+// reserve takes over the present promises, as the engine does before every decision.
 func (w *world) reserve() {
 	if next := w.state.WithReservations(w.keeper.Reservations()); next != w.state {
 		w.apply(next)
 	}
 }
 
-// step is one event. It returns the answer, if it comes at once.
+// step handles one event. It returns the answer, if that comes at once.
 func (w *world) step(of Occurrence) (reply any) {
 	number := w.ask(of, func(answer any) { reply = answer })
 	delete(w.waiting, number)
 	return reply
 }
 
-// ask is one event, and what follows its answer. It returns the number of the answer.
+// ask handles one event. It calls then with the answer, and returns the number of the answer.
 func (w *world) ask(of Occurrence, then func(any)) uint64 {
 	w.number++
 	number := w.number
@@ -163,8 +167,8 @@ func (w *world) ask(of Occurrence, then func(any)) uint64 {
 	return number
 }
 
-// goBack checks that a Step has not changed the loop that it was given, and that a Step from the
-// same loop gives the same again, whatever came of the first one.
+// goBack checks that a Step has not changed the loop that it was given, and that another Step from
+// the same loop has the same result, whatever the loops of the first Step have done since.
 func (w *world) goBack(e Event, before string, loop Loop, actions []Action) {
 	other, _ := Step(w.loop, Event{Engine: e.Engine, Of: Round{}}, w.now.Add(time.Hour)) // Another future.
 	_, _ = Step(other, e, w.now.Add(time.Hour))
@@ -206,7 +210,7 @@ func (w *world) carryOut(actions []Action) {
 	}
 }
 
-// answered passes an answer on. One that comes after its sender gave up is taken back.
+// answered passes an answer on. An answer that comes after its sender gave up is taken back.
 func (w *world) answered(a Answer) {
 	if then := w.waiting[a.Request]; then != nil {
 		delete(w.waiting, a.Request)
@@ -216,7 +220,7 @@ func (w *world) answered(a Answer) {
 	}
 }
 
-// request is a request of the runtime, which waits for the answer, but not for ever.
+// request sends a request of the runtime, which waits for the answer, but only for the time within.
 func (w *world) request(of Occurrence, within time.Duration, then func(any), failed func()) {
 	number := w.ask(of, func(reply any) {
 		w.asks = nil
@@ -227,7 +231,7 @@ func (w *world) request(of Occurrence, within time.Duration, then func(any), fai
 	}
 }
 
-// goOn carries out what was held back, and what follows from it.
+// goOn carries out the actions that were held back, and what follows from them.
 func (w *world) goOn() {
 	for range 1000 {
 		i := slices.IndexFunc(w.held, func(a any) bool { return !w.isHeld(a) })
@@ -245,7 +249,7 @@ func (w *world) isHeld(a any) bool {
 	if j, is := a.(Job); is && !j.Until.IsZero() && j.Name != "list" && j.Name != "follow" {
 		return w.stalls
 	}
-	return w.holds // Rounds list and follow.
+	return w.holds // The jobs list and follow are those of rounds.
 }
 
 func (w *world) carry(a any) {
@@ -262,8 +266,8 @@ func (w *world) carry(a any) {
 	}
 }
 
-// expire ends what has waited for too long: jobs first, as their outcome is the reason in the
-// answer.
+// expire ends everything that has waited for too long. The jobs come first, because their outcome
+// is the reason in the answer.
 func (w *world) expire() {
 	late := func(a any) bool {
 		j, is := a.(Job)
@@ -292,7 +296,8 @@ func (w *world) land(a Update) {
 	w.step(landed)
 }
 
-// update makes updates, except those that are lost, and returns the containers of those.
+// update makes updates, except those that are lost. It returns the IDs of the containers whose
+// updates are lost.
 func (w *world) update(hook string, updates []converge.Update) (failed []string) {
 	if w.exchanges && w.checker.Err() == nil {
 		defer w.checkAgain()
@@ -325,7 +330,7 @@ func (w *world) update(hook string, updates []converge.Update) (failed []string)
 	return failed
 }
 
-// checkAgain checks from what each container has now.
+// checkAgain starts a new checker with what each container has now.
 func (w *world) checkAgain() {
 	w.checker = simtest.NewChecker(func() *node.State { return w.state })
 	for _, r := range w.containers() {
@@ -337,7 +342,7 @@ func (w *world) observe(kind sim.Kind, hook string, r *running, s converge.Setti
 	w.checker.Observe(sim.Event{Kind: kind, ID: r.id, Pod: r.pod, Container: r.name, Hook: hook, Setting: s})
 }
 
-// wait lets time pass, with all timers in it.
+// wait lets the time d pass, with all timers that are due in it.
 func (w *world) wait(d time.Duration) {
 	for end := w.now.Add(d); ; {
 		w.goOn()
@@ -369,7 +374,8 @@ func (w *world) wait(d time.Duration) {
 	}
 }
 
-// where is a line for each container: where it runs, and what the loop knows.
+// where returns the errors, a line for each container with where it runs and what the loop knows,
+// and a line for each move.
 func (w *world) where() []string {
 	lines := slices.Clone(w.errs)
 	w.errs = nil
@@ -385,7 +391,7 @@ func (w *world) where() []string {
 	return lines
 }
 
-// containers are those of the runtime, the oldest first.
+// containers returns the containers of the runtime, the oldest first.
 func (w *world) containers() []*running {
 	var list []*running
 	for _, r := range w.running {
@@ -402,7 +408,7 @@ func phaseOf(l *Loop, id string) string {
 	return "not known"
 }
 
-// dump is everything that a loop has, as text.
+// dump formats everything that a loop has.
 func dump(l Loop) string {
 	var b strings.Builder
 	for _, id := range l.containers.keys() {

@@ -10,17 +10,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
-// grant is durable then. A rejection is no error; nothing has changed. An error wraps ErrNotWritten
-// if the grant is not durable: then the write failed, and nothing has changed, or ctx ended, and
-// the grant is pending until the write ends. Any other error is of a plan that breaks an invariant.
+// Admit decides about a pod. The pod is admitted if the plan has a grant and the error is nil. The
+// grant is then durable. A rejection is not an error, and nothing has changed. An error wraps
+// ErrNotWritten if the grant is not durable: either the write failed, and nothing has changed, or
+// ctx ended, and the grant is pending until the write ends. Any other error means that the plan
+// breaks an invariant.
 func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error) {
 	d := e.admit(ctx, []Preview{{candidate: Candidate{Pod: pod}}})[0]
 	return d.Plan, d.Err
 }
 
-// AdmitAll is Admit for several pods, in their order and with the grants that they come with. There
-// is one wait for all of them, and readers see none of them as pending before all are decided.
+// AdmitAll is Admit for several pods, in their order and with the grants that were handed over with
+// them. It waits once for all of them, and readers see none of them as pending before all are
+// decided.
 func (e *Engine) AdmitAll(ctx context.Context, pods []Candidate) []Decision {
 	previews := make([]Preview, len(pods))
 	for i, c := range pods {
@@ -61,7 +63,8 @@ func (e *Engine) admit(ctx context.Context, previews []Preview) []Decision {
 		if waits[i] {
 			d.Err, d.Waited = err, waited
 		}
-		// A decision that its caller did not see to its end is remembered until it is seen.
+		// If the caller did not see the outcome of a decision, it is remembered until a caller
+		// does.
 		switch uid := previews[i].candidate.Pod.UID; {
 		case errors.Is(d.Err, errStillWriting) && !d.Plan.Known:
 			late := *d
@@ -76,7 +79,8 @@ func (e *Engine) admit(ctx context.Context, previews []Preview) []Decision {
 	return decisions
 }
 
-// decide plans and applies. It reports whether the grant is to be waited for. Lock held.
+// decide plans a pod and applies the plan. It reports whether the caller has to wait for the grant.
+// Lock held.
 func (e *Engine) decide(v *Preview) (_ Decision, wait bool) {
 	pod := &v.candidate.Pod
 	e.cancelRelease(pod.UID)
@@ -105,8 +109,8 @@ func (e *Engine) decide(v *Preview) (_ Decision, wait bool) {
 	return d, !e.isDurable(plan.Grant)
 }
 
-// cancelRelease cancels the release of a pod that is asked for again, unless a write that takes it
-// along is under way or something was decided on top of it. Lock held.
+// cancelRelease cancels the release of a pod that asks for admission again, unless a write that
+// contains the release is under way or something was decided on top of it. Lock held.
 func (e *Engine) cancelRelease(uid string) {
 	durable := e.State()
 	if h, there := durable.Grant(uid); e.writing || !there || !isReleased(h, e.next) {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPodsAreDecidedAtOnce: readers see no part of the decisions about several pods. They see all
-// as pending before the write, and as durable after it.
+// as pending before the write, and all as durable after it.
 func TestPodsAreDecidedAtOnce(t *testing.T) {
 	var e *engine.Engine
 	var planning, writing []*engine.Snapshot
@@ -45,8 +45,8 @@ func TestPodsAreDecidedAtOnce(t *testing.T) {
 	}
 }
 
-// TestPodsComeBackBesideOthers: the release of a pod that is asked for again is canceled, unless
-// another pod was decided on top of it: then both are planned.
+// TestPodsComeBackBesideOthers: the release of a pod that asks for admission again is canceled,
+// unless another pod was decided on top of it. Then both are planned.
 func TestPodsComeBackBesideOthers(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		e, store, _ := newEngine(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// BenchmarkAdmitAll is the admission of that many pods at once, as when a runtime synchronises with
-// an agent that has no state. The disk takes no time.
+// BenchmarkAdmitAll measures the admission of the given number of pods at once, as when a runtime
+// synchronises with an agent that has no state. The disk takes no time.
 func BenchmarkAdmitAll(b *testing.B) {
 	for _, n := range []int{10, 1000, 5000} {
 		pods := make([]engine.Candidate, n)

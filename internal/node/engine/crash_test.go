@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// watched tells after every operation.
+// watched calls after after every operation.
 type watched struct {
 	store.FS
 	after func()
@@ -55,8 +55,8 @@ func (f watchedFile) Sync() error { defer f.after(); return f.File.Sync() }
 
 func (f watchedFile) Close() error { defer f.after(); return f.File.Close() }
 
-// look opens what a crash at this moment would leave: the process killed, everything lost that was
-// not synced, and something in between.
+// look opens what a crash at this moment would leave, in three cases: the process is killed,
+// everything that was not synced is lost, and something in between.
 func (l *life) look() {
 	for _, seed := range []uint64{crashfs.KeepAll, crashfs.KeepNothing, 2 + l.looks} {
 		l.looks++
@@ -72,9 +72,10 @@ func (l *life) look() {
 	}
 }
 
-// admit asks for a pod. Whoever gets a grant and no error holds it from now on.
+// admit asks for a pod. If the pod gets a grant without an error, the grant is assigned to it from
+// now on.
 func (l *life) admit(pod request.Pod) error {
-	delete(l.ended, pod.UID) // A write that is cut off may have it.
+	delete(l.ended, pod.UID) // An interrupted write may contain it.
 	plan, err := l.engine.Admit(l.ctx, pod)
 	if err != nil || plan.Rejection != nil {
 		return l.verify()
@@ -105,8 +106,8 @@ func (l *life) release(uid string) error {
 	return l.verify()
 }
 
-// resize asks for other sizes of a pod. Whoever gets them and no error has them from now on; if it
-// is open whether they were written, the pod has either.
+// resize asks for other sizes of a pod. If the pod gets them without an error, it has them from now
+// on. If it is not known whether they were written, the pod has either grant.
 func (l *life) resize(uid string, sizes func(request.Pod) request.Pod) error {
 	p := l.assigned[uid]
 	if p == nil {
@@ -125,8 +126,8 @@ func (l *life) resize(uid string, sizes func(request.Pod) request.Pod) error {
 	return l.verify()
 }
 
-// move begins to move a pod, or ends its move. If it is open whether the end was written, the pod
-// has either place.
+// move begins to move a pod, or ends its move. If it is not known whether the end was written, the
+// pod has either place.
 func (l *life) move(uid string, done bool) error {
 	s := l.engine.State()
 	g, there := s.Grant(uid)
@@ -144,7 +145,7 @@ func (l *life) move(uid string, done bool) error {
 	p.resizing = true
 	err := l.engine.Move(l.ctx, uid, func(s *node.State) (*node.State, error) { return s.EndMove(uid, done), nil })
 	p.resizing = false
-	// A pod that is leaving has no move to end: it goes with both places when its release is
+	// A pod that is leaving has no move to end: both places are released when its release is
 	// durable.
 	if now, there := l.engine.State().Grant(uid); err == nil && there && !p.leaving {
 		if now.Moving != nil {
@@ -163,7 +164,7 @@ func (l *life) created(uid, container string) error {
 	return l.verify()
 }
 
-// describe keeps claims of a pod. They are durable when the next write is.
+// describe keeps claims of a pod. They become durable with the next write.
 func (l *life) describe(uid string, claims []request.Claim) error {
 	p := l.assigned[uid]
 	if p != nil {
@@ -178,7 +179,7 @@ func (l *life) describe(uid string, claims []request.Claim) error {
 	return l.verify()
 }
 
-// drawClaims are claims of a pod whose devices are known or not.
+// drawClaims draws the claims of a pod, with known or unknown devices.
 func drawClaims(t *rapid.T) []request.Claim {
 	c := request.Claim{Name: "gpus", Uses: []request.ClaimUse{{Container: "app"}}}
 	switch rapid.IntRange(0, 2).Draw(t, "claims") {
@@ -190,7 +191,7 @@ func drawClaims(t *rapid.T) []request.Claim {
 	return []request.Claim{c}
 }
 
-// published holds what readers see against what was promised.
+// published compares what readers see with what was promised.
 func (l *life) published() error {
 	if l.engine == nil {
 		return l.broken
@@ -216,13 +217,14 @@ func (l *life) published() error {
 	return l.broken
 }
 
-// crash takes the power away and starts again.
+// crash cuts the power and starts again.
 func (l *life) crash(seed uint64) error {
 	l.disk, l.engine = l.disk.Crash(seed), nil
 	return l.start()
 }
 
-// kill ends the process and starts again; an agent that ends by itself writes before.
+// kill ends the process and starts again. If flush is true, the agent ends by itself and writes
+// before.
 func (l *life) kill(flush bool) error {
 	if flush && l.engine != nil {
 		_ = l.engine.Flush(l.ctx) // The disk may be broken.
@@ -233,8 +235,8 @@ func (l *life) kill(flush bool) error {
 	return l.start()
 }
 
-// drawPod makes a pod that wants some of eight CPUs: with an init container, a sidecar that
-// shares, or a pool.
+// drawPod draws a pod that wants some of eight CPUs, with an init container, a sidecar that shares
+// CPUs, or a pool.
 func drawPod(t *rapid.T, uid string) request.Pod {
 	want := func(label string, most int) request.Container {
 		c := request.Container{Name: label, Type: request.App, CPUs: rapid.IntRange(0, most).Draw(t, label), Equivalent: true}
@@ -254,7 +256,7 @@ func drawPod(t *rapid.T, uid string) request.Pod {
 	return pod
 }
 
-// drawSizes changes the CPUs of containers, and the pool with them.
+// drawSizes changes the CPUs of containers, and those of the pool with them.
 func drawSizes(t *rapid.T, pod request.Pod) request.Pod {
 	pod.Containers = slices.Clone(pod.Containers)
 	most := 0
@@ -286,7 +288,8 @@ var faults = map[string]func(crashfs.Op) error{
 	},
 }
 
-// world is eight CPUs on two NUMA nodes, CPU 0 reserved, memory managed.
+// world returns a machine with eight CPUs on two NUMA nodes, and a policy that reserves CPU 0 and
+// manages memory.
 func world(scope node.Scope) (*machine.Machine, node.Policy) {
 	m := scenario.Machine("numa=2 cores=4 memory=1Gi")
 	reserved := map[int]map[string]int64{0: {machine.Memory: 64 << 20}, 1: {machine.Memory: 64 << 20}}
@@ -296,9 +299,10 @@ func world(scope node.Scope) (*machine.Machine, node.Policy) {
 	}
 }
 
-// TestCrash: in random histories over a disk that breaks and loses power, a crash after any
-// operation leaves the state before or the state after, gives no CPU twice, loses none, and every
-// pod that was admitted holds what it was admitted with. Ten times as many histories as checks.
+// TestCrash runs random histories over a disk that breaks and loses power. A crash after any
+// operation leaves the state before or the state after, gives no CPU to two pods, and loses none.
+// Every pod that was admitted keeps what it was admitted with. There are ten times as many
+// histories as rapid has checks.
 func TestCrash(t *testing.T) {
 	var looks uint64
 	for i := range 10 {

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// known are the claims of a pod as they are published.
+// known returns the published claims of a pod.
 func known(e *engine.Engine, uid string) string {
 	g, there := e.State().Grant(uid)
 	if !there {
@@ -29,8 +29,8 @@ func named(name string) []request.Claim {
 	return []request.Claim{{Name: name, Uses: []request.ClaimUse{{Container: "c"}}}}
 }
 
-// TestDescribe: claims are published at once, also while a write of a state without them is under
-// way, beside a change of the machine, and are written next. They end with their pod.
+// TestDescribe: claims are published at once and are written next, even while a write of a state
+// without them is under way and the machine changes as well. They end with their pod.
 func TestDescribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, _ := newStalling(t)

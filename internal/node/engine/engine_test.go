@@ -19,11 +19,11 @@ import (
 
 var errDisk = errors.New("no space left on device")
 
-// disk keeps the state that was written last, and fails while told to.
+// disk keeps the state that was written last. It fails while it is broken.
 type disk struct {
 	state  *node.State
 	broken bool
-	// uncertain writes may be on the disk although they failed.
+	// uncertain makes a failed write one that may be on the disk.
 	uncertain bool
 	writes    int
 }
@@ -39,7 +39,7 @@ func (d *disk) Write(data []byte) error {
 	return nil
 }
 
-// book notes what the engine says.
+// book records what the engine reports.
 type book struct{ lines []string }
 
 func (b *book) Decided(d engine.Decision) {
@@ -137,7 +137,7 @@ func TestAdmissionThatCannotBeWrittenChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReleaseThatCannotBeWritten: the pod holds its CPUs until a write takes the release along.
+// TestReleaseThatCannotBeWritten: the pod keeps its CPUs until a write contains the release.
 func TestReleaseThatCannotBeWritten(t *testing.T) {
 	e, store, book := newEngine(t)
 	admit(t, e, pod("a", 5))
@@ -179,7 +179,7 @@ func TestTickRetriesARelease(t *testing.T) {
 	}
 }
 
-// TestPodComesBackBeforeItsReleaseWasWritten: it keeps what it holds.
+// TestPodComesBackBeforeItsReleaseWasWritten: the pod keeps what it has.
 func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	e, store, _ := newEngine(t)
 	admit(t, e, pod("a", 5))
@@ -196,8 +196,8 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	}
 }
 
-// TestPodComesBackAndTheDiskIsUncertain: its release may be on the disk, so that it is only
-// admitted with a write that takes the release back.
+// TestPodComesBackAndTheDiskIsUncertain: the release of the pod may be on the disk. So the pod is
+// admitted only with a write that takes the release back.
 func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	e, disk, book := newEngine(t)
 	admit(t, e, pod("a", 5))
@@ -217,7 +217,8 @@ func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	}
 }
 
-// TestTickWritesAfterAFailure: that the disk works again is found out though nothing changes.
+// TestTickWritesAfterAFailure: the engine notices that the disk works again although nothing
+// changes.
 func TestTickWritesAfterAFailure(t *testing.T) {
 	e, disk, book := newEngine(t)
 	disk.broken = true
@@ -235,7 +236,7 @@ func TestTickWritesAfterAFailure(t *testing.T) {
 	expect(t, book, "write 0 false", "write 0 true")
 }
 
-// TestReadersNeverWait reads while others write; the race detector watches.
+// TestReadersNeverWait reads while other goroutines write. The race detector checks this.
 func TestReadersNeverWait(t *testing.T) {
 	e, _, _ := newEngine(t)
 	var group sync.WaitGroup
@@ -274,7 +275,7 @@ func admit(t *testing.T, e *engine.Engine, p request.Pod) {
 	}
 }
 
-// TestFlush writes what no change was worth a write for, once.
+// TestFlush: Flush writes, once, what no change has written.
 func TestFlush(t *testing.T) {
 	e, store, book := newEngine(t)
 	for range 2 {

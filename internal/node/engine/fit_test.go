@@ -14,8 +14,8 @@ import (
 )
 
 // TestPodThatPassesTheBoundIsRejected: the state of a pod with 17 MB of names could not be read
-// again. The pod is rejected with the reason, nothing is written or changed, the pods that are
-// admitted in the same round are, and so are smaller ones later.
+// again. The pod is rejected with the reason, and nothing is written or changed for it. The other
+// pods of the same round are admitted, and so are smaller pods later.
 func TestPodThatPassesTheBoundIsRejected(t *testing.T) {
 	empty, _, _ := newEngine(t)
 	kept, book := &disk{}, &book{}

@@ -21,9 +21,9 @@ import (
 
 const statePath = "/var/lib/paddock/state.json"
 
-// life is a node's life over a file system that loses power. It knows which state files may be
-// found after a crash at any moment, and what was promised to whom. Its methods return an error
-// when a promise is broken.
+// life is the life of a node over a file system that loses power. It knows which state files may be
+// found after a crash at any moment, and what was promised to which pod. Its methods return an
+// error when a promise is broken.
 type life struct {
 	ctx     context.Context
 	machine *machine.Machine
@@ -32,36 +32,38 @@ type life struct {
 	store   *store.Store
 	engine  *engine.Engine // nil when there is no agent
 
-	// may are the files that may be found: the one that was written last, and those of writes since
-	// then that did not certainly fail. The write of the last one may be going on.
+	// may are the files that may be found: the file that was written last, and those of later
+	// writes that did not certainly fail. The write of the last one may still be under way.
 	may []version
-	// held are the pods that were admitted; ended those that were released, and no more admitted.
+	// assigned are the pods that were admitted. ended are those that were released and not admitted
+	// again.
 	assigned map[string]*promise
 	ended    map[string]bool
 
-	looks  uint64 // how many crashes were looked at
-	broken error  // what was wrong first
+	looks  uint64 // number of crashes that were checked
+	broken error  // the first error
 }
 
-// version is one state file; without data it is none.
+// version is one state file. If data is nil, there is no file.
 type version struct {
 	data   []byte
 	grants map[string]*node.Grant
 }
 
-// promise is what a pod holds.
+// promise is what was promised to a pod.
 type promise struct {
 	grant *node.Grant
-	// leaving pods may be gone: their release was begun.
+	// leaving is true once the release of the pod has begun. The pod may be gone.
 	leaving bool
-	// or are what it may have as well, because a resize was not certainly done.
+	// or are other grants that the pod may have, because it is not known whether a resize was
+	// written.
 	or []*node.Grant
-	// resizing pods may get another grant with the write that is under way.
+	// resizing is true while the pod may get another grant with the write that is under way.
 	resizing bool
-	// created tells that memory of init containers may have ended.
+	// created is true if memory of init containers may be free.
 	created bool
-	// claims are what may be kept of its ResourceClaims: the last of them, or all while it is open
-	// which was written.
+	// claims are the ResourceClaims that may be kept for the pod: the last ones, or several while
+	// it is not known which were written.
 	claims [][]request.Claim
 }
 
@@ -72,7 +74,7 @@ func newLife(ctx context.Context, m *machine.Machine, p node.Policy) *life {
 	}
 }
 
-// start opens what is there. There is no agent after it if the disk rejects.
+// start opens what is on the disk. If the disk fails, there is no agent afterwards.
 func (l *life) start() error {
 	kept, loaded, err := store.Open(watched{l.disk, l.look}, statePath, statefile.MaxSize, l.validate)
 	if err != nil {
@@ -106,7 +108,7 @@ func (l *life) start() error {
 	return l.verify()
 }
 
-// validate reads nothing twice: what may be there was decoded when it was made.
+// validate decodes only unknown data. A file that may be found was decoded when it was written.
 func (l *life) validate(data []byte) error {
 	if _, known := l.recognise(data); known {
 		return nil
@@ -124,7 +126,7 @@ func (l *life) recognise(data []byte) (version, bool) {
 	return version{}, false
 }
 
-// adopt starts on a version as the agent does.
+// adopt starts from a version, as the agent does.
 func (l *life) adopt(v version) (*node.State, error) {
 	inventory, err := device.NewInventory(l.machine, nil)
 	if err != nil || v.data == nil {
@@ -152,7 +154,7 @@ func fresh(m *machine.Machine, p node.Policy, err error) (*node.State, error) {
 	return node.New(m, p)
 }
 
-// twice looks by hand for CPUs that are lost or given to two.
+// twice checks without the product's code that no CPU is lost or given to two pods.
 func twice(s *node.State) error {
 	holder := map[int]string{}
 	for _, g := range s.Grants() {
@@ -171,7 +173,8 @@ func twice(s *node.State) error {
 	return s.Check()
 }
 
-// settle takes what was found for what is held; verify has said before whether it may be.
+// settle makes the found version what is assigned. verify has checked before whether that version
+// may be found.
 func (l *life) settle(v version) {
 	l.assigned = map[string]*promise{}
 	for uid, g := range v.grants {
@@ -180,7 +183,7 @@ func (l *life) settle(v version) {
 	}
 }
 
-// attempt is told of the bytes of a write before it begins.
+// attempt gets the bytes of a write before the write begins.
 func (l *life) attempt(data []byte) error {
 	file, err := statefile.Decode(statePath, data)
 	if err != nil {
@@ -202,7 +205,7 @@ func (l *life) attempt(data []byte) error {
 	return l.verify()
 }
 
-// Wrote is the engine's word about the write that was attempted last.
+// Wrote notes the outcome of the write that was attempted last.
 func (l *life) Wrote(w engine.Write) {
 	last := len(l.may) - 1
 	switch {
@@ -216,7 +219,7 @@ func (l *life) Wrote(w engine.Write) {
 
 func (l *life) Decided(engine.Decision) {}
 
-// Released is the engine's word that a pod is gone for good.
+// Released notes that a pod is gone for good.
 func (l *life) Released(uid string) {
 	delete(l.assigned, uid)
 	l.ended[uid] = true
@@ -229,7 +232,7 @@ func (l *life) fail(err error) error {
 	return l.broken
 }
 
-// verify holds everything that may be found against what was promised.
+// verify compares everything that may be found with what was promised.
 func (l *life) verify() error {
 	for _, v := range l.may {
 		for uid, p := range l.assigned {
@@ -250,7 +253,7 @@ func promised(g *node.Grant) *promise {
 	return &promise{grant: g, claims: [][]request.Claim{g.Pod.ResourceClaims}}
 }
 
-// keptIn tells whether a grant is what was promised.
+// keptIn returns an error if a grant is not what was promised.
 func (p *promise) keptIn(g *node.Grant) error {
 	for _, other := range p.or {
 		alternative := promise{grant: other, leaving: p.leaving, created: p.created, claims: p.claims}

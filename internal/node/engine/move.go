@@ -6,13 +6,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Move makes a change of the places of a pod durable: f is node.State.BeginMove or EndMove, after
-// any check of the state that it gets, the one that was decided last. It is pure. Move waits until
-// the change is written, or ctx ends. The error is f's, or that of a state that cannot be written,
-// and then nothing has changed; or it wraps ErrNotWritten: then the write failed, and the pod has
-// what it had, or ctx ended first, and the write goes on. Until the write ends, readers see the pod
-// as it was. The end of the move of a pod whose release is decided changes nothing: the release
-// takes both places.
+// Move makes a change of the places of a pod durable. f is node.State.BeginMove or EndMove, after
+// any check of the state that it gets, which is the one that was decided last. f must be pure. Move
+// waits until the change is written or ctx ends. If the error is that of f, or of a state that
+// cannot be encoded, nothing has changed. If it wraps ErrNotWritten, either the write failed, and
+// the pod has what it had, or ctx ended first, and the write goes on. Until the write ends, readers
+// see the pod as it was. If the release of a pod is decided, the end of its move changes nothing:
+// the release takes both places.
 func (e *Engine) Move(ctx context.Context, uid string, f func(*node.State) (*node.State, error)) error {
 	e.mu.Lock()
 	e.reserve()

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// witness keeps the states that an observer is told of.
+// witness keeps the states that the engine reports to an observer.
 type witness struct {
 	bases, written []*node.State
 	plans          []*node.Plan
@@ -24,8 +24,8 @@ func (w *witness) Decided(d engine.Decision) {
 func (w *witness) Wrote(write engine.Write) { w.written = append(w.written, write.State) }
 func (w *witness) Released(string)          {}
 
-// TestObserversCanAskAgain: an observer has the state that was asked, which answers the same when
-// it is asked again, and the one that was written, which is what readers see next.
+// TestObserversCanAskAgain: an observer gets the state on which a decision was made, which gives
+// the same plan again, and the state that was written, which is what readers see next.
 func TestObserversCanAskAgain(t *testing.T) {
 	first, _, _ := newEngine(t)
 	w := &witness{}
@@ -56,7 +56,7 @@ func TestObserversCanAskAgain(t *testing.T) {
 	}
 }
 
-// sizes is a book of resizes as well.
+// sizes is a book that also records resizes.
 type sizes struct{ book }
 
 func (s *sizes) Resized(d engine.Decision) {
@@ -70,8 +70,8 @@ func (s *sizes) Resized(d engine.Decision) {
 	s.lines = append(s.lines, "resize "+d.Plan.Pod.Name+" "+verdict)
 }
 
-// TestObserversOfResizes: they learn of each decision when it is known what became of it, and not
-// of a size that the pod has. A preview is seen by none.
+// TestObserversOfResizes: observers are notified of each decision when its outcome is known. They
+// are not notified of a size that the pod already has, or of a preview.
 func TestObserversOfResizes(t *testing.T) {
 	first, _, _ := newEngine(t)
 	w, store := &sizes{}, &disk{}

@@ -9,13 +9,13 @@ import (
 // Candidate is a pod that asks for admission.
 type Candidate struct {
 	Pod request.Pod
-	// Handed is the text of the grant with which the pod comes; empty: none. Only Config.Plan reads
-	// it.
+	// Handed is the text of the grant that was handed over with the pod. If empty, there is none.
+	// Only Config.Plan reads it.
 	Handed string
 }
 
-// reserve takes over what is reserved now. Nothing is to be written for that, so the published
-// state has it as well, if nothing else is pending. Lock held.
+// reserve takes over the present reservations. Reservations are not written, so the published state
+// gets them as well, if nothing else is pending. Lock held.
 func (e *Engine) reserve() {
 	if e.config.Reserve == nil {
 		return

@@ -6,22 +6,23 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Preview is the decision about a pod that was not made yet.
+// Preview is a decision about a pod that was not made yet.
 type Preview struct {
 	Decision
 
 	candidate Candidate
 }
 
-// Outdated returns a preview of the same plan for which AdmitPreviewed plans the pod again. It is
-// for a caller that knows that something changed beside the state that Config.Plan reads.
+// Outdated returns a preview with the same plan for which AdmitPreviewed plans the pod again. It is
+// for a caller that knows that something other than the state, which Config.Plan reads, has
+// changed.
 func (v Preview) Outdated() Preview {
 	v.Base = nil
 	return v
 }
 
-// Preview returns the decision that AdmitAll would make now. Nothing changes, and no observer
-// learns of it.
+// Preview returns the decision that AdmitAll would make now. Nothing changes, and no observer is
+// notified.
 func (e *Engine) Preview(c Candidate) Preview {
 	e.mu.Lock()
 	e.reserve()
@@ -33,10 +34,10 @@ func (e *Engine) Preview(c Candidate) Preview {
 	return Preview{Decision: d, candidate: c}
 }
 
-// AdmitPreviewed decides about the pod of a preview, as AdmitAll does. The plan of the preview is
-// the decision if the state, with what is reserved in it, is the same as when it was made;
-// otherwise the pod is planned again. What else Config.Plan reads is as old as the preview, unless
-// the caller marks it as outdated.
+// AdmitPreviewed decides about the pod of a preview, as AdmitAll does. If the state, including its
+// reservations, is the same as when the preview was made, the plan of the preview is the decision.
+// Otherwise the pod is planned again. Everything else that Config.Plan reads is as old as the
+// preview, unless the caller marks the preview as outdated.
 func (e *Engine) AdmitPreviewed(ctx context.Context, v Preview) Decision {
 	return e.admit(ctx, []Preview{v})[0]
 }

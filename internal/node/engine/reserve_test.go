@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// TestReservations: a decision is made beside what is reserved at that moment, nothing is written
-// for it, and a change of it is a new version. A write that fails ends none.
+// TestReservations: each decision respects the reservations at that moment. Nothing is written for
+// them, and a change of them is a new version. A failed write ends no reservation.
 func TestReservations(t *testing.T) {
 	first, _, _ := newEngine(t)
 	store, list := &disk{}, []node.Reservation{{Grant: first.State().Plan(pod("waits", 4)).Grant, Why: node.OnItsWay}}

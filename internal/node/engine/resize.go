@@ -7,18 +7,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ResizeObserver is an Observer that learns of resizes as well. The plan of a resize has what the
+// ResizeObserver is an Observer that is also notified of resizes. The plan of a resize has what the
 // pod had before.
 type ResizeObserver interface {
 	Resized(Decision)
 }
 
-// Resize decides about another request of an admitted pod, by its UID. It is done when the plan has
-// a grant and the error is nil: the grant is durable then. A rejection is no error; nothing has
-// changed. An error wraps ErrNotWritten if the new grant is not durable: then the write failed, and
-// the pod has what it had, or ctx ended, and the write goes on. The same request again finds the
-// resize, or does it. A ResizeObserver learns of it when that is known, unless the pod has that
-// size already.
+// Resize decides about another request of an admitted pod, which it finds by UID. The pod is
+// resized if the plan has a grant and the error is nil. The grant is then durable. A rejection is
+// not an error, and nothing has changed. An error wraps ErrNotWritten if the new grant is not
+// durable: either the write failed, and the pod has what it had, or ctx ended, and the write goes
+// on. A repeated call with the same request finds the resize, or does it. A ResizeObserver is
+// notified when the outcome is known, unless the pod already has that size.
 func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error) {
 	e.mu.Lock()
 	e.reserve()
@@ -50,7 +50,7 @@ func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error
 	return plan, d.Err
 }
 
-// resized reports what became of a resize. Lock held.
+// resized reports the outcome of a resize. Lock held.
 func (e *Engine) resized(ctx context.Context, d Decision) {
 	e.logResize(ctx, d.Plan, d.Err)
 	if o, learns := e.config.Observer.(ResizeObserver); learns && (!d.Plan.Known || d.Err != nil) {
@@ -58,8 +58,8 @@ func (e *Engine) resized(ctx context.Context, d Decision) {
 	}
 }
 
-// fit applies a plan to the state that was decided last. A state that cannot be written is a
-// rejection. Lock held.
+// fit applies a plan to the decided state. If the result cannot be encoded, it returns a rejection.
+// Lock held.
 func (e *Engine) fit(plan *node.Plan) (*node.Plan, *node.State, error) {
 	next, err := e.next.Apply(plan)
 	if err == nil && next != e.next && e.config.Fits != nil {
@@ -70,8 +70,8 @@ func (e *Engine) fit(plan *node.Plan) (*node.Plan, *node.State, error) {
 	return plan, next, err
 }
 
-// isDurable reports whether the published state has the grant, and no write since is uncertain.
-// Lock held.
+// isDurable reports whether the published state has the grant, and the pod is not in doubt after an
+// uncertain write. Lock held.
 func (e *Engine) isDurable(g *node.Grant) bool {
 	h, there := e.State().Grant(g.Pod.UID)
 	return there && h.Sequence == g.Sequence && h.Resized == g.Resized && !e.doubtful[g.Pod.UID]

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// gate is a disk that answers when it is told to.
+// gate is a disk whose writes end when the test sends their outcome.
 type gate struct{ answers chan error }
 
 func (g gate) Write([]byte) error { return <-g.answers }
@@ -28,7 +28,7 @@ func newStalling(t *testing.T) (*engine.Engine, gate, *book) {
 	}), g, b
 }
 
-// within is a context that ends after a second.
+// within returns a context that ends after a second.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -36,9 +36,9 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestStall: while the disk stalls an admission is answered at its deadline, its grant is invisible
-// and its CPUs are given to no other pod, a durable pod is answered at once, and the retry after
-// the stall finds the grant, as the first admission.
+// TestStall: while the disk stalls, an admission is answered at its deadline. Its grant is
+// invisible, and its CPUs are given to no other pod. A durable pod is answered at once. The retry
+// after the stall finds the grant, as if it were the first admission.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, book := newStalling(t)
@@ -75,7 +75,7 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// TestStallAndThePodIsGone: a grant that nobody waits for any more is released.
+// TestStallAndThePodIsGone: a grant that no caller waits for any more is released.
 func TestStallAndThePodIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, book := newStalling(t)
@@ -100,7 +100,8 @@ func TestStallAndThePodIsGone(t *testing.T) {
 	})
 }
 
-// TestStallThenFailure takes back everything that was planned on the grant that is not written.
+// TestStallThenFailure: a failed write takes back everything that was planned on the grant that was
+// not written.
 func TestStallThenFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, _ := newStalling(t)
@@ -125,7 +126,7 @@ func TestStallThenFailure(t *testing.T) {
 	})
 }
 
-// TestBurstIsFewWrites: what is decided during a write is written by the next one.
+// TestBurstIsFewWrites: the next write contains everything that was decided during a write.
 func TestBurstIsFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, book := newStalling(t)
@@ -157,7 +158,8 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestRebaseDuringAWrite: the state that is published afterwards is of the new machine, too.
+// TestRebaseDuringAWrite: the state that is published after the write is also one of the new
+// machine.
 func TestRebaseDuringAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, _ := newStalling(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// taken is what was decided since the write before, and goes along with a write.
+// taken is what was decided since the previous write and is part of the next write.
 type taken struct {
 	state   *node.State
 	version uint64
@@ -19,7 +19,7 @@ type taken struct {
 	created []containerName
 }
 
-// await asks for a write of what is decided now, and returns where its outcome arrives. Lock held.
+// await requests a write of the decided state. It returns the channel for the outcome. Lock held.
 func (e *Engine) await(ctx context.Context) chan error {
 	done := make(chan error, 1)
 	e.waiters = append(e.waiters, waiter{e.version, done})
@@ -31,8 +31,8 @@ func (e *Engine) await(ctx context.Context) chan error {
 	return done
 }
 
-// write is the writer goroutine: it writes the newest state until that is what is wanted. It
-// outlives its callers, as a disk that stalls cannot be interrupted.
+// write is the writer goroutine. It writes the newest state until the wanted version is written or
+// a write fails. It outlives its callers, because a disk that stalls cannot be interrupted.
 func (e *Engine) write(ctx context.Context) {
 	for more := true; more; {
 		e.mu.Lock()
@@ -53,7 +53,7 @@ func (e *Engine) write(ctx context.Context) {
 	}
 }
 
-// store writes a state, whatever time that takes.
+// store writes a state. It may take any time.
 func (e *Engine) store(s *node.State) Write {
 	w := Write{State: s, Generation: s.Generation()}
 	begin := e.config.Now()
@@ -69,7 +69,7 @@ func (e *Engine) store(s *node.State) Write {
 	return w
 }
 
-// wrote publishes a state that is durable now. Lock held.
+// wrote publishes a state that has become durable. Lock held.
 func (e *Engine) wrote(ctx context.Context, w Write, t taken) {
 	before := e.State()
 	e.failed, e.durable = false, w.State
@@ -77,8 +77,8 @@ func (e *Engine) wrote(ctx context.Context, w Write, t taken) {
 	e.config.Observer.Wrote(w)
 	published := w.State
 	if e.rebase != nil {
-		// The machine changed during the write. What f makes of a state that it was asked about
-		// before as a part of another one is no error.
+		// The machine changed during the write. f was already applied to these grants as a part of
+		// another state, so an error here is not reported.
 		if rebased, err := e.rebase(published); err == nil {
 			published = rebased
 		}
@@ -87,10 +87,10 @@ func (e *Engine) wrote(ctx context.Context, w Write, t taken) {
 		published = published.ContainerCreated(c.uid, c.name)
 	}
 	if t.version+uint64(len(e.created)) == e.version {
-		published = e.next // The same, and then nothing is pending.
+		published = e.next // They are the same, and nothing is pending.
 	}
 	if t.version == e.version {
-		e.durable = e.next // It is the same but for what was reserved meanwhile.
+		e.durable = e.next // It is the same except for the reservations since then.
 	}
 	e.publish(published)
 	_, released := beyond(before, w.State)
@@ -102,8 +102,7 @@ func (e *Engine) wrote(ctx context.Context, w Write, t taken) {
 	e.wake(t.version, nil)
 }
 
-// lost takes back what was decided and not published. What a pod was meant to lose stays decided.
-// Lock held.
+// lost takes back what was decided and not published. Releases stay decided. Lock held.
 func (e *Engine) lost(ctx context.Context, w Write, t taken) {
 	e.failed = true
 	if errors.Is(w.Err, store.ErrUncertain) {
@@ -126,7 +125,7 @@ func (e *Engine) lost(ctx context.Context, w Write, t taken) {
 	e.wake(e.version, w.Err)
 }
 
-// wake ends the waits for versions up to one. Lock held.
+// wake ends the waits for all versions up to the given one. Lock held.
 func (e *Engine) wake(version uint64, err error) {
 	rest := e.waiters[:0]
 	for _, w := range e.waiters {

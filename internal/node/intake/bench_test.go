@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// large has 256 CPUs on 8 NUMA nodes, and 100 pods with one CPU each.
+// large returns a node with 256 CPUs on 8 NUMA nodes, and 100 pods with one CPU each.
 func large(b *testing.B) *node.State {
 	m := scenario.Machine("sockets=2 numa=4 cores=16 threads=2 memory=64Gi")
 	s, err := node.New(m, node.Policy{Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0, 128), StaticMemory: true})
@@ -37,9 +37,9 @@ func pod(uid string, cpus int) request.Pod {
 	}}}
 }
 
-// BenchmarkPlan is what the handover adds to a decision: "alone" is the planner, "handed" a pod
-// with its grant, "besides" one without a grant in a state of a node with 20 promises that is
-// new every time.
+// BenchmarkPlan measures what the handover adds to a decision. "alone" is the planner. "handed" is
+// a pod with its grant. "besides" is a pod without a grant, in a state that is new every time, on a
+// node with 20 promises.
 func BenchmarkPlan(b *testing.B) {
 	s := large(b)
 	o, err := objects.Machine(s.Machine())

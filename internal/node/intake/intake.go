@@ -15,35 +15,38 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// DefaultPromise is how long a promise lasts at most: twice the kubelet's longest back-off, 5
-// minutes, in which a pod that waits for its images or volumes tries again at least once.
+// DefaultPromise is the default of Config.Promise. It is twice the kubelet's longest back-off, 5
+// minutes. In that time a pod that waits for its images or volumes tries again at least once.
 const DefaultPromise = 10 * time.Minute
 
 // Config is the environment of an intake.
 type Config struct {
 	// Node is the name of the Kubernetes node.
 	Node string
-	// Listing is what the kubelet listed last; nil: nothing yet. It must not wait.
+	// Listing returns what the kubelet listed last, or nil before the first list. It must not wait.
 	Listing func() *handover.Listing
-	// Now must have a monotonic clock, as time.Now has: a clock that is set must not end a promise.
+	// Now must have a monotonic clock, as time.Now has, because setting the clock must not end a
+	// promise.
 	Now func() time.Time
-	// Promise is how long a promise lasts at most. Default: DefaultPromise.
+	// Promise is the maximum duration of a promise. If zero, DefaultPromise is used.
 	Promise time.Duration
-	// Count gets the outcome of every decision about a pod that is not known; nil: none does.
+	// Count is called with the outcome of every decision about a pod that is not known. If nil,
+	// outcomes are not counted.
 	Count func(handover.Reason)
 	Log   *slog.Logger
 }
 
-// Intake is safe for use by several goroutines.
+// Intake plans pods with or without a grant of a scheduler. It is safe for concurrent use.
 type Intake struct {
 	config Config
 	used   atomic.Bool
 
 	mu sync.Mutex
-	// promises are those of the pods in seen, by UID, hardware is the machine of compared.
+	// promises are the promises of the pods in seen, by UID. hardware is the machine for which
+	// compared was computed.
 	promises map[string]*promise
 	// began is when the promise of a listed pod began, by UID: when a listing first had a usable
-	// text of it. What becomes of its text later does not renew the promise.
+	// text for it. Later changes of the text do not renew the promise.
 	began    map[string]time.Time
 	seen     *handover.Listing
 	hardware *machine.Machine
@@ -56,15 +59,15 @@ type promise struct {
 	bound handover.Bound
 	text  *handover.Text
 	grant *node.Grant
-	// allowed: the rules of the node have allowed the grant.
+	// allowed is true once the rules of the node have allowed the grant.
 	allowed bool
 }
 
-// last are the reservations that were made last.
+// last has the reservations that were made last.
 type last struct {
 	list []node.Reservation
-	// They are the same for the same listing and machine until that time, and if open is true, for
-	// the same state: then the rules do not allow a grant in it.
+	// The list is valid for the same listing and machine until the time until. If open is true, the
+	// rules do not allow a grant in the state, and the list is valid only for the same state.
 	listing  *handover.Listing
 	hardware *machine.Machine
 	until    time.Time
@@ -72,7 +75,7 @@ type last struct {
 	state    *node.State
 }
 
-// New makes an intake.
+// New returns an intake.
 func New(c Config) *Intake {
 	if c.Promise == 0 {
 		c.Promise = DefaultPromise
@@ -80,7 +83,7 @@ func New(c Config) *Intake {
 	return &Intake{config: c, promises: map[string]*promise{}}
 }
 
-// Plan is engine.Config.Plan.
+// Plan implements engine.Config.Plan.
 func (i *Intake) Plan(s *node.State, c engine.Candidate) (*node.Plan, *handover.Outcome) {
 	if _, known := s.Grant(c.Pod.UID); known {
 		return s.Plan(c.Pod), nil
@@ -100,8 +103,8 @@ func (i *Intake) Plan(s *node.State, c engine.Candidate) (*node.Plan, *handover.
 	return s.Plan(c.Pod), handover.OutcomeOf(err)
 }
 
-// here is what texts are compared with. The policy is resolved once, before the first state. The
-// caller has the lock.
+// here returns what texts are compared with. The policy is resolved once, before the first state.
+// The caller has the lock.
 func (i *Intake) here(s *node.State) (handover.Here, error) {
 	if s.Machine() == i.hardware {
 		return i.compared, nil
@@ -118,8 +121,9 @@ func (i *Intake) here(s *node.State) (handover.Here, error) {
 	return i.compared, nil
 }
 
-// Reservations are the promises of now that the rules allow in a state, ascending by UID. The slice
-// is the intake's own. Each grant is planned once, and again only while the rules do not allow it.
+// Reservations returns the present promises that the rules allow in a state, in ascending order of
+// UID. The caller must not change the slice. Each grant is planned once, and again only while the
+// rules do not allow it.
 func (i *Intake) Reservations(s *node.State) []node.Reservation {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -152,8 +156,8 @@ func (i *Intake) Reservations(s *node.State) []node.Reservation {
 	return next.list
 }
 
-// allows reports whether the rules allow the grant, in the state or one before. Of a pod that has a
-// grant they are not asked.
+// allows reports whether the rules allow the grant, in the given state or an earlier one. The rules
+// are not checked for a pod that already has a grant.
 func (p *promise) allows(s *node.State) bool {
 	if _, started := s.Grant(p.bound.Pod.UID); !p.allowed && !started {
 		_, err := s.PlanGrant(p.bound.Pod, p.grant)
@@ -169,7 +173,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// listing is what the kubelet lists now, with promises up to date. Lock held.
+// listing returns what the kubelet lists now, after it has updated the promises. Lock held.
 func (i *Intake) listing() *handover.Listing {
 	listing := i.config.Listing()
 	if listing == nil || listing == i.seen {
@@ -202,7 +206,8 @@ func (i *Intake) listing() *handover.Listing {
 	return listing
 }
 
-// promise is what a listed pod's text promises; nil: it is not usable. Lock held.
+// promise returns the promise in the text of a listed pod. If the text is not usable, promise
+// returns nil. Lock held.
 func (i *Intake) promise(uid string, b handover.Bound) *promise {
 	if before, there := i.promises[uid]; there && before.bound.Annotation == b.Annotation && before.bound.Pod.Equal(b.Pod) {
 		return before
@@ -218,16 +223,16 @@ func (i *Intake) promise(uid string, b handover.Bound) *promise {
 	return &promise{bound: b, text: t, grant: g}
 }
 
-// Used reports whether any pod came with a grant, or is listed with one: whether a scheduler hands
-// grants over.
+// Used reports whether a scheduler hands over grants: whether any pod came with a grant, or is
+// listed with one.
 func (i *Intake) Used() bool { return i.used.Load() }
 
-// Promises is how many pods have a promise in a state.
+// Promises returns the number of pods that have a promise in a state.
 func (i *Intake) Promises(s *node.State) int {
 	return s.WithReservations(i.Reservations(s)).Reserved(node.OnItsWay)
 }
 
-// Decided is engine.Observer's.
+// Decided implements engine.Observer.
 func (i *Intake) Decided(d engine.Decision) {
 	o := d.Handed
 	if o == nil {
@@ -241,8 +246,8 @@ func (i *Intake) Decided(d engine.Decision) {
 	}
 }
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (i *Intake) Wrote(engine.Write) {}
 
-// Released is engine.Observer's.
+// Released implements engine.Observer.
 func (i *Intake) Released(string) {}

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/intake"
 )
 
-// TestOutcome: what became of a grant comes with the plan, and is counted with the decision.
+// TestOutcome: the outcome of a grant comes with the plan, and is counted with the decision.
 func TestOutcome(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}}}}})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestOutcome(t *testing.T) {
 			t.Errorf("pod %s: %s, contested %t; want %s", uid, o.Reason, o.Contested(), want)
 		}
 		i.Decided(engine.Decision{Plan: plan, Base: s, Handed: o})
-		i.Decided(engine.Decision{Plan: plan, Base: s}) // It is reported again.
+		i.Decided(engine.Decision{Plan: plan, Base: s}) // The decision is reported again.
 		next, err := s.Apply(plan)
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestOutcome(t *testing.T) {
 }
 
 // TestResizeBesidesPromises: a pod that grows takes none of the CPUs that are promised to a pod
-// which has not started.
+// that has not started.
 func TestResizeBesidesPromises(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}, {Threads: []int{4, 5}}}}}})
 	if err != nil {
@@ -117,14 +117,14 @@ func TestResizeBesidesPromises(t *testing.T) {
 	}
 }
 
-// TestPromiseBeginsOnce: the promise of a listed pod has one beginning. A text that cannot be used
-// for a while, or another one, does not renew it.
+// TestPromiseBeginsOnce: the promise of a listed pod begins only once. A text that cannot be used
+// for a while, or another text, does not renew it.
 func TestPromiseBeginsOnce(t *testing.T) {
 	s, texts := promising(t)
 	good, other := texts["good"], texts["other"]
 	for name, c := range map[string]struct {
-		// listed is the pod's text in each minute; "-": the pod is not listed, "?": it is, and
-		// cannot be used.
+		// listed is the pod's text in each minute. "-" means that the pod is not listed, and "?"
+		// that it is listed and cannot be used.
 		listed []string
 		// promised has an x for each minute in which the pod has its promise.
 		promised string
@@ -165,7 +165,7 @@ func TestPromiseBeginsOnce(t *testing.T) {
 	}
 }
 
-// promising is a node, and two texts that hand different CPUs to pod p.
+// promising returns a node, and two texts that hand over different CPUs to pod p.
 func promising(t *testing.T) (*node.State, map[string]string) {
 	t.Helper()
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}, {Threads: []int{4, 5}}}}}})

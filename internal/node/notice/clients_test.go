@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// client is a program of examples/notice that follows a directory.
+// client is a running program of examples/notice that follows a directory.
 type client struct {
 	*exec.Cmd
 	lines chan string
@@ -74,7 +74,7 @@ func (c *client) want(t *testing.T, want string) {
 	}
 }
 
-// The example programs see each change of a real directory, and pass over fields that they do not
+// The example programs report each change of a real directory, and ignore fields that they do not
 // know.
 func TestClients(t *testing.T) {
 	for name, c := range map[string][]string{

@@ -12,57 +12,57 @@ import (
 )
 
 const (
-	// Annotation of a pod names the containers that ask for a notice.
+	// Annotation is the annotation of a pod that names the containers that ask for a notice.
 	Annotation = "paddock-project.github.io/notice"
-	// MountPoint is the directory in the container.
+	// MountPoint is the directory of the notice in the container.
 	MountPoint = "/run/paddock-notice"
-	// FileName is the file there.
+	// FileName is the name of the file in MountPoint.
 	FileName = "notice.json"
-	// Version is the first field of the file. Within a version fields are added and never change: a
-	// reader ignores those that it does not know.
+	// Version is the first field of the file. Within a version, fields are added and never change.
+	// Readers must ignore fields that they do not know.
 	Version = "notice.paddock-project.github.io/v1"
 	kind    = "Notice"
-	// MaxSize is for one file, in bytes. On a machine with 1,024 CPUs, a list in which every other
-	// one is missing has 2,000 bytes.
+	// MaxSize limits one file, in bytes. On a machine with 1,024 CPUs, a list in which every other
+	// CPU is missing has 2,000 bytes.
 	MaxSize = 16 << 10
-	// maxRevision is the largest integer that every JSON reader keeps exactly.
+	// maxRevision is the largest integer that every JSON reader represents exactly.
 	maxRevision = 1 << 53
 )
 
-// Notice is the content of the file. CPUs and NUMA nodes are lists as in the kernel's cpuset.cpus:
-// "0-3,8".
+// Notice is the content of the file. CPUs and NUMA nodes are lists as in the kernel's cpuset.cpus,
+// e.g. "0-3,8".
 type Notice struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Revision grows with every change of the file, from 1 on.
+	// Revision increases with every change of the file. It starts at 1.
 	Revision  uint64 `json:"revision"`
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
 	Container string `json:"container"`
-	// CPUs are those that the container runs on, Mems the NUMA nodes of its memory.
+	// CPUs are the CPUs that the container runs on. Mems are the NUMA nodes of its memory.
 	CPUs string `json:"cpus"`
 	Mems string `json:"mems"`
-	// SharedWith is who else runs on these CPUs: no other container ("none"), other containers of
-	// the pod ("pod"), or other pods ("node").
+	// SharedWith describes what else runs on these CPUs: no other container ("none"), other
+	// containers of the pod ("pod"), or other pods ("node").
 	SharedWith string `json:"sharedWith"`
-	// Pending is a change that is about to come; absent: none is.
+	// Pending is a change that is about to come. It is absent if there is none.
 	Pending *Pending `json:"pending,omitempty"`
 }
 
-// Pending is what the container is to have after a change. It begins at Deadline, not before. It
-// may still be given up: then the file has no pending change, and the CPUs of before.
+// Pending has the container's resources after a change. The change begins at Deadline, not before.
+// It may still be given up. The file then has no pending change, and the CPUs stay the same.
 type Pending struct {
 	CPUs     string    `json:"cpus"`
 	Mems     string    `json:"mems"`
 	Deadline time.Time `json:"deadline"`
 }
 
-// Setting is what a container has.
+// Setting has the CPUs and NUMA nodes of a container.
 type Setting struct {
 	CPUs cpuset.Set
 	Mems mask.Mask
-	// Level is who else runs on the CPUs.
+	// Level describes what else runs on the CPUs.
 	Level node.Isolation
 }
 
@@ -73,12 +73,12 @@ type Change struct {
 	Deadline time.Time
 }
 
-// Container is one that is created.
+// Container is a container that is being created.
 type Container struct {
 	Namespace, Pod, UID, Name string
-	// Annotations are those of its pod.
+	// Annotations are the pod's annotations.
 	Annotations map[string]string
-	// Mounts are the directories where something is mounted already.
+	// Mounts are the directories of the container at which something is already mounted.
 	Mounts []string
 }
 
@@ -93,7 +93,7 @@ func Asks(annotations map[string]string, container string) bool {
 }
 
 // check returns an error for names that cannot be elements of a path. A UID has letters, digits and
-// hyphens, a name of a container is a DNS label; both have at most 63 characters.
+// hyphens, and a container name is a DNS label. Both have at most 63 characters.
 func check(uid, container string) error {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
@@ -106,10 +106,10 @@ func check(uid, container string) error {
 	return nil
 }
 
-// levels are the words for node.Isolation.
+// levels maps node.Isolation to the words of SharedWith.
 var levels = map[node.Isolation]string{node.HostIsolation: "node", node.PodIsolation: "pod", node.ContainerIsolation: "none"}
 
-// set puts a setting into the notice.
+// set writes a setting into the notice.
 func (n *Notice) set(s Setting) {
 	n.CPUs, n.Mems, n.SharedWith = s.CPUs.String(), list(s.Mems), levels[s.Level]
 }
@@ -123,8 +123,8 @@ func same(a, b Notice) bool {
 	return a == b && (p == nil) == (q == nil) && (p == nil || p.CPUs == q.CPUs && p.Mems == q.Mems && p.Deadline.Equal(q.Deadline))
 }
 
-// decode reads a file of an earlier process. Another version, and anything that is no notice of
-// that container, is an error.
+// decode parses a file of an earlier process. It returns an error for another version, and for
+// anything that is not a notice of this container.
 func decode(data []byte, uid, container string) (Notice, error) {
 	var n Notice
 	if err := json.Unmarshal(data, &n); err != nil {

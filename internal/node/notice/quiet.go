@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Quiet decides until when a pod is left alone. The limit is for how long in a row: it begins when
-// a move of the pod waits for the first time, and a later time that the pod asks for meanwhile, or
-// soon after, does not begin it again. It begins again after a time that the pod asked for has
-// passed, and after a day. Quiet is safe for use by several goroutines.
+// Quiet decides until when a pod is left alone. The limit applies to a continuous time. This time
+// begins when a move of the pod waits for the first time. A later time that the pod asks for
+// meanwhile, or soon after, does not start it again. It starts again after a time that the pod
+// asked for has passed, and after a day. Quiet is safe for use by several goroutines.
 type Quiet struct {
 	limit time.Duration
 	count func(capped bool)
@@ -18,25 +18,25 @@ type Quiet struct {
 	asks  map[string]asking // by UID
 }
 
-// again is how long after the limit a pod can be left alone again: a day, so that the pods that are
-// kept in mind are few.
+// again is the time after the limit after which a pod can be left alone again. It is a day, so that
+// few pods are recorded.
 const again = 24 * time.Hour
 
-// renewed is how soon the next time that a pod asks for counts as asked for before. What it asks
-// for is known only when a move is looked for, and a kubelet that waits for a move tries again
-// within 5 minutes.
+// renewed is the time after the end of a requested time within which a new request continues the
+// earlier one. A request becomes known only when a move is searched for, and a kubelet that waits
+// for a move tries again within 5 minutes.
 const renewed = 6 * time.Minute
 
-// asking is a pod whose moves wait since a time, and until when it asked for that. capped: the
-// limit has passed before.
+// asking is a pod whose moves wait since a time, and the time until which it asked for that. capped
+// is true once the limit has passed.
 type asking struct {
 	since, until time.Time
 	capped       bool
 }
 
-// NewQuiet returns a Quiet with that limit. count is called when the moves of a pod begin to wait
-// and, with capped, when they wait no longer because of the limit. It must not wait; nil: nothing
-// is counted.
+// NewQuiet returns a Quiet with a limit. count is called when the moves of a pod begin to wait and,
+// with capped, when they no longer wait because of the limit. It must not wait. If nil, nothing is
+// counted.
 func NewQuiet(limit time.Duration, count func(capped bool)) *Quiet {
 	if count == nil {
 		count = func(bool) {}
@@ -44,7 +44,7 @@ func NewQuiet(limit time.Duration, count func(capped bool)) *Quiet {
 	return &Quiet{limit: limit, count: count, asks: map[string]asking{}}
 }
 
-// Waiting is for how many pods moves wait.
+// Waiting returns the number of pods whose moves wait.
 func (q *Quiet) Waiting(now time.Time) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +56,8 @@ func (q *Quiet) Waiting(now time.Time) (n int) {
 	return n
 }
 
-// MayMove returns why a pod is not moved now, for people; nil: it may be. until is what the pod
-// asks for, zero for nothing.
+// MayMove returns the reason, for users, why a pod must not be moved now, or nil if it may be
+// moved. until is the time that the pod asks for, or zero if it asks for none.
 func (q *Quiet) MayMove(uid string, until, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

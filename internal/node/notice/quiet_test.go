@@ -8,11 +8,12 @@ import (
 	"github.com/paddock-project/paddock/internal/node/notice"
 )
 
-// At which minutes a pod is left alone, by what it asks for at each. The limit is 60 minutes.
+// TestQuiet checks at which minutes a pod is left alone, by the times that it asks for. The limit
+// is 60 minutes.
 func TestQuiet(t *testing.T) {
 	type ask struct {
-		at, until int // minutes; until 0: it asks for nothing
-		left      int // until when it is left alone; 0: it is not
+		at, until int // in minutes; until 0 asks for nothing
+		left      int // the minute until which it is left alone; 0 if it is not
 	}
 	for name, asks := range map[string][]ask{
 		"nothing":                           {{0, 0, 0}, {10, 0, 0}},
@@ -45,8 +46,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// What is counted of that: each time that moves begin to wait, each time that the limit ends it,
-// and the pods that wait.
+// Three things are counted: each time that moves begin to wait, each time that the limit ends the
+// wait, and the pods that wait.
 func TestQuietIsCounted(t *testing.T) {
 	waits, capped := 0, 0
 	q := notice.NewQuiet(time.Hour, func(limit bool) {

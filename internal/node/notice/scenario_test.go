@@ -14,18 +14,18 @@ import (
 	"github.com/paddock-project/paddock/internal/node/notice"
 )
 
-// TestScenarios runs the files in testdata. The input of "play" is lines of:
+// TestScenarios runs the files in testdata. The input of "play" has these commands, one per line:
 //
 //	open UID CONTAINER CPUS MEMS [none|pod|node]     a container that asks is created
-//	has UID CONTAINER CPUS MEMS [none|pod|node]      it has this for certain
-//	pending UID CONTAINER CPUS MEMS SECONDS          a change is announced, which begins after so many seconds
+//	has UID CONTAINER CPUS MEMS [none|pod|node]      the container has this verified setting
+//	pending UID CONTAINER CPUS MEMS SECONDS          a change is announced that begins after so many seconds
 //	settled UID                                      no change of the pod is pending
-//	keep UIDS…                                       these pods are there
-//	pass SECONDS, restart, full, mend                time passes; the agent starts again; the disk is full, or not any more
+//	keep UIDS…                                       these pods exist
+//	pass SECONDS, restart, full, mend                time passes; the agent restarts; the disk is full, or has space again
 //	cat UID CONTAINER                                print the file
 //
-// The answer has what is mounted, the files that are asked for, and what is logged. After a change:
-// go test -rewrite, and read the diff.
+// The answer has the mounts, the files that are printed, and the log. After a change, run go test
+// -rewrite and read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if strings.Contains(path, "rapid") {
@@ -53,7 +53,7 @@ type play struct {
 	said strings.Builder
 }
 
-// log adds what was logged.
+// log adds the log to the answer.
 func (p *play) log() {
 	for line := range strings.Lines(p.bench.log.String()) {
 		_, line, _ = strings.Cut(line, " level=")

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Retry is how long a write that failed waits for the next attempt.
+// Retry is the time after which a failed write is repeated.
 const Retry = 5 * time.Second
 
-// Files keeps one file for each container of a pod; store.Shown does. Its methods may wait, and are
-// called by one goroutine at a time.
+// Files stores one file for each container of a pod. store.Shown implements it. Its methods may
+// wait, and are called by one goroutine at a time.
 type Files interface {
-	// Dir is the directory of a file. It does not wait.
+	// Dir returns the directory of a file. It does not wait.
 	Dir(uid, container string) string
-	// Write replaces a file in one step. It makes the directories that are missing.
+	// Write replaces a file atomically. It creates missing directories.
 	Write(uid, container string, data []byte) error
 	// Read returns a file. The error wraps fs.ErrNotExist if there is none.
 	Read(uid, container string) ([]byte, error)
@@ -39,15 +39,15 @@ type Config struct {
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
 	Log   *slog.Logger
-	// Observer learns of the files; nil: none does.
+	// Observer is notified of the files. If nil, there is no notification.
 	Observer Observer
 }
 
-// Observer learns of the files, from several goroutines. It must not wait.
+// Observer is notified of the files, by several goroutines. Its methods must not wait.
 type Observer interface {
-	// Wrote is a try to write a file.
+	// Wrote reports an attempt to write a file.
 	Wrote(err error)
-	// Missed is a container that asked for a notice and starts without one.
+	// Missed reports a container that asked for a notice and starts without one.
 	Missed()
 }
 
@@ -56,38 +56,38 @@ type silent struct{}
 func (silent) Wrote(error) {}
 func (silent) Missed()     {}
 
-// Writer keeps the files. It is safe for use by several goroutines. No method but Open and Run
-// waits.
+// Writer writes the files. It is safe for use by several goroutines. Only Open and Run may wait.
 type Writer struct {
 	config Config
-	wake   chan struct{} // buffered: something is to be done
+	wake   chan struct{} // buffered; has an element if there is work
 
-	mu sync.Mutex // guards what follows; not locked while a file is written
-	// listed is true once the files of an earlier process are known. Until then early has the
-	// settings that are noted, because it is not known which containers have a file, and there the
-	// pods of the last Keep, nil before the first.
+	mu sync.Mutex // guards the following fields; not locked while a file is written
+	// listed is true once the files of an earlier process are known. Until then it is not known
+	// which containers have a file, so early has the settings that were recorded. there has the
+	// pods of the last Keep, and is nil before the first.
 	listed bool
 	early  map[key]Setting
 	there  map[string]bool
 	files  map[key]*file
-	// pending are the changes that were announced and have not ended: also of a container that
-	// starts meanwhile.
+	// pending has the changes that were announced and have not ended, also those of containers that
+	// start later.
 	pending map[key]*Pending
-	// gone are the pods whose files are to be removed.
+	// gone has the pods whose files are to be removed.
 	gone map[string]bool
-	// trouble is the error that was logged last, by what failed.
+	// trouble maps each operation that failed to the error that was logged last.
 	trouble map[string]string
 }
 
 type key struct{ uid, container string }
 
-// file is what is known of one file.
+// file is the state of one file.
 type file struct {
 	want Notice // without a revision
-	has  Notice // Revision 0: there is no file that can be read
-	// opened: the container was created since the start. due: want is to be written.
+	has  Notice // If the revision is 0, there is no file that can be read.
+	// opened is true if the container was created since the start. due is true if want is to be
+	// written.
 	opened, due bool
-	// waiting are closed when the file is as it is wanted.
+	// waiting has the channels that are closed when the file is up to date.
 	waiting []chan struct{}
 }
 
@@ -101,9 +101,9 @@ func New(c Config) *Writer {
 	}
 }
 
-// Open makes the notice of a container that asks for one, with what it has, and returns its
-// directory. It waits until ctx ends. The directory is empty if the container asks for none, or if
-// there is no file by then.
+// Open writes the notice of a container that asks for one, with its setting, and returns its
+// directory. It waits at most until ctx ends. It returns an empty string if the container does not
+// ask for a notice, or if the file is not written by then.
 func (w *Writer) Open(ctx context.Context, c Container, has Setting) string {
 	if !Asks(c.Annotations, c.Name) {
 		return ""
@@ -138,7 +138,7 @@ func (w *Writer) Open(ctx context.Context, c Container, has Setting) string {
 	}
 }
 
-// file returns the file of a container, and adds it if it is not known. Lock held.
+// file returns the file of a container, and adds it if it is not known. The caller has locked mu.
 func (w *Writer) file(k key) *file {
 	f := w.files[k]
 	if f == nil {
@@ -148,7 +148,8 @@ func (w *Writer) file(k key) *file {
 	return f
 }
 
-// Changed notes what a container has, verified. A pending change that leads there has ended.
+// Changed records the verified setting of a container. A pending change with these CPUs and NUMA
+// nodes has then ended.
 func (w *Writer) Changed(uid, container string, has Setting) {
 	k := key{uid, container}
 	var now Notice
@@ -180,7 +181,7 @@ func (w *Writer) Pending(uid, container string, next Change) {
 	}
 }
 
-// Settled notes that no change of a pod is pending any more, whether it was made or given up.
+// Settled records that no change of a pod is pending any more, whether it was made or given up.
 func (w *Writer) Settled(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +194,7 @@ func (w *Writer) Settled(uid string) {
 	}
 }
 
-// note has a file written if it is not as it is wanted. Lock held.
+// note marks a file for writing if it is not up to date. The caller has locked mu.
 func (w *Writer) note(f *file) {
 	if f.has.Revision == 0 || !same(f.want, f.has) {
 		f.due = true
@@ -201,8 +202,8 @@ func (w *Writer) note(f *file) {
 	}
 }
 
-// Keep notes which pods there are, by UID. The files of all others are removed. The caller does not
-// change the map.
+// Keep records the UIDs of the pods that exist. The files of all others are removed. The caller
+// must not change the map afterwards.
 func (w *Writer) Keep(pods map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,7 +222,7 @@ func (w *Writer) Keep(pods map[string]bool) {
 	}
 }
 
-// Containers is how many containers have a notice.
+// Containers returns the number of containers that have a notice.
 func (w *Writer) Containers() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +234,8 @@ func (w *Writer) Containers() (n int) {
 	return n
 }
 
-// drop forgets a file, and has those of its pod removed. Lock held.
+// drop removes a file from those that are known, and marks the files of its pod for removal. The
+// caller has locked mu.
 func (w *Writer) drop(k key) {
 	delete(w.files, k)
 	w.gone[k.uid] = true
@@ -247,7 +249,7 @@ func (w *Writer) look() {
 	}
 }
 
-// Run writes until ctx ends, and returns its cause.
+// Run writes the files until ctx ends, and returns its cause.
 func (w *Writer) Run(ctx context.Context) error {
 	for {
 		var again <-chan time.Time
@@ -263,7 +265,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// work does what is to be done, and reports whether all of it succeeded.
+// work does the work that is due, and reports whether all of it succeeded.
 func (w *Writer) work(ctx context.Context) bool {
 	ok := w.list(ctx)
 	w.mu.Lock()
@@ -274,7 +276,7 @@ func (w *Writer) work(ctx context.Context) bool {
 		still := w.gone[uid]
 		w.mu.Unlock()
 		if !still {
-			continue // It came back.
+			continue // The pod came back.
 		}
 		err := w.config.Files.Remove(uid)
 		ok = w.report(ctx, uid, "the notices of a pod that is gone are not removed", err) && ok
@@ -299,7 +301,7 @@ func (w *Writer) work(ctx context.Context) bool {
 	return ok
 }
 
-// forget notes that the files of a pod were removed. If the pod came back meanwhile, they are
+// forget records that the files of a pod were removed. If the pod came back meanwhile, they are
 // written again.
 func (w *Writer) forget(uid string) {
 	w.mu.Lock()
@@ -312,8 +314,9 @@ func (w *Writer) forget(uid string) {
 	}
 }
 
-// list finds the files of an earlier process, once. A name that is no UID or no container is not
-// the agent's.
+// list finds the files of an earlier process, once. A name that is not a UID or not a container
+// name is not the agent's. The directory of its pod is removed unless it also has a file with a
+// valid name.
 func (w *Writer) list(ctx context.Context) bool {
 	if w.listed { // Only this goroutine sets it.
 		return true
@@ -349,7 +352,8 @@ func (w *Writer) list(ctx context.Context) bool {
 		f.has = n
 		if !f.opened && n.Revision > 0 {
 			f.want = n
-			f.want.Pending = w.pending[k] // That of the earlier process has ended, unless it was announced again.
+			// The pending change of the earlier process has ended, unless it was announced again.
+			f.want.Pending = w.pending[k]
 			f.due = !same(f.want, f.has)
 		}
 		if early, there := w.early[k]; there && !f.opened && n.Revision > 0 {
@@ -369,7 +373,7 @@ func (w *Writer) list(ctx context.Context) bool {
 	return true
 }
 
-// write writes a file as it is wanted now, with the next revision.
+// write writes the wanted content of a file, with the next revision.
 func (w *Writer) write(ctx context.Context, k key) bool {
 	w.mu.Lock()
 	f := w.files[k]
@@ -386,10 +390,13 @@ func (w *Writer) write(ctx context.Context, k key) bool {
 	}
 	waited := len(f.waiting) > 0
 	w.mu.Unlock()
-	if !changed && !waited { // It changed back. For a container that is created, the file is written in any case: it may be lost.
+	// The file may have changed back. For a container that is being created it is written in any
+	// case, because it may be lost.
+	if !changed && !waited {
 		return true
 	}
-	data, err := json.MarshalIndent(next, "", "  ") // An error: the deadline is in no year of four digits.
+	// This fails only if the year of the deadline does not have four digits.
+	data, err := json.MarshalIndent(next, "", "  ")
 	if err == nil {
 		err = w.config.Files.Write(k.uid, k.container, append(data, '\n'))
 	}
@@ -403,7 +410,7 @@ func (w *Writer) write(ctx context.Context, k key) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.has = next
-	if !f.due { // Nothing was noted meanwhile.
+	if !f.due { // Nothing was recorded meanwhile.
 		for _, written := range f.waiting {
 			close(written)
 		}
@@ -412,7 +419,8 @@ func (w *Writer) write(ctx context.Context, k key) bool {
 	return true
 }
 
-// report logs an error once, until another one comes or none. It reports whether there is none.
+// report logs an error once, until it is followed by another one or by none. It reports whether
+// there is no error.
 func (w *Writer) report(ctx context.Context, of, what string, err error) bool {
 	text := ""
 	if err != nil {

@@ -25,13 +25,13 @@ import (
 	"github.com/paddock-project/paddock/internal/node/notice"
 )
 
-// disk is Files in memory. It can stall and fail.
+// disk implements Files in memory. It can stall and fail.
 type disk struct {
 	mu     sync.Mutex
-	files  map[string]string // by uid/container; a directory without a file is ""
+	files  map[string]string // by uid/container; "" is a directory without a file
 	writes int
 	broken error
-	stall  chan struct{} // not nil: everything waits for it
+	stall  chan struct{} // if not nil, every operation waits for it
 }
 
 func (d *disk) enter() error {
@@ -101,7 +101,8 @@ func (d *disk) set(change func(*disk)) {
 	change(d)
 }
 
-// has is a file in a line: "3: 2-5 on 0, node; 8-11 on 1 from 12:00:10", or the names of the files.
+// has returns a file as one line, e.g. "3: 2-5 on 0, node; 8-11 on 1 from 12:00:10". If the file
+// does not exist, it returns the names of the files.
 func (d *disk) has(t testing.TB, name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +127,7 @@ type bench struct {
 	disk *disk
 	log  *bytes.Buffer
 	end  context.CancelFunc
-	// wrote and failed are attempts, missed containers without a notice.
+	// wrote and failed count attempts to write. missed counts containers without a notice.
 	wrote, failed, missed atomic.Int64
 }
 
@@ -156,7 +157,7 @@ func start(t testing.TB, d *disk) *bench {
 	return b
 }
 
-// pass lets time pass: the clock is the bubble's.
+// pass lets time pass on the clock of the bubble.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // It takes no time.
 
 func on(cpus string, mems ...int) notice.Setting {
@@ -178,7 +179,7 @@ func (b *bench) open(t testing.TB, uid, name string, has notice.Setting) string 
 	return b.Open(ctx, notice.Container{Namespace: "default", Pod: "pod-" + uid, UID: uid, Name: name, Annotations: map[string]string{notice.Annotation: "*"}}, has)
 }
 
-// in runs a test in a bubble, with a disk of those files.
+// in runs a test in a bubble, with an empty disk.
 func in(t *testing.T, run func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +197,8 @@ func (b *bench) want(t testing.TB, name, want string) {
 	}
 }
 
-// What an observer counts while the disk is full: an attempt every Retry, and the container that
-// starts without its notice.
+// While the disk is full, an observer counts an attempt every Retry, and the container that starts
+// without its notice.
 func TestObserver(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		b.open(t, "u", "c", on("2-5", 0))
@@ -215,7 +216,8 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// The life of a container: created, moved with an announcement, squeezed by others, created again.
+// A container is created, moved after an announcement, loses CPUs to other containers, and is
+// created again.
 func TestLife(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		if got, want := b.open(t, "u", "c", on("2-5", 0)), "/run/paddock/notices/u/c"; got != want {
@@ -245,7 +247,7 @@ func TestLife(t *testing.T) {
 		if b.disk.writes != before {
 			t.Error("a setting that is no other one was written")
 		}
-		b.disk.set(func(d *disk) { clear(d.files) }) // Somebody cleans up.
+		b.disk.set(func(d *disk) { clear(d.files) }) // Another process removes the files.
 		if b.open(t, "u", "c", on("0-1", 0, 1)) == "" {
 			t.Error("created again it has no file")
 		}
@@ -258,8 +260,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// Only containers that ask have a notice, and only names that can be names become a path. A mount
-// of the container stays.
+// Only containers that ask get a notice, and only valid names become a path. A mount of the
+// container at MountPoint stays.
 func TestWhoAsks(t *testing.T) {
 	cases := []struct {
 		annotation, uid, container string
@@ -299,8 +301,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// A disk that stalls delays a creation by the time that it may take, and nothing else; the file is
-// written afterwards.
+// A disk that stalls delays a creation by the time limit of its notice, and nothing else. The file
+// is written afterwards.
 func TestStall(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		b.open(t, "u", "c", on("2", 0))
@@ -327,7 +329,7 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// A disk that is full is reported once, and tried again.
+// An error of a full disk is logged once, and the write is repeated.
 func TestFull(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		b.open(t, "u", "c", on("2", 0))
@@ -344,7 +346,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A restart goes on with the revision, writes only what differs, and removes what is left over.
+// After a restart the revision continues, only files that differ are written, and files of pods
+// that are gone are removed.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{files: map[string]string{}}
@@ -359,14 +362,14 @@ func TestRestart(t *testing.T) {
 		b.end()
 		d.set(func(d *disk) {
 			d.files["c/x"] = `{"apiVersion": "another"}`
-			d.files["e/x"] = "" // A process that ended before it wrote.
+			d.files["e/x"] = "" // The process ended before it wrote.
 			d.files["f/x.y"] = "{}"
 		})
 		before := d.writes
 		thaw := make(chan struct{})
 		d.set(func(d *disk) { d.stall = thaw })
 		b = start(t, d)
-		b.Changed("a", "x", on("3", 0)) // It is not known yet that there is a file.
+		b.Changed("a", "x", on("3", 0)) // It is not known yet that the file exists.
 		b.Changed("d", "x", on("5", 0))
 		b.Changed("c", "x", on("6", 0))
 		b.Changed("z", "x", on("6", 0))
@@ -386,15 +389,15 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// step is one event of a history. A change is of the container c of a pod.
+// step is one event of a history. A change concerns the container c of a pod.
 type step struct {
 	what, uid string
 	cpu       int
 }
 
 // Whatever happens, and wherever the process ends in between: once the disk works, each container
-// that was created has its last setting, pods that are gone have no file, and a revision never
-// comes twice with another content.
+// that was created has its last setting, pods that are gone have no file, and no revision has two
+// different contents.
 func TestHistories(t *testing.T) {
 	events := []string{"open", "change", "gone", "fail", "mend", "crash"}
 	rapid.Check(t, func(r *rapid.T) {
@@ -416,8 +419,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// history is a writer, and what a dumb model of it expects: the line of each file without the
-// revision, and each revision that was seen.
+// history is a writer, and the expectation of a simple model: the line of each file without the
+// revision, and the content of each revision that was seen.
 type history struct {
 	*bench
 	t          *testing.T
@@ -434,7 +437,7 @@ func (h *history) play(s step) {
 		if h.open(h.t, s.uid, "c", has) != "" {
 			h.want[name] = line
 		} else if h.want[name] != "" {
-			h.want[name] = line // It runs without a mount, and its file is still kept.
+			h.want[name] = line // It runs without a mount, and its file is still kept up to date.
 		}
 	case "change":
 		h.Changed(s.uid, "c", has)
@@ -449,7 +452,7 @@ func (h *history) play(s step) {
 		h.disk.set(func(d *disk) { d.broken = errors.New("full") })
 	case "mend":
 		h.mend()
-	case "crash": // The next process looks at what runs.
+	case "crash": // The next process reads what runs.
 		h.end()
 		h.disk.set(func(d *disk) { d.broken = nil })
 		h.bench = start(h.t, h.disk)
@@ -460,7 +463,7 @@ func (h *history) play(s step) {
 	}
 }
 
-// mend lets the disk work again, and looks at all files.
+// mend makes the disk work again, and checks all files.
 func (h *history) mend() {
 	h.disk.set(func(d *disk) { d.broken = nil })
 	pass(notice.Retry)

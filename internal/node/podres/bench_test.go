@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// crowd is a node of 8 NUMA nodes and 1024 CPUs with 250 pods of 4 containers: pools of 4 CPUs, 3
-// of them in slices of a sidecar and an app, the last shared by two.
+// crowd returns a node with 8 NUMA nodes, 1024 CPUs and 250 pods of 4 containers each. Each pod has
+// a pool of 4 CPUs: 3 of them are in the slices of a sidecar and an app, and 2 containers share the
+// fourth.
 func crowd(tb testing.TB) *node.State {
 	tb.Helper()
 	state := emptyNode(tb, hardware{8, 128}, policy(node.PodScope))
@@ -31,9 +32,9 @@ func crowd(tb testing.TB) *node.State {
 	return state
 }
 
-// BenchmarkList is the server's part of one List of 250 pods of 4 containers with 500 claims: the
-// first one, one after each admission, and with a state that was asked for before. All include what
-// gRPC does to encode.
+// BenchmarkList measures the server's part of one List of 250 pods with 4 containers each and 500
+// claims: the first List, one after each admission, and one with a state that was listed before.
+// All include the time that gRPC needs for encoding.
 func BenchmarkList(b *testing.B) {
 	state := claimed(crowd(b), 2)
 	snapshots := publish(state)
@@ -76,7 +77,7 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkGet is the server's part of one Get among 250 pods.
+// BenchmarkGet measures the server's part of one Get among 250 pods.
 func BenchmarkGet(b *testing.B) {
 	state := crowd(b)
 	b.ReportAllocs()
@@ -94,14 +95,15 @@ func BenchmarkGet(b *testing.B) {
 // The load of BenchmarkListLoad.
 const (
 	loadClients = 8
-	loadRate    = 500 // calls a second of all clients together
+	loadRate    = 500 // calls per second, of all clients together
 	loadTime    = 3 * time.Second
 )
 
-// BenchmarkListLoad runs 8 clients that together call List 500 times a second for 3 seconds,
-// whether or not the answers before have come. Server times are from a call's arrival to its
-// answer being passed to the connection; client times from the time at which the call was due
-// to the decoded answer. With admissions=50 the node's state changes 50 times a second.
+// BenchmarkListLoad runs 8 clients that together call List 500 times per second for 3 seconds,
+// whether or not the answers to earlier calls have come. Server times are from the arrival of a
+// call until its answer is passed to the connection. Client times are from the time at which the
+// call was due until the answer is decoded. With admissions=50 the node's state changes 50 times
+// per second.
 func BenchmarkListLoad(b *testing.B) {
 	for _, c := range []struct{ claims, admissions int }{{0, 0}, {0, 50}, {500, 0}, {500, 50}} {
 		admissions := c.admissions
@@ -164,7 +166,7 @@ func load(b *testing.B, clients []*Client, snapshots *published, admissions int)
 	return slices.Concat(took...)
 }
 
-// change releases and admits a pod in turn.
+// change alternately releases and admits a pod.
 func change(ctx context.Context, snapshots *published, perSecond int) {
 	full := snapshots.State()
 	next := full.Release("uid-pod-100")
@@ -195,7 +197,7 @@ func report(b *testing.B, who string, times []time.Duration) {
 	b.ReportMetric(float64(len(times))/float64(b.N)/loadTime.Seconds(), who+"-calls/s")
 }
 
-// serverTimes is a stats.Handler that keeps how long calls took at the server.
+// serverTimes is a stats.Handler that records how long calls took at the server.
 type serverTimes struct {
 	mu   sync.Mutex
 	took []time.Duration

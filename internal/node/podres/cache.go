@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// cache keeps one answer as long as its state is the present one. Readers of the same state share
-// the answer without a lock. When the state is new, one reader makes the answer, and the others
-// wait for it. States are compared as pointers: the generation of a state begins with 1 again in
+// cache keeps one answer for as long as its state is current. Readers of the same state share the
+// answer without a lock. When the state changes, one reader computes the answer and the others wait
+// for it. States are compared as pointers, because the generation of a state starts at 1 again in
 // each process.
 type cache[T any] struct {
 	last atomic.Pointer[cached[T]]
@@ -42,15 +42,15 @@ func (c *cache[T]) of(s *node.State, answer func(*node.State) (T, error)) (T, er
 	return fresh.answer, fresh.err
 }
 
-// encoder makes encoded answers to List. It keeps the part of each pod, because an admission
-// changes one of them. It is used by one goroutine at a time.
+// encoder encodes answers to List. It keeps the encoded part of each pod, because an admission
+// changes only one of them. It must be used by one goroutine at a time.
 type encoder struct {
 	inventory *device.Inventory
 	pods      map[*node.Grant][]byte
 }
 
-// list is list(s) in its encoded form. For protobuf it is a message without known fields and with
-// unknown bytes, which are passed on as they are: encoding it again is a copy.
+// list returns the answer to List for s in encoded form. For protobuf it is a message without known
+// fields, whose unknown bytes are passed on unchanged: encoding it again is a copy.
 func (e *encoder) list(s *node.State) (*podresourcesv1.ListPodResourcesResponse, error) {
 	before := e.pods
 	if inventory := s.Devices().Inventory(); inventory != e.inventory {

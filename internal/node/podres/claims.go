@@ -6,11 +6,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// dynamicResources has one element for each claim of a container whose devices are known, ascending
-// by name, and in it one for each device of the requests that the container names, ascending, with
-// the CDI devices of that device only. The reference shows the whole claim to a container that
-// names one request, lists the CDI devices of all earlier devices of the driver again, and orders
-// drivers at random.
+// dynamicResources returns one element for each claim of a container whose devices are known,
+// ascending by name. Each element has the devices of the requests that the container names, in
+// ascending order, and each device has its own CDI devices only. The reference shows the whole
+// claim to a container that names one request, repeats the CDI devices of all earlier devices of
+// the driver, and lists drivers in random order.
 func dynamicResources(pod *request.Pod, container string) []*podresourcesv1.DynamicResource {
 	var list []*podresourcesv1.DynamicResource
 	for i := range pod.ResourceClaims {

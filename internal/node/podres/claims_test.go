@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// dynamicText prints dynamic resources, a line for each claim and device:
+// dynamicText prints dynamic resources, one line for each claim and device:
 //
 //	namespace/claim
 //	  driver/pool/device share=id cdi,cdi
@@ -40,8 +40,8 @@ func dynamicText(list []*podresourcesv1.DynamicResource) string {
 	return out.String()
 }
 
-// training is a claim with two GPUs of one driver for one request, a NIC for another, and two
-// shares of a third device.
+// training returns a claim with two GPUs of one driver for one request, a NIC for another request,
+// and two shares of a third GPU.
 func training(uses ...request.ClaimUse) request.Claim {
 	return request.Claim{Name: "training", Uses: uses, Devices: []request.ClaimDevice{
 		{Requests: []string{"gpus"}, Driver: "gpu.example.com", Pool: "node7", Name: "gpu-1", CDI: []string{"example.com/gpu=1"}},
@@ -91,8 +91,8 @@ func TestDynamicResources(t *testing.T) {
 	}
 }
 
-// TestClaimsInAnswers: List and Get show the claims of sidecars and apps, and a change of the
-// claims alone changes the answer.
+// TestClaimsInAnswers checks that List and Get show the claims of sidecars and apps, and that a
+// change of the claims alone changes the answer.
 func TestClaimsInAnswers(t *testing.T) {
 	pod := plain("train", sharing("init", request.Init), sharing("proxy", request.Sidecar), sharing("app", request.App))
 	pod.ResourceClaims = request.Ordered([]request.Claim{training(request.ClaimUse{Container: "init", Request: "nic"},
@@ -128,8 +128,8 @@ func TestClaimsInAnswers(t *testing.T) {
 	}
 }
 
-// TestGivenDevices: devices of device plugins that the kubelet chose are listed with their NUMA
-// nodes; those of claims are dynamic resources.
+// TestGivenDevices checks that List shows the devices of device plugins that the kubelet chose,
+// with their NUMA nodes. Devices of claims are dynamic resources instead.
 func TestGivenDevices(t *testing.T) {
 	c := exclusive("app", request.App, 1, gib)
 	c.Given = []request.Given{
@@ -143,8 +143,9 @@ func TestGivenDevices(t *testing.T) {
 	}
 }
 
-// TestDynamicResourcesOfAnyClaims: each device is there once, with its own CDI devices, whatever is
-// listed how often, and equal claims in another order give equal bytes.
+// TestDynamicResourcesOfAnyClaims checks that each device occurs once, with its own CDI devices,
+// however often claims and devices are listed, and that equal claims in another order give equal
+// bytes.
 func TestDynamicResourcesOfAnyClaims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var claims []request.Claim
@@ -171,8 +172,9 @@ func TestDynamicResourcesOfAnyClaims(t *testing.T) {
 	})
 }
 
-// claimed gives each pod of crowd two claims with so many devices each: 500 claims with 250 pods.
-// The app uses one claim whole and one request of the other, the sidecar the other request.
+// claimed gives each pod of crowd two claims with the given number of devices each: 500 claims for
+// 250 pods. The app uses all of one claim and one request of the other. The sidecar uses the other
+// request.
 func claimed(state *node.State, devices int) *node.State {
 	for _, g := range state.Grants() {
 		claims := []request.Claim{
@@ -192,7 +194,7 @@ func claimed(state *node.State, devices int) *node.State {
 	return state
 }
 
-// TestAnswerIsLinearInClaims: twice the devices are about twice the bytes.
+// TestAnswerIsLinearInClaims checks that twice the devices take about twice the bytes.
 func TestAnswerIsLinearInClaims(t *testing.T) {
 	state := crowd(t)
 	size := func(devices int) int { return proto.Size(list(claimed(state, devices))) }

@@ -17,38 +17,38 @@ import (
 
 // Messages of version v1, for callers of a Client.
 type (
-	// PodResources is what a pod has.
+	// PodResources describes the resources of a pod.
 	PodResources = podresourcesv1.PodResources
-	// ContainerResources is what a container has.
+	// ContainerResources describes the resources of a container.
 	ContainerResources = podresourcesv1.ContainerResources
-	// ContainerMemory is memory of one type on a set of NUMA nodes.
+	// ContainerMemory describes memory of one type on a set of NUMA nodes.
 	ContainerMemory = podresourcesv1.ContainerMemory
-	// ContainerDevices are devices of one resource on a set of NUMA nodes.
+	// ContainerDevices describes devices of one resource on a set of NUMA nodes.
 	ContainerDevices = podresourcesv1.ContainerDevices
 )
 
 var (
-	// ErrNoListener is wrapped by the errors of Dial for a socket that does not exist, or that an
-	// ended process left.
+	// ErrNoListener is wrapped by errors of Dial if the socket does not exist or was left behind by
+	// a process that has ended.
 	ErrNoListener = errors.New("no process answers there")
-	// ErrNoPod is wrapped by the error of Get for a pod that the server does not know.
+	// ErrNoPod is wrapped by errors of Get if the server does not know the pod.
 	ErrNoPod = errors.New("no such pod")
 )
 
-// maxResponse is the largest response that a Client reads, in bytes. A thousand containers are
-// about 100 KiB.
+// maxResponse is the maximum size in bytes of a response that a Client reads. A thousand containers
+// take about 100 KiB.
 const maxResponse = 64 << 20
 
-// Client asks a PodResources server, Paddock's or a kubelet's. It is safe for use by several
-// goroutines. Errors name the socket.
+// Client is a client of a PodResources server, either Paddock's or a kubelet's. It is safe for
+// concurrent use. Its errors name the socket.
 type Client struct {
 	path   string
 	conn   *grpc.ClientConn
 	lister podresourcesv1.PodResourcesListerClient
 }
 
-// Dial checks that a process listens on the unix socket at path, within ctx, and returns a client.
-// The caller closes it.
+// Dial checks that a process listens on the unix socket at path and returns a client. ctx limits
+// the check. The caller must close the client.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	if err := checkPath(path, maxPath); err != nil {
 		return nil, err
@@ -84,11 +84,11 @@ func explainDial(path string, err error) error {
 	return fmt.Errorf("socket %s: %w", path, err)
 }
 
-// Close ends the connection; calls that wait for an answer fail.
+// Close closes the connection. Calls that wait for an answer fail.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// List asks for all pods. extras, of which there is at most one, gets what the messages have no
-// field for.
+// List requests all pods. It takes at most one extras, which receives the data that the messages
+// have no fields for.
 func (c *Client) List(ctx context.Context, extras ...*Extras) (*podresourcesv1.ListPodResourcesResponse, error) {
 	ctx, trailer, option := asking(ctx, extras)
 	response, err := c.lister.List(ctx, &podresourcesv1.ListPodResourcesRequest{}, option)
@@ -96,7 +96,7 @@ func (c *Client) List(ctx context.Context, extras ...*Extras) (*podresourcesv1.L
 	return response, c.explain("List", err)
 }
 
-// Get asks for one pod, as List does. The error wraps ErrNoPod when it is not there.
+// Get requests one pod. It uses extras like List. The error wraps ErrNoPod if there is no such pod.
 func (c *Client) Get(ctx context.Context, namespace, name string, extras ...*Extras) (*podresourcesv1.GetPodResourcesResponse, error) {
 	ctx, trailer, option := asking(ctx, extras)
 	response, err := c.lister.Get(ctx, &podresourcesv1.GetPodResourcesRequest{PodNamespace: namespace, PodName: name}, option)
@@ -104,14 +104,14 @@ func (c *Client) Get(ctx context.Context, namespace, name string, extras ...*Ext
 	return response, c.explain("Get", err)
 }
 
-// Allocatable asks for what could be exclusive on the node.
+// Allocatable requests the resources that could be exclusive on the node.
 func (c *Client) Allocatable(ctx context.Context) (*podresourcesv1.AllocatableResourcesResponse, error) {
 	response, err := c.lister.GetAllocatableResources(ctx, &podresourcesv1.AllocatableResourcesRequest{})
 	return response, c.explain("GetAllocatableResources", err)
 }
 
-// explain adds the socket and the endpoint to an error. It stays a gRPC status: status.Code finds
-// its code.
+// explain adds the socket and the endpoint to an error. The result is still a gRPC status:
+// status.Code returns its code.
 func (c *Client) explain(endpoint string, err error) error {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func (c *Client) explain(endpoint string, err error) error {
 	return &callError{where: "socket " + c.path + ": " + endpoint, status: status.Convert(err)}
 }
 
-// callError is a gRPC status with a text for people.
+// callError is a gRPC status with a text for users.
 type callError struct {
 	where  string
 	status *status.Status

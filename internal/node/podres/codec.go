@@ -6,11 +6,11 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// codec is gRPC's own, except for answers of encoder: their bytes are passed on, and all calls
-// share them. gRPC's own codec copies them for each call.
+// codec is the codec of gRPC, except for answers of an encoder: it passes their bytes on without a
+// copy, so all calls share them. The codec of gRPC copies them for each call.
 type codec struct{ encoding.CodecV2 }
 
-// Marshal is encoding.CodecV2's.
+// Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if r, is := v.(*podresourcesv1.ListPodResourcesResponse); is && len(r.GetPodResources()) == 0 {
 		if data := r.ProtoReflect().GetUnknown(); len(data) > 0 {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// connections is a listener that knows its open connections.
+// connections is a listener that keeps track of its open connections.
 type connections struct {
 	net.Listener
 
@@ -13,7 +13,7 @@ type connections struct {
 	open map[*connection]bool
 }
 
-// Accept is net.Listener's.
+// Accept implements net.Listener.
 func (c *connections) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return k, nil
 }
 
-// close ends all of them.
+// close closes all open connections.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ type connection struct {
 	of *connections
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (k *connection) Close() error {
 	k.of.mu.Lock()
 	delete(k.of.open, k)

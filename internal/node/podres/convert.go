@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ordered are the grants, ascending by namespace and name. While a static pod is replaced, two pods
-// have one name. The later one, which Get returns, is first.
+// ordered returns the grants in ascending order of namespace and name. While a static pod is being
+// replaced, two pods have the same name. The later one, which Get returns, comes first.
 func ordered(s *node.State) []*node.Grant {
 	grants := s.Grants()
 	slices.SortFunc(grants, func(a, b *node.Grant) int {
@@ -35,7 +35,7 @@ func ordered(s *node.State) []*node.Grant {
 	return grants
 }
 
-// later reports whether a was admitted after b; UIDs make the order total.
+// later reports whether a was admitted after b. UIDs make the order total.
 func later(a, b *node.Grant) bool {
 	if a.Sequence != b.Sequence {
 		return a.Sequence > b.Sequence
@@ -43,7 +43,8 @@ func later(a, b *node.Grant) bool {
 	return a.Pod.UID > b.Pod.UID
 }
 
-// find returns the grant of the pod with that name, the later one of two.
+// find returns the grant of the pod with that name. If two pods have it, find returns the later
+// one.
 func find(s *node.State, namespace, name string) (*node.Grant, bool) {
 	var found *node.Grant
 	for _, g := range s.Grants() {
@@ -54,9 +55,10 @@ func find(s *node.State, namespace, name string) (*node.Grant, bool) {
 	return found, found != nil
 }
 
-// podResources is one pod's part of List, and the answer to Get. A container shows the CPUs on
-// which no other container runs, and the memory that is accounted to it alone: memory that it did
-// not request is the rest of its pod's pool, which R-MEM-54 shows to each container that shares it.
+// podResources returns one pod's part of List, which is also the answer to Get. For a container it
+// shows the CPUs on which no other container runs, and the memory that is accounted to this
+// container alone. Memory that the container did not request is the rest of its pod's pool, which
+// R-MEM-54 shows to each container that shares it.
 func podResources(s *node.State, g *node.Grant) *podresourcesv1.PodResources {
 	inventory := s.Devices().Inventory()
 	p := &podresourcesv1.PodResources{
@@ -66,7 +68,7 @@ func podResources(s *node.State, g *node.Grant) *podresourcesv1.PodResources {
 		Memory:    blocks(g.PoolMemory),
 	}
 	for i, c := range g.Pod.Containers {
-		if c.Type == request.Init || g.Pod.Estimated { // The containers of an estimate have no names.
+		if c.Type == request.Init || g.Pod.Estimated { // The containers of an estimated pod have no names.
 			continue
 		}
 		container := &podresourcesv1.ContainerResources{
@@ -83,8 +85,8 @@ func podResources(s *node.State, g *node.Grant) *podresourcesv1.PodResources {
 	return p
 }
 
-// allocatable is the answer to v1 GetAllocatableResources: what could be exclusive on a node
-// without pods, not what is free (R-API-30, R-API-31, R-MEM-13).
+// allocatable returns the answer to v1 GetAllocatableResources: the resources that could be
+// exclusive on a node without pods, not those that are free (R-API-30, R-API-31, R-MEM-13).
 func allocatable(s *node.State) *podresourcesv1.AllocatableResourcesResponse {
 	inventory := s.Devices().Inventory()
 	var known []device.Assigned // healthy or not (R-API-30)
@@ -111,7 +113,7 @@ func allocatable(s *node.State) *podresourcesv1.AllocatableResourcesResponse {
 	return response
 }
 
-// listAlpha is the answer to v1alpha1 List: app containers only, devices only (R-API-40).
+// listAlpha returns the answer to v1alpha1 List: app containers only, devices only (R-API-40).
 func listAlpha(s *node.State) *v1alpha1.ListPodResourcesResponse {
 	response := &v1alpha1.ListPodResourcesResponse{}
 	for _, g := range ordered(s) {
@@ -131,7 +133,7 @@ func listAlpha(s *node.State) *v1alpha1.ListPodResourcesResponse {
 	return response
 }
 
-// ids are the CPUs of a set, ascending; nil for the empty one.
+// ids returns the CPUs of a set in ascending order. It returns nil for the empty set.
 func ids(set cpuset.Set) []int64 {
 	if set.IsEmpty() {
 		return nil
@@ -143,7 +145,7 @@ func ids(set cpuset.Set) []int64 {
 	return list
 }
 
-// blocks has one element for each block, with all NUMA nodes of its mask (R-API-13).
+// blocks returns one element for each block, with all NUMA nodes of its mask (R-API-13).
 func blocks(assigned []memory.Block) []*podresourcesv1.ContainerMemory {
 	if len(assigned) == 0 {
 		return nil
@@ -155,8 +157,8 @@ func blocks(assigned []memory.Block) []*podresourcesv1.ContainerMemory {
 	return list
 }
 
-// givenDevices are the devices that the kubelet gave from device plugins, as devices lists those
-// that the node chose.
+// givenDevices returns the devices that the kubelet assigned from device plugins, in the form in
+// which devices returns those that Paddock assigned.
 func givenDevices(given []request.Given) []*podresourcesv1.ContainerDevices {
 	var list []*podresourcesv1.ContainerDevices
 	for _, nodes := range []bool{false, true} { // Those without NUMA nodes come first.
@@ -174,9 +176,9 @@ func givenDevices(given []request.Given) []*podresourcesv1.ContainerDevices {
 	return list
 }
 
-// devices has, for each resource, one element for each set of NUMA nodes that devices are near to,
-// ascending. Before them is one without topology, for devices without NUMA nodes and for those that
-// are not in the inventory any more (R-API-14). So every device is named once.
+// devices returns, for each resource, one element for each set of NUMA nodes to which devices are
+// near, in ascending order. They follow an element without topology, which has the devices without
+// NUMA nodes and those that are no longer in the inventory (R-API-14). So every device occurs once.
 func devices(assigned []device.Assigned, inventory *device.Inventory) []*podresourcesv1.ContainerDevices {
 	var list []*podresourcesv1.ContainerDevices
 	for _, h := range assigned {

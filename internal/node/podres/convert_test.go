@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// text prints pods in a form that a case can hold: a line for each pod and container,
+// text prints pods in the form that test cases use, one line for each pod and container:
 //
 //	namespace/name: 2-5 memory=4Gi{0}
 //	  container: 2-3 example.com/nic=nic-0{0}
@@ -43,7 +43,7 @@ func holdings(cpus []int64, memory []*podresourcesv1.ContainerMemory, devices []
 	return out.String()
 }
 
-// nodesOf is empty text without a topology.
+// nodesOf returns "" if there is no topology.
 func nodesOf(t *podresourcesv1.TopologyInfo) string {
 	if t == nil {
 		return ""
@@ -63,8 +63,8 @@ func setOf(cpus []int64) cpuset.Set {
 	return b.Set()
 }
 
-// database has all kinds of containers: a sidecar and an app with CPUs of their own, one with
-// memory of its own only, and two that share the rest of the pool.
+// database returns a pod with all kinds of containers: a sidecar and an app with CPUs of their own,
+// an app with memory of its own only, and two that share the rest of the pool.
 func database() request.Pod {
 	fractional := exclusive("fractional", request.App, 0, gib)
 	return podLevel("database", 6, 8*gib,
@@ -73,7 +73,7 @@ func database() request.Pod {
 		exclusive("server", request.App, 3, 4*gib), fractional, sharing("log", request.App))
 }
 
-// dns is a pod without exclusive resources.
+// dns returns a pod without exclusive resources.
 func dns() request.Pod {
 	return request.Pod{
 		Identity: request.Identity{UID: "uid-dns", Namespace: "kube-system", Name: "dns"}, Ask: request.Ask{
@@ -83,7 +83,7 @@ func dns() request.Pod {
 	}
 }
 
-// listCases say what List says.
+// listCases are cases for List.
 var listCases = []struct {
 	name  string
 	scope node.Scope
@@ -146,7 +146,7 @@ default/web:
 `},
 }
 
-// again is the pod web made anew while the old one is still there.
+// again returns the pod web as it is created again while the old pod still exists.
 func again() request.Pod {
 	pod := plain("web", exclusive("app", request.App, 2, gib))
 	pod.UID = "uid-web-2"
@@ -164,7 +164,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListHugePages: one element a type, and none for who asks for none of it.
+// TestListHugePages checks that there is one element for each type, and none for a container that
+// does not request that type.
 func TestListHugePages(t *testing.T) {
 	pod := podLevel("db", 2, gib, exclusive("a", request.App, 1, 512*mib), sharing("b", request.App))
 	pod.BudgetMemory = pod.BudgetMemory.With("hugepages-2Mi", 64*mib)
@@ -175,7 +176,8 @@ func TestListHugePages(t *testing.T) {
 	}
 }
 
-// TestListAfterLife: what ended shows nothing, a pod that is gone is not there.
+// TestListAfterLife checks that a container that ended shows nothing, and that a released pod is
+// not listed.
 func TestListAfterLife(t *testing.T) {
 	state := small(t, node.PodScope, database())
 	state = state.RemoveContainer("uid-database", "proxy")
@@ -216,7 +218,8 @@ func TestAllocatable(t *testing.T) {
 	}
 }
 
-// TestListAlpha: all pods, app containers only, devices only.
+// TestListAlpha checks that v1alpha1 List has all pods, their app containers only, and devices
+// only.
 func TestListAlpha(t *testing.T) {
 	nics := request.Amount{Resource: "example.com/nic", Value: 2}
 	response := listAlpha(small(t, node.PodScope, database(), plain("api", with(sharing("a", request.App), nics))))
@@ -235,7 +238,7 @@ func TestListAlpha(t *testing.T) {
 	}
 }
 
-// TestEncodedList: the message that is encoded once says on the wire what the plain one says.
+// TestEncodedList checks that the encoded message decodes to the same answer as the plain message.
 func TestEncodedList(t *testing.T) {
 	state := small(t, node.PodScope, database(), plain("api", sharing("a", request.App)))
 	encoded, err := new(encoder).list(state)
@@ -255,8 +258,8 @@ func TestEncodedList(t *testing.T) {
 	}
 }
 
-// TestListEstimated: of a pod whose request is estimated nobody knows the containers, and none is
-// told of.
+// TestListEstimated checks that no container is shown for a pod whose request is estimated, because
+// its containers are not known.
 func TestListEstimated(t *testing.T) {
 	pod := podLevel("guess", 2, gib, request.Container{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated})
 	pod.Estimated = true
@@ -269,7 +272,8 @@ func TestListEstimated(t *testing.T) {
 	}
 }
 
-// TestOfflineCPUs: what is assigned is listed while it is offline, and is not allocatable.
+// TestOfflineCPUs checks that assigned CPUs are listed while they are offline and are not
+// allocatable.
 func TestOfflineCPUs(t *testing.T) {
 	full := small(t, node.PodScope, database())
 	m, err := full.Machine().Without(cpuset.Of(1, 2, 15))
@@ -288,7 +292,7 @@ func TestOfflineCPUs(t *testing.T) {
 	}
 }
 
-// list is the answer to v1 List (R-API-10…14), made at once of all pods.
+// list returns the answer to v1 List (R-API-10…14), computed for all pods without an encoder.
 func list(s *node.State) *podresourcesv1.ListPodResourcesResponse {
 	grants := ordered(s)
 	response := &podresourcesv1.ListPodResourcesResponse{PodResources: make([]*podresourcesv1.PodResources, len(grants))}

@@ -12,44 +12,44 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// The messages of the API have no NUMA nodes of a claim's devices, not whether a container is near
-// its devices, and no moves. A client that asks for them by a header of the call gets them in the
-// trailer of the answer; other clients get what the kubelet sends.
+// The messages of the API do not have the NUMA nodes of a claim's devices, whether a container is
+// near its devices, or moves. A client that asks for them with a header of the call gets them in
+// the trailer of the answer. Other clients get what the kubelet sends.
 const (
 	askPlaces    = "paddock-places"
 	answerPlaces = "paddock-places-bin"
 	askMoves     = "paddock-moves"
 	answerMoves  = "paddock-moves-bin"
-	// maxExtra limits what is in a trailer in bytes: a device takes some 200, and so does a move.
+	// maxExtra limits each trailer in bytes. A device takes about 200 bytes, and so does a move.
 	maxExtra = 1 << 20
 )
 
-// Extras are what the messages of an answer have no field for. A server that does not know leaves
-// them empty, such as the kubelet.
+// Extras is the data that the messages of an answer have no fields for. It is empty if the server
+// does not know it, e.g. a kubelet.
 type Extras struct {
 	Places Places
 	Moves  []Moves
 }
 
-// Place is where a device is that a container has.
+// Place describes where a device of a container is.
 type Place struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	Container string `json:"container"`
-	// Of is the extended resource or the driver of the device; with a driver it has a pool.
+	// Of is the extended resource or the driver of the device. If it is a driver, Pool is set.
 	Of     string `json:"of"`
 	Pool   string `json:"pool,omitempty"`
 	Device string `json:"device"`
-	// NUMANodes are those that the device is near; none: not known.
+	// NUMANodes are the NUMA nodes that the device is near. Empty means that they are not known.
 	NUMANodes []int64 `json:"numaNodes,omitempty"`
-	// Remote is true if it is on another NUMA node than CPUs or memory of the container.
+	// Remote is true if the device is on another NUMA node than CPUs or memory of the container.
 	Remote bool `json:"remote,omitempty"`
 }
 
-// Places are where the devices of an answer are.
+// Places describes where the devices of an answer are.
 type Places []Place
 
-// placesOf are the places of the devices of some pods.
+// placesOf returns the places of the devices of the given pods.
 func placesOf(s *node.State, grants []*node.Grant) (all Places) {
 	for _, g := range grants {
 		for i, devices := range s.DevicesOf(g) {
@@ -66,17 +66,19 @@ func placesOf(s *node.State, grants []*node.Grant) (all Places) {
 	return all
 }
 
-// Moves are the moves of a pod.
+// Moves describes the moves of a pod.
 type Moves struct {
 	Namespace string `json:"-"`
 	Pod       string `json:"-"`
-	// From and To are the CPUs of the places between which it is being moved; empty: it is not, or
-	// has no CPUs of its own. FromNUMANodes and ToNUMANodes are those of its memory.
+	// From and To are the CPUs between which the pod is being moved. They are empty if it is not
+	// being moved or has no CPUs of its own. FromNUMANodes and ToNUMANodes are the NUMA nodes of
+	// its memory.
 	From          string  `json:"fromCPUs,omitempty"`
 	To            string  `json:"toCPUs,omitempty"`
 	FromNUMANodes []int64 `json:"fromNUMANodes,omitempty"`
 	ToNUMANodes   []int64 `json:"toNUMANodes,omitempty"`
-	// Moved is how often it was moved since the agent started, Last when that ended last.
+	// Moved is how often the pod was moved since the agent started. Last is when the last move
+	// ended.
 	Moved int        `json:"moved,omitempty"`
 	Last  *time.Time `json:"lastMoved,omitempty"`
 }
@@ -84,14 +86,14 @@ type Moves struct {
 // UnderWay reports whether the pod is being moved.
 func (m Moves) UnderWay() bool { return m.To != "" || len(m.ToNUMANodes) > 0 }
 
-// named is how Moves travel: with the pod.
+// named is the form in which Moves are sent: together with the pod's name.
 type named struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	Moves
 }
 
-// movesOf are the moves of some pods. moved may be nil.
+// movesOf returns the moves of the given pods. moved may be nil.
 func movesOf(grants []*node.Grant, moved func(uid string) (int, time.Time)) (all []named) {
 	for _, g := range grants {
 		m := Moves{}
@@ -113,7 +115,7 @@ func movesOf(grants []*node.Grant, moved func(uid string) (int, time.Time)) (all
 	return all
 }
 
-// idsOf are the IDs of NUMA nodes.
+// idsOf returns the IDs of NUMA nodes.
 func idsOf(nodes mask.Mask) (ids []int64) {
 	for id := range nodes.All() {
 		ids = append(ids, int64(id))
@@ -121,7 +123,7 @@ func idsOf(nodes mask.Mask) (ids []int64) {
 	return ids
 }
 
-// addExtras adds to the answer what the client asked for. What is too large is left out.
+// addExtras adds what the client asked for to the answer. It leaves out extras that are too large.
 func (s *Server) addExtras(ctx context.Context, of *node.State, grants ...*node.Grant) {
 	asked, _ := metadata.FromIncomingContext(ctx)
 	add := func(ask, answer string, extra func() any) {
@@ -129,14 +131,14 @@ func (s *Server) addExtras(ctx context.Context, of *node.State, grants ...*node.
 			return
 		}
 		if text, err := json.Marshal(extra()); err == nil && len(text) <= maxExtra {
-			_ = grpc.SetTrailer(ctx, metadata.Pairs(answer, string(text))) // It fails outside of a call only.
+			_ = grpc.SetTrailer(ctx, metadata.Pairs(answer, string(text))) // It fails only outside of a call.
 		}
 	}
 	add(askPlaces, answerPlaces, func() any { return placesOf(of, grants) })
 	add(askMoves, answerMoves, func() any { return movesOf(grants, s.options.Moved) })
 }
 
-// asking is the context and the option of a call whose answer fills Extras.
+// asking returns the context, the trailer and the option of a call whose answer fills Extras.
 func asking(ctx context.Context, to []*Extras) (context.Context, *metadata.MD, grpc.CallOption) {
 	trailer := &metadata.MD{}
 	if len(to) > 0 {
@@ -145,8 +147,8 @@ func asking(ctx context.Context, to []*Extras) (context.Context, *metadata.MD, g
 	return ctx, trailer, grpc.Trailer(trailer)
 }
 
-// fill reads the trailer of an answer. What cannot be read is left out: the answer does not depend
-// on it.
+// fill reads the trailer of an answer. It ignores what it cannot read, because the answer does not
+// depend on it.
 func fill(to []*Extras, trailer *metadata.MD) {
 	for _, e := range to {
 		for _, text := range trailer.Get(answerPlaces) {

@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestPlaces: a client that asks gets where the devices of claims and of device plugins are, with
-// List for all pods and with Get for one. Another client gets nothing more than from a kubelet.
+// TestPlaces checks that a client that asks gets the places of the devices of claims and device
+// plugins, with List for all pods and with Get for one pod. Other clients get only what a kubelet
+// sends.
 func TestPlaces(t *testing.T) {
 	c := exclusive("app", request.App, 1, gib)
 	c.Given = []request.Given{
@@ -53,7 +54,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestForeignPlaces: a server that sends anything else in the trailer does not disturb the answer.
+// TestForeignPlaces checks that arbitrary data in the trailer does not disturb the answer.
 func TestForeignPlaces(t *testing.T) {
 	for _, text := range []string{"", "[", `{"a":1}`, `[{"numaNodes":["x"]}]`, "null", "\xff"} {
 		foreign := grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -81,7 +82,7 @@ func TestForeignPlaces(t *testing.T) {
 	}
 }
 
-// empty is a server without pods.
+// empty is a server that has no pods.
 type empty struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 }
@@ -90,8 +91,9 @@ func (empty) List(context.Context, *podresourcesv1.ListPodResourcesRequest) (*po
 	return &podresourcesv1.ListPodResourcesResponse{}, nil
 }
 
-// TestMoves: a client that asks gets the moves of pods: both places of one that is being moved, and
-// how often another one was. The CPUs in the messages are those of the old place.
+// TestMoves checks that a client that asks gets the moves of pods: both places of a pod that is
+// being moved, and how often another pod was moved. The CPUs in the messages are those of the old
+// place.
 func TestMoves(t *testing.T) {
 	s := admit(t, emptyNode(t, hardware{2, 8}, policy(node.PodScope)), plain("goes", exclusive("app", request.App, 2, gib)), plain("went", exclusive("app", request.App, 1, gib)), dns())
 	old, _ := find(s, "default", "goes")

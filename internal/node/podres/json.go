@@ -10,10 +10,10 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// JSON is a response of List or Get as protobuf JSON, indented, with a line break at its end.
-// 64-bit numbers are strings. Zeros and empty lists are written, as NUMA node 0 is one like the
-// others. A pod with moves has them besides, as its last field, "moves". Equal responses give equal
-// bytes, which protojson does not promise.
+// JSON returns a response of List or Get as indented protobuf JSON with a line break at its end.
+// 64-bit numbers are strings. Zeros and empty lists are written, because NUMA node 0 is a NUMA node
+// like the others. A pod with moves has the additional last field "moves". Equal responses give
+// equal bytes, which protojson does not guarantee.
 func JSON(response proto.Message, moves []Moves) ([]byte, error) {
 	options := protojson.MarshalOptions{EmitDefaultValues: true}
 	data, err := options.Marshal(response)
@@ -31,7 +31,7 @@ func JSON(response proto.Message, moves []Moves) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// withMoves is the JSON of a response whose pods have moves.
+// withMoves returns the JSON of a response whose pods have moves.
 func withMoves(response proto.Message, moves []Moves, options protojson.MarshalOptions) ([]byte, error) {
 	document := map[string]any{}
 	switch r := response.(type) {

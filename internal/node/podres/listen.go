@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// Modes of what Listen makes.
+// Modes of the files that Listen creates.
 const (
 	directoryMode fs.FileMode = 0o750
 	socketMode    fs.FileMode = 0o660
 )
 
 const (
-	// maxPath is how long the path of a socket may be in bytes: sun_path of unix(7), less the
-	// NUL at its end.
+	// maxPath is the maximum length of the path of a socket in bytes: sun_path of unix(7), less the
+	// terminating NUL.
 	maxPath = 107
-	// suffixLength is the length of the suffix of a temporary name, with its dot.
+	// suffixLength is the length of the suffix of a temporary name, including its dot.
 	suffixLength = 5
-	// probeTime is how long a listening process may take to accept a connection.
+	// probeTime limits how long a listening process may take to accept a connection.
 	probeTime = time.Second
 )
 
-// ErrInUse is wrapped by the error of Listen for a socket on which another process listens.
+// ErrInUse is wrapped by errors of Listen if another process listens on the socket.
 var ErrInUse = errors.New("another process listens there already")
 
-// Listen listens on the unix socket at path, mode 0660. If the directory does not exist, it is made
-// with mode 0750; an existing one stays as it is. The socket is made under a temporary name and
-// renamed, so that no client finds it before it is ready. A socket that an ended process left is
-// replaced. A socket on which a process listens is not (ErrInUse), and neither is any other file.
-// Errors name the path.
+// Listen listens on the unix socket at path, with mode 0660. If the directory does not exist,
+// Listen creates it with mode 0750. An existing directory is not changed. The socket is created
+// under a temporary name and renamed, so that no client finds it before it is ready. Listen
+// replaces a socket that a process left behind when it ended. It does not replace a socket on which
+// a process listens (ErrInUse), or any other file. Errors name the path.
 //
 // Close removes the socket, unless another one has replaced it. If two processes start at the same
-// time, both succeed and clients find the later one; use a lock to prevent that.
+// time, both succeed and clients find the later one. Use a lock to prevent that.
 func Listen(path string) (net.Listener, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err
@@ -69,22 +69,22 @@ func checkPath(path string, limit int) error {
 	return nil
 }
 
-// makeDirectory makes dir and its missing parents. The mode does not depend on the umask.
+// makeDirectory creates dir and its missing parents. The mode of dir does not depend on the umask.
 func makeDirectory(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	switch err := os.Mkdir(dir, directoryMode); {
 	case errors.Is(err, fs.ErrExist):
-		return nil // If it is no directory, bind returns an error.
+		return nil // If it is not a directory, bind returns an error.
 	case err != nil:
 		return err
 	}
 	return os.Chmod(dir, directoryMode)
 }
 
-// checkVacant returns the reason why path cannot be used; nil: there is no file, or a socket on
-// which no process listens.
+// checkVacant returns the reason why path cannot be used. It returns nil if there is no file, or a
+// socket on which no process listens.
 func checkVacant(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -129,17 +129,17 @@ func listenAndRename(path string) (net.Listener, error) {
 	return &listener{UnixListener: l, path: path, file: file}, nil
 }
 
-// listener is a listener and the file of its socket.
+// listener is a listener together with the file of its socket.
 type listener struct {
 	*net.UnixListener
 	path string
 	file fs.FileInfo
 }
 
-// Addr has the path that clients use.
+// Addr returns the path that clients use.
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close ends listening and removes the socket if it is still this one's.
+// Close stops listening, and removes the socket if it is still the file of this listener.
 func (l *listener) Close() error {
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(l.file, now) {
 		if err := os.Remove(l.path); err != nil {

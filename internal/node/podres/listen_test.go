@@ -30,7 +30,7 @@ func modeOf(t *testing.T, path string) fs.FileMode {
 	return info.Mode()
 }
 
-// entries are the names in a directory: no temporary file is left.
+// entries returns the names in a directory. Tests use it to check that no temporary file is left.
 func entries(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -44,7 +44,7 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestListenModes: the modes are what they should be whatever the umask.
+// TestListenModes checks that the modes do not depend on the umask.
 func TestListenModes(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
@@ -69,8 +69,8 @@ func TestListenModes(t *testing.T) {
 	}
 }
 
-// TestListenKeepsDirectory: what is there is somebody's, such as systemd's RuntimeDirectory or
-// /run.
+// TestListenKeepsDirectory checks that an existing directory is not changed. It belongs to others,
+// e.g. to systemd (RuntimeDirectory) or it is /run.
 func TestListenKeepsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o711); err != nil {
@@ -101,7 +101,7 @@ func TestListenReplacesStale(t *testing.T) {
 	}
 }
 
-// accepts tells whether a connection to path reaches l.
+// accepts returns an error unless a connection to path reaches l.
 func accepts(l net.Listener, path string) error {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestListenKeepsLive(t *testing.T) {
 	}
 }
 
-// TestCloseKeepsOther: a socket that took the place is not removed.
+// TestCloseKeepsOther checks that Close does not remove a socket that replaced its own.
 func TestCloseKeepsOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	first := listen(t, path)
@@ -187,7 +187,7 @@ func TestListenRejects(t *testing.T) {
 	}
 }
 
-// TestListenLongest: the longest path that is accepted can be listened on.
+// TestListenLongest checks that Listen works with the longest path that it accepts.
 func TestListenLongest(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, strings.Repeat("x", maxPath-suffixLength-len(dir)-1))

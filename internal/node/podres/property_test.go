@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// drawState is a node after a random history of admissions and releases.
+// drawState draws a node after a random history of admissions and releases.
 func drawState(t *rapid.T, empty map[node.Scope]*node.State) *node.State {
 	state := empty[node.Scope(rapid.IntRange(0, 1).Draw(t, "scope"))]
 	for i := range rapid.IntRange(0, 6).Draw(t, "pods") {
@@ -30,10 +30,10 @@ func drawState(t *rapid.T, empty map[node.Scope]*node.State) *node.State {
 	return state
 }
 
-// uid is of the pod that comes as number i; in another order than they come.
+// uid returns the UID of the pod with number i. The order of UIDs is not that of the admissions.
 func uid(i int) string { return fmt.Sprint((5*i + 3) % 7) }
 
-// drawPod has one of three names, so that names occur twice.
+// drawPod draws a pod with one of three names, so that names occur twice.
 func drawPod(t *rapid.T, i int) request.Pod {
 	pod := request.Pod{
 		Identity: request.Identity{
@@ -60,8 +60,9 @@ func drawPod(t *rapid.T, i int) request.Pod {
 	return pod
 }
 
-// TestAnswersAgree: Get is List's part, order is total, CPUs of containers are theirs alone and,
-// where their pod has a pool, within it; the node shared pool is never in an answer.
+// TestAnswersAgree checks that Get returns the pod's part of List, that the order is total, that
+// CPUs of containers are exclusive and within the pool if their pod has one, and that the node
+// shared pool is never in an answer.
 func TestAnswersAgree(t *testing.T) {
 	empty := map[node.Scope]*node.State{node.ContainerScope: small(t, node.ContainerScope), node.PodScope: small(t, node.PodScope)}
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,8 +91,8 @@ func TestAnswersAgree(t *testing.T) {
 	})
 }
 
-// TestEncoderKeepsParts: whatever pods and claims come and go, the answer is the one that is made
-// without parts of earlier ones.
+// TestEncoderKeepsParts checks that an encoder, which keeps parts of earlier answers, gives the
+// same answer as a new one, whichever pods and claims come and go.
 func TestEncoderKeepsParts(t *testing.T) {
 	empty := small(t, node.PodScope)
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,7 +123,7 @@ func TestEncoderKeepsParts(t *testing.T) {
 	})
 }
 
-// checkPod returns the CPUs that a pod says are its.
+// checkPod returns the CPUs that are listed for a pod.
 func checkPod(t *rapid.T, p *podresourcesv1.PodResources) cpuset.Set {
 	pool := setOf(p.GetCpuIds())
 	var own cpuset.Set

@@ -9,8 +9,8 @@ import (
 
 var serveAt = flag.String("serve", "", "serve TestServeClaims at this `socket` until the test is killed, for test/podresources")
 
-// TestServeClaims: List has 250 pods with 500 claims. With -serve it serves them to clients in
-// other processes.
+// TestServeClaims checks that List returns 250 pods with 500 claims. With -serve it serves them to
+// clients in other processes instead.
 func TestServeClaims(t *testing.T) {
 	state := claimed(crowd(t), 2)
 	if *serveAt != "" {

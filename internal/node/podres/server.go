@@ -21,18 +21,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Snapshots has the node's state. It is called once for each call of a client, by several
-// goroutines, and must not wait. Nil: there is no state yet.
+// Snapshots provides the state of the node. State is called once for each call of a client, by
+// several goroutines, and must not block. It returns nil if there is no state yet.
 type Snapshots interface {
 	State() *node.State
 }
 
-// Observer gets every call, from several goroutines; it must not wait. Endpoint is the name of the
-// method ("List", "Get", "GetAllocatableResources"), version is "v1" or "v1alpha1".
+// Observer observes every call. Its methods are called by several goroutines and must not block.
+// endpoint is the name of the method ("List", "Get", "GetAllocatableResources"), and version is
+// "v1" or "v1alpha1".
 type Observer interface {
-	// Served is a call that was answered. The error is a gRPC status or nil.
+	// Served reports a call that was answered. err is a gRPC status or nil.
 	Served(endpoint, version string, err error)
-	// Limited is a call that the token bucket rejected. It is not Served too (R-API-3).
+	// Limited reports a call that the token bucket rejected. Served is not called for it (R-API-3).
 	Limited(endpoint, version string)
 }
 
@@ -42,49 +43,49 @@ type Limit struct {
 	Burst     int
 }
 
-// DefaultLimit is the kubelet's (R-API-3).
+// DefaultLimit is the limit of the kubelet (R-API-3).
 var DefaultLimit = Limit{PerSecond: 100, Burst: 10}
 
 // Options configure a server. The zero value is usable.
 type Options struct {
-	// Limit is DefaultLimit if it is the zero value.
+	// Limit limits the calls. If it is the zero value, DefaultLimit is used.
 	Limit Limit
 	// Observer may be nil.
 	Observer Observer
-	// Unavailable returns the reason why the server cannot answer now, for example another manager
-	// that assigns CPUs on this node: every call ends with gRPC's Unavailable and that reason. It
-	// must not wait. Nil: the server can always answer.
+	// Unavailable returns the reason why the server cannot answer now, e.g. another manager that
+	// assigns CPUs on this node. Every call then fails with gRPC's Unavailable and that reason. It
+	// must not block. Nil means that the server can always answer.
 	Unavailable func() error
-	// Moved is how often a pod was moved, by its UID, and when the last time. It must not wait.
-	// Nil: not known.
+	// Moved returns how often the pod with that UID was moved, and when the last move ended. It
+	// must not block. Nil means that this is not known.
 	Moved func(uid string) (times int, last time.Time)
 }
 
 // The limits of one client.
 const (
-	// maxRequest is the size of a request in bytes: the longest names a pod, with two names of at
-	// most 253 characters.
+	// maxRequest is the maximum size of a request in bytes. The largest request has the name and
+	// the namespace of a pod, of at most 253 characters each.
 	maxRequest = 4 << 10
-	// maxStreams is how many calls of one connection are served at a time.
+	// maxStreams is the maximum number of concurrent calls on one connection.
 	maxStreams = 100
-	// handshakeTime is how long the handshake of a connection may take.
+	// handshakeTime limits the duration of a connection's handshake.
 	handshakeTime = 10 * time.Second
-	// graceTime is how long calls under way may take when the server ends.
+	// graceTime is how long calls in progress may take after the server was asked to end.
 	graceTime = 400 * time.Millisecond
 )
 
-// Server answers calls. NewServer makes one. It is safe for use by several goroutines.
+// Server answers calls. It is created by NewServer and is safe for concurrent use.
 type Server struct {
 	snapshots Snapshots
 	options   Options
 	limiter   *rate.Limiter
 
-	encoder   encoder // used by list, which lets one goroutine make an answer
+	encoder   encoder // used by list, in which one goroutine at a time computes an answer
 	list      cache[*podresourcesv1.ListPodResourcesResponse]
 	listAlpha cache[*v1alpha1.ListPodResourcesResponse]
 }
 
-// NewServer returns a server; Serve runs it. The error names a limit that is not possible.
+// NewServer returns a server, which Serve runs. It returns an error if the limit is invalid.
 func NewServer(snapshots Snapshots, o Options) (*Server, error) {
 	if o.Limit == (Limit{}) {
 		o.Limit = DefaultLimit
@@ -105,8 +106,8 @@ type silent struct{}
 func (silent) Served(string, string, error) {}
 func (silent) Limited(string, string)       {}
 
-// Serve answers the calls on l until ctx ends, and closes l. Calls under way then have graceTime.
-// The error is nil when ctx ended it.
+// Serve answers the calls on l until ctx ends, and closes l. Calls in progress then have graceTime.
+// It returns nil if it ended because of ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l)
 }
@@ -151,7 +152,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, extra ...grpc.Server
 	return nil
 }
 
-// stop ends the server, after calls under way had some time.
+// stop ends the server after giving the calls in progress time to finish.
 func stop(ctx context.Context, g *grpc.Server, conns *connections) {
 	stopped := make(chan struct{})
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
@@ -163,13 +164,13 @@ func stop(ctx context.Context, g *grpc.Server, conns *connections) {
 	select {
 	case <-stopped:
 	case <-grace.Done():
-		conns.close() // Stop would wait for connections that have not sent anything yet.
+		conns.close() // Otherwise Stop waits for connections that have not sent anything yet.
 		g.Stop()      // It makes GracefulStop return.
 		<-stopped
 	}
 }
 
-// state is what a call is answered from.
+// state returns the state from which a call is answered.
 func (s *Server) state() (*node.State, error) {
 	if s.options.Unavailable != nil {
 		if err := s.options.Unavailable(); err != nil {
@@ -183,13 +184,13 @@ func (s *Server) state() (*node.State, error) {
 	return state, nil
 }
 
-// serviceV1 is v1.PodResourcesLister.
+// serviceV1 implements v1.PodResourcesLister.
 type serviceV1 struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 	server *Server
 }
 
-// List returns all pods. The response is encoded already; see encoder.
+// List returns all pods. The response is already encoded; see encoder.
 func (v serviceV1) List(ctx context.Context, _ *podresourcesv1.ListPodResourcesRequest) (*podresourcesv1.ListPodResourcesResponse, error) {
 	of, err := v.server.state()
 	if err != nil {
@@ -203,7 +204,7 @@ func (v serviceV1) List(ctx context.Context, _ *podresourcesv1.ListPodResourcesR
 	return response, nil
 }
 
-// Get returns one pod, or NotFound (R-API-20).
+// Get returns one pod, or the status NotFound (R-API-20).
 func (v serviceV1) Get(ctx context.Context, r *podresourcesv1.GetPodResourcesRequest) (*podresourcesv1.GetPodResourcesResponse, error) {
 	of, err := v.server.state()
 	if err != nil {
@@ -217,7 +218,7 @@ func (v serviceV1) Get(ctx context.Context, r *podresourcesv1.GetPodResourcesReq
 	return &podresourcesv1.GetPodResourcesResponse{PodResources: podResources(of, g)}, nil
 }
 
-// GetAllocatableResources returns what could be exclusive; see allocatable.
+// GetAllocatableResources returns the resources that could be exclusive; see allocatable.
 func (v serviceV1) GetAllocatableResources(context.Context, *podresourcesv1.AllocatableResourcesRequest) (*podresourcesv1.AllocatableResourcesResponse, error) {
 	of, err := v.server.state()
 	if err != nil {
@@ -226,7 +227,7 @@ func (v serviceV1) GetAllocatableResources(context.Context, *podresourcesv1.Allo
 	return allocatable(of), nil
 }
 
-// serviceAlpha is the service v1alpha1.PodResourcesLister.
+// serviceAlpha implements v1alpha1.PodResourcesLister.
 type serviceAlpha struct {
 	v1alpha1.UnimplementedPodResourcesListerServer
 	server *Server

@@ -24,7 +24,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// start serves until the test ends and returns the path of the socket.
+// start runs a server until the test ends and returns the path of its socket.
 func start(tb testing.TB, snapshots Snapshots, o Options, extra ...grpc.ServerOption) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "s")
@@ -36,7 +36,7 @@ func start(tb testing.TB, snapshots Snapshots, o Options, extra ...grpc.ServerOp
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context())) // Cleanups run after the end of tb's.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context())) // tb's context ends before its cleanups run.
 	ended := make(chan error, 1)
 	go func() { ended <- server.serve(ctx, l, extra...) }()
 	tb.Cleanup(func() {
@@ -64,8 +64,8 @@ func dial(tb testing.TB, path string) *Client {
 
 var unlimited = Options{Limit: Limit{PerSecond: 1e9, Burst: 1e9}}
 
-// TestGetIsPartOfList are the cases of KEP-3695: pods of several containers and without exclusive
-// resources, and what Get says of each is what List says.
+// TestGetIsPartOfList covers the cases of KEP-3695: pods with several containers and pods without
+// exclusive resources. Get returns the same for each pod as List.
 func TestGetIsPartOfList(t *testing.T) {
 	pods := []request.Pod{
 		database(),
@@ -96,7 +96,8 @@ func TestGetIsPartOfList(t *testing.T) {
 	}
 }
 
-// TestGetUnknown: names that are not there, in one part or both, and a pod that ended.
+// TestGetUnknown covers pods of which the name, the namespace or both do not exist, and a pod that
+// ended.
 func TestGetUnknown(t *testing.T) {
 	state := small(t, node.PodScope, database(), plain("ended", sharing("a", request.App)))
 	client := dial(t, start(t, publish(state.Release("uid-ended")), unlimited))
@@ -110,13 +111,13 @@ func TestGetUnknown(t *testing.T) {
 			t.Errorf("%q: %v, want %q", id, err, want)
 		}
 	}
-	// Names that nobody can have do not reach the search.
+	// A request that is too long for any valid name is rejected before the search.
 	if _, err := client.Get(t.Context(), "default", strings.Repeat("x", maxRequest)); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a name of %d bytes: %v", maxRequest, err)
 	}
 }
 
-// TestSnapshotChanges: an answer is of the state at the time of the call.
+// TestSnapshotChanges checks that each answer shows the state at the time of the call.
 func TestSnapshotChanges(t *testing.T) {
 	snapshots := publish(nil)
 	client := dial(t, start(t, snapshots, unlimited))
@@ -138,7 +139,7 @@ func TestSnapshotChanges(t *testing.T) {
 	}
 }
 
-// TestUnavailable: while the node is not managed every call ends with the reason.
+// TestUnavailable checks that every call fails with the reason while the node is not managed.
 func TestUnavailable(t *testing.T) {
 	var unmanaged atomic.Bool
 	o := unlimited
@@ -160,7 +161,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// calls are the three of version v1.
+// calls returns one call of each of the three v1 methods.
 func calls(c *Client) []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) error { _, err := c.List(ctx); return err },
@@ -169,7 +170,7 @@ func calls(c *Client) []func(context.Context) error {
 	}
 }
 
-// record keeps what an observer is told.
+// record is an Observer that records its calls.
 type record struct {
 	mu    sync.Mutex
 	lines []string
@@ -189,8 +190,8 @@ func (r *record) add(line string) {
 	r.lines = append(r.lines, line)
 }
 
-// TestLimit: both versions and all methods share one bucket, which is empty after its burst. It
-// refills once in 11 days, so that no clock decides here.
+// TestLimit checks that both versions and all methods share one bucket, which is empty after its
+// burst. The bucket gets one token in 11 days, so that the test does not depend on the clock.
 func TestLimit(t *testing.T) {
 	seen := &record{}
 	path := start(t, publish(small(t, node.PodScope)), Options{Limit: Limit{PerSecond: 1e-6, Burst: 4}, Observer: seen})
@@ -218,7 +219,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// dialAlpha is a call of v1alpha1 List.
+// dialAlpha returns a function that calls v1alpha1 List.
 func dialAlpha(t *testing.T, path string) func(context.Context) error {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -245,8 +246,8 @@ func TestLimitMustAnswer(t *testing.T) {
 	}
 }
 
-// TestConcurrentCalls: while the state changes, every answer is of one state: its first pod has as
-// many CPUs as there are pods.
+// TestConcurrentCalls checks that every answer shows one state while the state changes. In each
+// state the first pod has as many CPUs as there are pods.
 func TestConcurrentCalls(t *testing.T) {
 	states := make([]*node.State, 4)
 	for i := range states {
@@ -276,7 +277,7 @@ func TestConcurrentCalls(t *testing.T) {
 	group.Wait()
 }
 
-// TestServeEndsWithListener: an error of the listener is the server's.
+// TestServeEndsWithListener checks that Serve returns an error of the listener.
 func TestServeEndsWithListener(t *testing.T) {
 	server, err := NewServer(publish(nil), Options{})
 	if err != nil {
@@ -295,7 +296,7 @@ func TestServeEndsWithListener(t *testing.T) {
 	}
 }
 
-// TestSilentClientDoesNotHoldUpTheEnd: one that connected and never said anything.
+// TestSilentClientDoesNotHoldUpTheEnd uses a client that connects and never sends anything.
 func TestSilentClientDoesNotHoldUpTheEnd(t *testing.T) {
 	server, err := NewServer(publish(nil), Options{})
 	if err != nil {
@@ -308,14 +309,14 @@ func TestSilentClientDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	// It would give the client up in an hour.
+	// This server would close the connection only after an hour.
 	go func() { ended <- server.serve(ctx, l, grpc.ConnectionTimeout(time.Hour)) }()
 	silent, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := dial(t, path).Allocatable(t.Context()); status.Code(err) != codes.Unavailable { // So the silent one was accepted.
+	if _, err := dial(t, path).Allocatable(t.Context()); status.Code(err) != codes.Unavailable { // The answer proves that the silent client's connection was accepted.
 		t.Error(err)
 	}
 	end()

@@ -32,12 +32,13 @@ const (
 	gib = int64(1) << 30
 )
 
-// hardware is a machine of one socket: each NUMA node has cores of one thread, 64Gi of memory
-// and 1Gi of it in huge pages. Its devices are nics nic-0 on NUMA node 0, nic-1 on 0 and 1 if there
-// are two, nic-2, which is sick, on the last; and a fuse that is local nowhere.
+// hardware describes a machine with one socket. Each NUMA node has cores with one thread each and
+// 64Gi of memory, 1Gi of which is in huge pages. Its devices are NICs and a fuse: nic-0 is on NUMA
+// node 0, nic-1 is on NUMA nodes 0 and 1 if there are two, and nic-2, which is unhealthy, is on the
+// last NUMA node. The fuse has no NUMA node.
 type hardware struct{ numa, cores int }
 
-// emptyNode is the one place where tests make a node without pods.
+// emptyNode returns a node without pods. All tests create their nodes with it.
 func emptyNode(tb testing.TB, h hardware, p node.Policy) *node.State {
 	tb.Helper()
 	d := machine.Description{Sockets: 1}
@@ -76,7 +77,8 @@ func emptyNode(tb testing.TB, h hardware, p node.Policy) *node.State {
 	return state
 }
 
-// policy is restricted, with all managers on; CPU 0 and 1Gi of NUMA node 0 are the system's.
+// policy returns the policy restricted with all managers on. CPU 0 and 1Gi of NUMA node 0 are
+// reserved.
 func policy(scope node.Scope) node.Policy {
 	return node.Policy{
 		Topology: node.TopologyRestricted, Scope: scope,
@@ -86,7 +88,7 @@ func policy(scope node.Scope) node.Policy {
 	}
 }
 
-// admit gives pods what they ask for; a rejection fails the test.
+// admit admits the pods. A rejection fails the test.
 func admit(tb testing.TB, state *node.State, pods ...request.Pod) *node.State {
 	tb.Helper()
 	for _, pod := range pods {
@@ -102,13 +104,13 @@ func admit(tb testing.TB, state *node.State, pods ...request.Pod) *node.State {
 	return state
 }
 
-// small is a node of 2 NUMA nodes with 8 CPUs each: 0-7 and 8-15.
+// small returns a node with 2 NUMA nodes of 8 CPUs each: 0-7 and 8-15.
 func small(tb testing.TB, scope node.Scope, pods ...request.Pod) *node.State {
 	tb.Helper()
 	return admit(tb, emptyNode(tb, hardware{2, 8}, policy(scope)), pods...)
 }
 
-// published is a snapshot that a test exchanges.
+// published is a Snapshots whose state tests can replace.
 type published struct{ state atomic.Pointer[node.State] }
 
 func publish(s *node.State) *published {
@@ -121,23 +123,23 @@ func (p *published) State() *node.State { return p.state.Load() }
 
 func bytesOf(n int64) request.Amounts { return request.Amounts{{Resource: "memory", Value: n}} }
 
-// exclusive is a container with CPUs and memory of its own.
+// exclusive returns a container with CPUs and memory of its own.
 func exclusive(name string, containerType request.ContainerType, cpus int, memory int64) request.Container {
 	return request.Container{Name: name, Type: containerType, CPUs: cpus, Memory: bytesOf(memory), Equivalent: true}
 }
 
-// sharing is a container that asks for nothing of its own.
+// sharing returns a container without exclusive resources.
 func sharing(name string, containerType request.ContainerType) request.Container {
 	return request.Container{Name: name, Type: containerType}
 }
 
-// with is a container with devices too.
+// with returns c with devices.
 func with(c request.Container, devices ...request.Amount) request.Container {
 	c.Devices = devices
 	return c
 }
 
-// podLevel is a Guaranteed pod with a budget.
+// podLevel returns a Guaranteed pod with pod-level resources.
 func podLevel(name string, cpus int, memory int64, containers ...request.Container) request.Pod {
 	return request.Pod{
 		Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{
@@ -147,7 +149,7 @@ func podLevel(name string, cpus int, memory int64, containers ...request.Contain
 	}
 }
 
-// plain is a Guaranteed pod without pod-level resources.
+// plain returns a Guaranteed pod without pod-level resources.
 func plain(name string, containers ...request.Container) request.Pod {
 	return request.Pod{Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: containers}}
 }

@@ -1,12 +1,13 @@
-// Package promise keeps the place of a pod for which running pods are being moved, for a time.
+// Package promise keeps a place for a pod while running pods are moved for it, and for a time after
+// that.
 //
-// What is free of the place, and of the places to which the others move, is reserved in the state
-// that is planned on (node.Reservation): Reservations is a part of engine.Config.Reserve. This
-// package knows for how long. There is one promise at a time, because a node makes one set of moves
-// at a time. It is not durable: after a restart the pod is planned again on what the moves have
-// left.
+// The free parts of that place, and of the places to which the other pods move, are reserved in the
+// state that is planned on (node.Reservation). Reservations is a part of engine.Config.Reserve.
+// This package knows how long the promise lasts. There is one promise at a time, because a node
+// makes one set of moves at a time. A promise is not durable: after a restart the pod is planned
+// again on what the moves have left.
 //
-// A Keeper is safe for use by several goroutines. No method waits.
+// A Keeper is safe for concurrent use. No method waits.
 package promise
 
 import (
@@ -22,19 +23,19 @@ type Keeper struct {
 	kept atomic.Pointer[promise]
 }
 
-// promise is a place for a pod, and the places to which others move for it. until is zero while the
-// moves are under way.
+// promise is a place for a pod, and the places to which other pods move for it. until is zero while
+// the moves are under way.
 type promise struct {
 	uid   string
 	list  []node.Reservation
 	until time.Time
 }
 
-// New makes a keeper. now must have a monotonic clock, as time.Now has.
+// New returns a keeper. now must have a monotonic clock, as time.Now has.
 func New(now func() time.Time) *Keeper { return &Keeper{now: now} }
 
-// Keep promises a place to a pod, and to others the places to which they move, until Until or Drop
-// ends that. It replaces an earlier promise.
+// Keep promises a place to a pod, and to other pods the places to which they move. The promise
+// lasts until Until or Drop ends it. It replaces an earlier promise.
 func (k *Keeper) Keep(uid string, place *node.Grant, moved []*node.Grant) {
 	list := []node.Reservation{{Grant: place, Why: node.RoomForPod}}
 	for _, to := range moved {
@@ -43,7 +44,7 @@ func (k *Keeper) Keep(uid string, place *node.Grant, moved []*node.Grant) {
 	k.kept.Store(&promise{uid: uid, list: list})
 }
 
-// Until ends the promise of a pod at that time.
+// Until makes the promise of a pod end at the given time.
 func (k *Keeper) Until(uid string, at time.Time) {
 	if p := k.kept.Load(); p != nil && p.uid == uid {
 		k.kept.Store(&promise{uid, p.list, at})
@@ -57,7 +58,7 @@ func (k *Keeper) Drop(uid string) {
 	}
 }
 
-// inForce is the promise of now; nil: there is none.
+// inForce returns the present promise, or nil.
 func (k *Keeper) inForce() *promise {
 	p := k.kept.Load()
 	if p == nil || !p.until.IsZero() && !k.now().Before(p.until) {
@@ -66,8 +67,8 @@ func (k *Keeper) inForce() *promise {
 	return p
 }
 
-// Kept is the pod that has a promise now, and when that ends: zero while moves for it are under
-// way. The UID is empty if there is none.
+// Kept returns the pod that has a promise now, and when the promise ends. The time is zero while
+// moves for the pod are under way. The UID is empty if there is no promise.
 func (k *Keeper) Kept() (uid string, until time.Time) {
 	if p := k.inForce(); p != nil {
 		return p.uid, p.until
@@ -75,7 +76,7 @@ func (k *Keeper) Kept() (uid string, until time.Time) {
 	return "", time.Time{}
 }
 
-// Reservations are the places of the promise of now. The slice is the keeper's own.
+// Reservations returns the places of the present promise. The caller must not change the slice.
 func (k *Keeper) Reservations() []node.Reservation {
 	if p := k.inForce(); p != nil {
 		return p.list

@@ -24,7 +24,7 @@ func pod(uid string, cpus int) request.Pod {
 	}}}
 }
 
-// world is an empty node of eight CPUs on two NUMA nodes.
+// world returns an empty node with eight CPUs on two NUMA nodes.
 func world(t *testing.T) *node.State {
 	t.Helper()
 	m := scenario.Machine("numa=2 cores=4 memory=1Gi")
@@ -38,12 +38,13 @@ func world(t *testing.T) *node.State {
 	return s
 }
 
-// promised is a state with what a keeper promises.
+// promised returns a state with the reservations of a keeper.
 func promised(s *node.State, k *promise.Keeper) *node.State {
 	return s.WithReservations(k.Reservations())
 }
 
-// beside is the state in which no pod at all gets what is free of these grants.
+// beside returns a state in which the free parts of these grants are reserved, so that no pod gets
+// them.
 func beside(s *node.State, grants ...*node.Grant) *node.State {
 	var list []node.Reservation
 	for _, g := range grants {
@@ -67,8 +68,8 @@ func admit(t *testing.T, s *node.State, p request.Pod) *node.State {
 	return next
 }
 
-// TestPromise: "big" is to have NUMA node 1, which "small" leaves for NUMA node 0. Others get
-// neither place, until the promise ends.
+// TestPromise: "big" has a promise of NUMA node 1, which "small" leaves for NUMA node 0. Other pods
+// get neither place until the promise ends.
 func TestPromise(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
@@ -129,8 +130,8 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestResize: a pod that grows takes neither the place that is promised to "big", nor the one to
-// which "small" moves for it, before the move, while it is under way and afterwards.
+// TestResize: a pod that grows takes neither the place that is promised to "big", nor the place to
+// which "small" moves for it. This is checked before the move, during the move and after it.
 func TestResize(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
@@ -183,8 +184,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestPromiseIsKept: whatever other pods come, grow and go while the moves for a pod are under way,
-// all of them can be made, and then the pod gets its place.
+// TestPromiseIsKept: other pods come, grow and go while the moves for a pod are under way. All
+// moves can still be made, and then the pod gets its place.
 func TestPromiseIsKept(t *testing.T) {
 	sets, grown, vetoed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -231,7 +232,7 @@ func TestPromiseIsKept(t *testing.T) {
 	t.Logf("%d sets of moves, %d pods resized beside them, %d resizes rejected", sets, grown, vetoed)
 }
 
-// drawn is a random node, with a promise when it has been made.
+// drawn is a random node. Its state has the reservations of a promise once that was made.
 type drawn struct {
 	*rapid.T
 	s    *node.State
@@ -245,7 +246,7 @@ func (h *drawn) pod(uid string, least, most int) request.Pod {
 	return p
 }
 
-// fragmented is a node of two to four NUMA nodes from which some of its pods have gone.
+// fragmented returns a machine with two to four NUMA nodes from which some of the pods have gone.
 func (h *drawn) fragmented() *node.State {
 	m := scenario.Machine(fmt.Sprintf("numa=%d cores=4 threads=2 numbering=adjacent memory=2Gi", rapid.IntRange(2, 4).Draw(h.T, "NUMA nodes")))
 	policy := node.Policy{
@@ -273,7 +274,7 @@ func (h *drawn) fragmented() *node.State {
 	return s
 }
 
-// step lets a pod come, go, or ask for another amount. A pod of the set does not go.
+// step adds, removes or resizes a pod. It does not remove a pod of the set.
 func (h *drawn) step(set []moves.Move) (resized, rejected int) {
 	h.pods++
 	if grants := h.s.Grants(); len(grants) > 0 && rapid.IntRange(0, 2).Draw(h.T, "an old pod") > 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 )
 
-// Client asks an API server.
+// Client sends requests to an API server.
 type Client struct{ core, own rest.Interface }
 
-// NewClient makes a client. It sends no request.
+// NewClient returns a client. It sends no request.
 func NewClient(config *rest.Config) (*Client, error) {
 	own, err := objects.NewClient(config)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{core, own}, nil
 }
 
-// addMachine makes sure that a machine is there.
+// addMachine creates a PaddockMachine if it does not exist.
 func (c *Client) addMachine(ctx context.Context, m *v1alpha1.PaddockMachine) error {
 	there, err := reconcile.Read(ctx, c.own.Get().Resource(v1alpha1.PaddockMachines).Name(m.Name), &struct{}{})
 	if err == nil && !there {
@@ -44,7 +44,7 @@ func (c *Client) addMachine(ctx context.Context, m *v1alpha1.PaddockMachine) err
 	return nil
 }
 
-// put writes the object of a node: a new one if it has no resource version.
+// put writes the object of a node. It creates the object if it has no resource version.
 func (c *Client) put(ctx context.Context, o *v1alpha1.PaddockNode) (*v1alpha1.PaddockNode, error) {
 	request := c.own.Post()
 	if o.ResourceVersion != "" {
@@ -57,8 +57,8 @@ func (c *Client) put(ctx context.Context, o *v1alpha1.PaddockNode) (*v1alpha1.Pa
 	return out, nil
 }
 
-// watch calls changed with every version of the object of a node that someone made, and with nil if
-// it is gone, until ctx ends.
+// watch calls changed with every version of a node's object, whoever wrote it, and with nil if the
+// object is gone. It returns when ctx ends.
 func (c *Client) watch(ctx context.Context, name string, changed func(*v1alpha1.PaddockNode)) {
 	list := cache.NewListWatchFromClient(c.own, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.OneTermEqualSelector("metadata.name", name))
 	notice := func(o any) {
@@ -74,7 +74,7 @@ func (c *Client) watch(ctx context.Context, name string, changed func(*v1alpha1.
 	})
 	var first sync.WaitGroup
 	defer first.Wait()
-	first.Go(func() { // What was deleted before the first list makes no event.
+	first.Go(func() { // A deletion before the first list makes no event.
 		if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) && len(store.ListKeys()) == 0 {
 			changed(nil)
 		}

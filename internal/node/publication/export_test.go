@@ -1,7 +1,7 @@
 package publication
 
-// Seen is what the watch shows.
+// Seen exports Publisher.seen, which receives what the watch shows.
 var Seen = (*Publisher).seen
 
-// MaxGrants is maxGrants.
+// MaxGrants exports maxGrants.
 const MaxGrants = maxGrants

@@ -17,83 +17,86 @@ import (
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 )
 
-// The times of a publication.
+// Times of a publication.
 const (
-	// Lazy is how long the revision and the summary may be old. They are for people.
+	// Lazy is the maximum age of a published revision and summary. They are for people.
 	Lazy = 30 * time.Second
-	// unlisted is how long a start waits for the kubelet's list. Without it all grants are
-	// published, also those that annotations have.
+	// unlisted is how long the publisher waits for the kubelet's list after a start. Then all
+	// grants are published, even those that annotations have.
 	unlisted = 30 * time.Second
 )
 
-// Observer gets what happens, for metrics. It must not wait.
+// Observer receives events for metrics. It must not block.
 type Observer interface {
-	// Published is one write, or the try of one.
+	// Published reports one write or attempted write.
 	Published(took time.Duration, err error)
 }
 
-// Config is the environment of a publisher.
+// Config configures a Publisher.
 type Config struct {
 	// Node is the name of the Kubernetes node.
 	Node   string
 	Client *Client
-	// View is what there is to publish; without a State there is nothing yet. It must not wait.
+	// View returns what there is to publish. If its State is nil, there is nothing yet. It must not
+	// block.
 	View func() View
-	// Now and After are those of package time.
+	// Now and After are the functions of package time, or replacements of them.
 	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time
 	Observer Observer
 	Log      *slog.Logger
 }
 
-// Publisher keeps the objects of one node. Its methods but Run may be called by several goroutines.
+// Publisher keeps the objects of one node up to date. Its methods except Run may be called by
+// several goroutines.
 type Publisher struct {
 	*reconcile.Loop
 	config   Config
 	rejected rejections
-	// foreign is true if the object is not what was written last.
+	// foreign is true if the object differs from what was written last.
 	foreign atomic.Bool
-	// written is the object as the API server has it; nil: unknown.
+	// written is the object as the API server has it. Nil means that it is not known.
 	written atomic.Pointer[v1alpha1.PaddockNode]
 
-	// The fields below are those of Run's goroutine.
+	// The fields below are used by Run's goroutine only.
 	machine struct {
 		of     *machine.Machine
 		object *v1alpha1.PaddockMachine
 		added  bool
 	}
 	begun, checked, wrote time.Time
-	// last and rejects are what was looked at last. due is true if its revision waits for Lazy.
+	// last and rejects are the view and the version of the rejections that Keep looked at last. due
+	// is true if their revision is not written yet because of Lazy.
 	last    View
 	rejects uint64
 	due     bool
 	looked  map[string]look // by UID
 }
 
-// New makes a publisher. It sends no request.
+// New returns a Publisher. It sends no request.
 func New(c Config) *Publisher {
 	p := &Publisher{config: c, begun: c.Now()}
 	p.Loop = reconcile.New(p, reconcile.Config{Observe: c.Observer.Published, Now: c.Now, After: c.After, Log: c.Log})
 	return p
 }
 
-// Decided is engine.Observer's.
+// Decided implements engine.Observer.
 func (p *Publisher) Decided(d engine.Decision) {
 	if p.rejected.decided(d, p.config.Now()) {
 		p.Changed()
 	}
 }
 
-// Resized is engine.ResizeObserver's.
+// Resized implements engine.ResizeObserver.
 func (p *Publisher) Resized(d engine.Decision) { p.Decided(d) }
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (p *Publisher) Wrote(engine.Write) { p.Changed() }
 
-// Released is engine.Observer's.
+// Released implements engine.Observer.
 func (p *Publisher) Released(string) { p.Changed() }
 
-// Run publishes until ctx ends. It returns the cause of that.
+// Run publishes until ctx ends. It returns the cause of ctx.
 func (p *Publisher) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -101,7 +104,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return p.Loop.Run(ctx)
 }
 
-// seen gets the object as the API server shows it; nil: it is gone.
+// seen receives the object as the API server shows it. Nil means that it is gone.
 func (p *Publisher) seen(o *v1alpha1.PaddockNode) {
 	w := p.written.Load()
 	same := o != nil && (w == nil || o.ResourceVersion == w.ResourceVersion || o.UID == w.UID &&
@@ -112,7 +115,7 @@ func (p *Publisher) seen(o *v1alpha1.PaddockNode) {
 	}
 }
 
-// Line is reconcile.Object's.
+// Line implements reconcile.Object.
 func (*Publisher) Line(err error) string {
 	if err != nil {
 		return "the objects of this node cannot be written: schedulers see what was written last"
@@ -120,17 +123,17 @@ func (*Publisher) Line(err error) string {
 	return "the objects of this node are written again"
 }
 
-// Forget is reconcile.Object's.
+// Forget implements reconcile.Object.
 func (p *Publisher) Forget() { p.written.Store(nil) }
 
-// Keep is reconcile.Object's.
+// Keep implements reconcile.Object.
 func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	now, v := p.config.Now(), p.config.View()
 	if v.State == nil || v.Listing == nil && now.Sub(p.begun) < unlisted {
 		return false, nil
 	}
 	if p.foreign.Swap(false) || now.Sub(p.checked) >= reconcile.Recheck {
-		// An unused machine may have been deleted in the moment in which it was used again.
+		// An unused machine may have been deleted at the moment at which it came into use again.
 		p.Forget()
 		p.machine.added = false
 	}
@@ -175,7 +178,7 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	return true, nil
 }
 
-// look asks for the object, and for the Node that owns it. next is the object with that owner.
+// look reads the object and the Node that owns it. next is the object with that owner.
 func (p *Publisher) look(ctx context.Context) (have, next *v1alpha1.PaddockNode, err error) {
 	owner, err := reconcile.Owner(ctx, p.config.Client.core, p.config.Node)
 	if err != nil {

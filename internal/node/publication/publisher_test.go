@@ -25,7 +25,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
-// world is a publisher with a server, a clock that the test moves, and a view that it sets.
+// world is a Publisher with a server, a clock that the test advances, and a view that the test
+// sets.
 type world struct {
 	t      *testing.T
 	server *objectstest.Server
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// eight has CPUs 0-7 on one NUMA node; CPU 0 is reserved.
+// eight returns a node with CPUs 0-7 on one NUMA node. CPU 0 is reserved.
 func eight(t *testing.T) *node.State {
 	t.Helper()
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{
@@ -77,7 +78,7 @@ func exclusive(uid string, cpus int) request.Pod {
 	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "main", Type: request.App, CPUs: cpus}}}}
 }
 
-// round moves the clock, and reports how many writes a round makes.
+// round advances the clock, runs one round and returns its number of writes.
 func (w *world) round(after time.Duration) int {
 	w.t.Helper()
 	w.clock = w.clock.Add(after)
@@ -107,7 +108,7 @@ func (w *world) admit(pods ...request.Pod) {
 	}
 }
 
-// annotate lists the pods with their grants in their annotations.
+// annotate makes the view list the pods with their grants in their annotations.
 func (w *world) annotate(uids ...string) {
 	w.t.Helper()
 	o := w.object()
@@ -123,7 +124,7 @@ func (w *world) annotate(uids ...string) {
 	w.view.Listing = listing
 }
 
-// TestWrites: what is written, how often, and that nothing is written without a change.
+// TestWrites checks what is written and how often, and that nothing is written without a change.
 func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	if n := w.round(0); n != 2 {
@@ -166,7 +167,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestAway: while the API server fails, nothing is lost and nothing piles up.
+// TestAway checks that nothing is lost and nothing accumulates while the API server fails.
 func TestAway(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -181,7 +182,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestNodeIsCreatedAgain: the object is deleted with its Node, and the new Node gets a new one.
+// TestNodeIsCreatedAgain checks that the object is deleted with its Node, and created again for the
+// new Node.
 func TestNodeIsCreatedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -196,7 +198,7 @@ func TestNodeIsCreatedAgain(t *testing.T) {
 	if o := w.object(); o.UID == old.UID || o.OwnerReferences[0].UID != "new-uid" {
 		t.Errorf("object %s of Node %s", o.UID, o.OwnerReferences[0].UID)
 	}
-	// And when the garbage collector is slower than the new Node, the object changes hands.
+	// If the garbage collector is slower than the new Node, the owner of the object changes.
 	w.server.AddNode("n7", "third-uid")
 	w.round(time.Hour)
 	if o := w.object(); o.OwnerReferences[0].UID != "third-uid" {
@@ -204,8 +206,8 @@ func TestNodeIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestMachineDeleted: an agent whose machine was deleted, as unused in the moment in which it was
-// used again, creates it again.
+// TestMachineDeleted checks that an agent creates its machine again if it was deleted, as unused,
+// at the moment at which it came into use again.
 func TestMachineDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -218,7 +220,7 @@ func TestMachineDeleted(t *testing.T) {
 	}
 }
 
-// TestOthersWrite: what others change is written again, once.
+// TestOthersWrite checks that a change by another writer is overwritten, once.
 func TestOthersWrite(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -297,7 +299,8 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// TestRun: a change is on the server, also after the watch saw that the object is gone.
+// TestRun checks that a change reaches the server, even after the watch saw that the object is
+// gone.
 func TestRun(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -330,9 +333,10 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestResize: what a pod has after a resize is published, because its annotation does not have it;
-// so is what it keeps while its list has more. Rejected resizes are counted by themselves. A
-// missing veto is a condition, and its end too.
+// TestResize checks that the grant of a resized pod is published, because its annotation does not
+// have it. The grant is also published while the kubelet lists the pod with a larger request than
+// it was granted. Rejected resizes are counted separately. There is a condition for a missing veto,
+// and it changes when the veto is back.
 func TestResize(t *testing.T) {
 	w := newWorld(t)
 	w.admit(exclusive("a", 2))
@@ -383,8 +387,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestMaxContainers: the bound on containers is published beside the policy, whose digest stays the
-// same: a scheduler of an older version can plan for the node.
+// TestMaxContainers checks that the limit on containers is published outside of the policy, whose
+// digest stays the same. So a scheduler of an older version can still plan for the node.
 func TestMaxContainers(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)

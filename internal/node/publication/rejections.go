@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxCounts limits the classes and causes that are counted apart: requests are written by
-	// users.
+	// maxCounts limits the combinations of class and cause that are counted separately, because
+	// requests are written by users.
 	maxCounts = 64
-	// otherClass is the class of all others.
+	// otherClass is the class of rejections beyond maxCounts.
 	otherClass = "other"
-	// maxLast is how many rejections are shown.
+	// maxLast is the number of rejections that are shown.
 	maxLast = 10
-	// maxMessage limits the text of one, in bytes: an account of many NUMA nodes is in the pod's
-	// event.
+	// maxMessage limits the message of one rejection, in bytes. The full message, which can be long
+	// with many NUMA nodes, is in the pod's event.
 	maxMessage = 512
 )
 
-// rejections counts what an engine rejects. It is safe for use by several goroutines.
+// rejections counts the rejections of an engine. It is safe for concurrent use.
 type rejections struct {
 	mu      sync.Mutex
 	version uint64 // grows with every rejection
@@ -82,8 +82,9 @@ func (r *rejections) show() (v1alpha1.Rejections, uint64) {
 	return out, r.version
 }
 
-// classOf is what a pod asks for of its own, in words: its budget, or its containers together. Init
-// containers that end count if they ask for more than the others together.
+// classOf describes the exclusive resources that a pod requests: its budget, or the sum of its
+// containers. Init containers that run to completion count only where they request more than the
+// other containers together.
 func classOf(pod *request.Pod) string {
 	cpus, amounts := int64(pod.BudgetCPUs), pod.BudgetMemory
 	if pod.Kind != request.PodLevel {

@@ -18,23 +18,23 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// maxGrants limits the grants of one object in bytes: etcd takes 1.5 MiB for everything.
+// maxGrants limits the grants of one object in bytes. etcd accepts 1.5 MiB for the whole object.
 const maxGrants = 1 << 20
 
 // View is what there is to publish. It is immutable.
 type View struct {
-	// State is durable.
+	// State is the durable state. Nil means that there is none yet.
 	State *node.State
-	// Listing is what the kubelet listed last; nil: it has not answered yet.
+	// Listing is the last list of the kubelet. Nil means that the kubelet has not answered yet.
 	Listing *handover.Listing
-	// Unmanaged is the reason why the agent does not manage the node; nil: it does.
+	// Unmanaged is the reason why the agent does not manage the node. Nil means that it does.
 	Unmanaged error
-	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
-	// far as is known.
+	// NoVeto is the reason why resizes are not decided before the kubelet carries them out. Nil
+	// means that they are, as far as the agent knows.
 	NoVeto error
 }
 
-// status is the status of a view. Conditions keep the time of their last change.
+// status returns the status for a view. Conditions that do not change keep their transition time.
 func (p *Publisher) status(v View, rejected v1alpha1.Rejections, before []metav1.Condition) (*v1alpha1.PaddockNodeStatus, error) {
 	if v.State.Machine() != p.machine.of {
 		o, err := objects.Machine(v.State.Machine())
@@ -63,14 +63,14 @@ func (p *Publisher) status(v View, rejected v1alpha1.Rejections, before []metav1
 	return s, nil
 }
 
-// addGrants adds the grants that no annotation has. It reports whether there was room for all.
+// addGrants adds the grants that are not in annotations. It reports whether all of them fit.
 func (p *Publisher) addGrants(s *v1alpha1.PaddockNodeStatus, v View) (complete bool, err error) {
 	left := maxGrants
 	looked := make(map[string]look, len(p.looked))
 	defer func() { p.looked = looked }()
 	for g := range v.State.AllGrants() {
 		l := p.carries(g, v.Listing)
-		// A pod that has nothing any more, and an annotation that has something, is published.
+		// A pod that no longer has anything is published if its annotation still has something.
 		if looked[g.Pod.UID] = l; l.carried || !g.OwnsAnything() && l.bound.Annotation == "" {
 			continue
 		}
@@ -86,14 +86,14 @@ func (p *Publisher) addGrants(s *v1alpha1.PaddockNodeStatus, v View) (complete b
 	return true, nil
 }
 
-// look is a look at the annotation of a pod. Most pods are as they were at the last one.
+// look caches the check of a pod's annotation. Most pods do not change between two checks.
 type look struct {
 	grant   *node.Grant
 	bound   handover.Bound
 	carried bool
 }
 
-// carries looks whether the annotation of the pod has its grant, for a reader of the pod.
+// carries checks whether the annotation of the pod has its grant, for readers of the pod.
 func (p *Publisher) carries(g *node.Grant, listing *handover.Listing) look {
 	l := look{grant: g}
 	if listing != nil {
@@ -151,7 +151,8 @@ func (v View) same(w View) bool {
 	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto)
 }
 
-// sameMatter reports whether two statuses are the same to programs.
+// sameMatter reports whether two statuses are equal except for the fields that no program depends
+// on.
 func sameMatter(a, b *v1alpha1.PaddockNodeStatus) bool {
 	if a == nil || b == nil {
 		return false
@@ -189,8 +190,8 @@ func summaryOf(s *node.State, conditions []metav1.Condition) v1alpha1.Summary {
 	return out
 }
 
-// largest is how many CPUs the largest pod has that would be admitted now: one container, and as
-// little memory as possible.
+// largest returns the number of CPUs of the largest pod that would be admitted now, with one
+// container and as little memory as possible.
 func largest(s *node.State) int {
 	pod := request.Pod{Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}}
 	unit := 1
@@ -198,7 +199,7 @@ func largest(s *node.State) int {
 		unit = max(1, s.Machine().CPUsPerCore())
 	}
 	most := s.AvailableCPUs().Len() / unit
-	return unit * (sort.Search(most, func(n int) bool { // The first n of which one more does not fit.
+	return unit * (sort.Search(most, func(n int) bool { // The first n for which one more does not fit.
 		pod.Containers[0].CPUs = unit * (n + 1)
 		return s.Plan(pod).Grant == nil
 	}))

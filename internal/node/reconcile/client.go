@@ -15,18 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout limits one request. An API server that is slower is treated as one that does not
-// answer.
+// requestTimeout limits one request. A slower API server is treated as one that does not answer.
 const requestTimeout = 10 * time.Second
 
 // errLost marks the error of a write that came too late.
 var errLost = errors.New("another writer was faster")
 
-// NewClient returns a client of the core API, in JSON. It sends no request.
+// NewClient returns a client of the core API that uses JSON. It sends no request.
 //
-// The scheme has only what the client itself decodes: the Status with which an API server reports
-// an error. The functions below decode objects. The scheme of client-go has every API group, adds
-// 15 MB to a program, and takes tens of milliseconds of each start.
+// The scheme has only the types that the client itself decodes: the Status with which an API server
+// reports an error. The functions below decode objects. The scheme of client-go has every API
+// group, adds 15 MB to a program, and takes tens of milliseconds at each start.
 func NewClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, v1.SchemeGroupVersion)
@@ -49,7 +48,7 @@ func Owner(ctx context.Context, core rest.Interface, name string) (metav1.OwnerR
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}, nil
 }
 
-// Read reads an object with a GET request. It reports whether the object is there.
+// Read reads an object with a GET request. It reports whether the object exists.
 func Read(ctx context.Context, get *rest.Request, object any) (there bool, err error) {
 	err = do(ctx, get, object)
 	if apierrors.IsNotFound(err) {
@@ -58,7 +57,8 @@ func Read(ctx context.Context, get *rest.Request, object any) (there bool, err e
 	return err == nil, err
 }
 
-// Send writes an object with a POST or PUT request, and returns it as it is then.
+// Send writes an object with a POST or PUT request, and returns the object that the API server
+// answers with.
 func Send[T any](ctx context.Context, request *rest.Request, object *T) (*T, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -71,8 +71,8 @@ func Send[T any](ctx context.Context, request *rest.Request, object *T) (*T, err
 	return written, nil
 }
 
-// Lost marks the error of a write, for Keep to return. If another writer was faster, which created,
-// changed or deleted the object, the Loop does not count it as a failure.
+// Lost marks the error of a write, for Keep to return. If another writer was faster and created,
+// changed or deleted the object, the Loop does not count the error as a failure.
 func Lost(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%w: %w", errLost, err)

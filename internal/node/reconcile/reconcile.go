@@ -1,15 +1,16 @@
-// Package reconcile keeps objects of the API server as one node wants them.
+// Package reconcile keeps objects in the API server as one node wants them.
 //
-// A Loop calls Keep of an Object, which compares it with what it must be, and writes it if it
-// differs. The Loop decides when: soon after Changed, at most once in Spacing, and every Poll
-// without a change. While the API server does not answer, it tries again after a time that doubles
-// up to a minute; a change does not make that shorter. It observes and logs the outcome.
+// A Loop calls Keep of an Object. Keep compares the object with what it must be, and writes it if
+// it differs. The Loop decides when: soon after Changed, at most once per Spacing, and every Poll
+// without a change. While the API server does not answer, the time until the next try doubles, up
+// to a minute. A change does not shorten it. The Loop reports writes and errors to Config.Observe,
+// and logs them.
 //
-// The Object keeps what was read and written, so a call without a change sends no request. The Loop
-// makes it forget that after an error, and when another writer was faster. It must forget it by
-// itself after Recheck.
+// The Object remembers what was read and written, so a call without a change sends no request. The
+// Loop makes the Object forget that after an error, and when another writer was faster. The Object
+// itself must forget it after Recheck.
 //
-// Nothing waits for this package: Run is one goroutine, and each request has a limit of time.
+// Nothing waits for this package: Run is one goroutine, and each request has a time limit.
 package reconcile
 
 import (
@@ -23,59 +24,59 @@ import (
 
 // The times of a Loop.
 const (
-	// Spacing is the least time between two tries.
+	// Spacing is the minimum time between two tries.
 	Spacing = time.Second
-	// Poll is the time between two tries without a change. Not everything that can change calls
-	// Changed.
+	// Poll is the time between two tries without a change. It is needed because not everything that
+	// can change calls Changed.
 	Poll = 2 * time.Second
-	// Recheck is how long an object may be trusted to be what it was: it may be gone, changed by
-	// others, or that of a Node that was created again.
+	// Recheck is how long an Object may trust what it remembers. After that the object may be gone,
+	// changed by others, or belong to a Node that was created again.
 	Recheck = 10 * time.Minute
 	// longest is the longest time between two tries while the API server does not answer, without
 	// the jitter.
 	longest = time.Minute
-	// jitter is how much longer a wait may be, as a part of it: thousands of agents do not come
-	// back at one moment.
+	// jitter is the largest random extension of a wait, as a fraction of the wait. It prevents
+	// thousands of agents from coming back at the same moment.
 	jitter = 0.5
 )
 
-// Object is what a Loop keeps. Its methods are called by Run's goroutine.
+// Object is an object that a Loop keeps up to date. Its methods are called by Run's goroutine.
 type Object interface {
-	// Keep writes the object if it differs from what it must be, and reports whether it did. The
-	// error of a write is marked with Lost.
+	// Keep writes the object if it differs from what it must be, and reports whether it did. It
+	// marks the error of a write with Lost.
 	Keep(ctx context.Context) (wrote bool, err error)
 	// Forget makes the next Keep read the object.
 	Forget()
-	// Line is what the log has about an error, and about its end (nil). The same line is logged
-	// once.
+	// Line returns the log line for an error, or for its end (nil). The Loop does not repeat the
+	// same line.
 	Line(err error) string
 }
 
 // Config is the environment of a Loop.
 type Config struct {
-	// Observe gets every write, and every try that failed. It must not wait.
+	// Observe is called for every write and for every failed try. It must not wait.
 	Observe func(took time.Duration, err error)
-	// Pause is the time until the next try after an error; 0: the one that doubles. A nil Pause is
-	// always 0.
+	// Pause returns the time until the next try after an error. If it returns zero, or if Pause is
+	// nil, the time doubles.
 	Pause func(error) time.Duration
-	// Now and After are those of package time.
+	// Now and After are time.Now and time.After, or those of a test.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 	Log   *slog.Logger
 }
 
-// Loop is a reconciler. Changed may be called by several goroutines.
+// Loop is a reconciler. Changed is safe for concurrent use.
 type Loop struct {
 	object Object
 	config Config
 	wake   chan struct{}
 
-	// The fields below are those of Run's goroutine. line is the one that was logged last.
+	// The fields below belong to Run's goroutine. line is the line that was logged last.
 	failures int
 	line     string
 }
 
-// New makes a Loop. It calls nothing but Line.
+// New returns a Loop. It calls no method of the Object except Line.
 func New(o Object, c Config) *Loop {
 	if c.Pause == nil {
 		c.Pause = func(error) time.Duration { return 0 }
@@ -91,7 +92,7 @@ func (l *Loop) Changed() {
 	}
 }
 
-// Run tries until ctx ends. It returns the cause of that.
+// Run tries until ctx ends. It returns the cause.
 func (l *Loop) Run(ctx context.Context) error {
 	for {
 		next, wake := l.Round(ctx), l.wake
@@ -112,7 +113,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// Round is one try of Run. It returns when to try again if there is no change.
+// Round makes one try of Run. It returns the time until the next try if there is no change.
 func (l *Loop) Round(ctx context.Context) time.Duration {
 	begin := l.config.Now()
 	wrote, err := l.object.Keep(ctx)

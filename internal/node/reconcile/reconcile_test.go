@@ -27,7 +27,7 @@ var (
 	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "n7", errors.New("it is another version"))
 )
 
-// keeper is what a Loop keeps in a test: an object that is read, and an answer to each try.
+// keeper is the Object of a Loop in a test. answer gives the result of each try.
 type keeper struct {
 	*reconcile.Loop
 	answer func() (wrote bool, err error)
@@ -52,16 +52,16 @@ func newKeeper(answer func() (bool, error)) *keeper {
 	return k
 }
 
-// Keep is reconcile.Object's.
+// Keep implements reconcile.Object.
 func (k *keeper) Keep(context.Context) (bool, error) {
 	k.tries = append(k.tries, time.Since(k.start))
 	return k.answer()
 }
 
-// Forget is reconcile.Object's.
+// Forget implements reconcile.Object.
 func (k *keeper) Forget() { k.events = append(k.events, "forget") }
 
-// Line is reconcile.Object's.
+// Line implements reconcile.Object.
 func (k *keeper) Line(err error) string {
 	if err != nil {
 		return "not written"
@@ -69,7 +69,7 @@ func (k *keeper) Line(err error) string {
 	return "written again"
 }
 
-// run runs the Loop for some time, and something else beside it.
+// run runs the Loop for the time d, and beside concurrently.
 func (k *keeper) run(t *testing.T, d time.Duration, beside func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -90,7 +90,7 @@ func same() (bool, error) { return false, nil }
 
 func away() (bool, error) { return false, errAway }
 
-// burst changes the object all the time.
+// burst reports a change of the object continuously until the test ends.
 func (k *keeper) burst(ctx context.Context) {
 	for ctx.Err() == nil {
 		k.Changed()
@@ -98,8 +98,8 @@ func (k *keeper) burst(ctx context.Context) {
 	}
 }
 
-// TestSpacing: without a change there is a try every Poll, and any number of changes is at most one
-// try in Spacing.
+// TestSpacing: without a change there is one try per Poll. Any number of changes leads to at most
+// one try per Spacing.
 func TestSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(same)
@@ -116,8 +116,8 @@ func TestSpacing(t *testing.T) {
 }
 
 // TestBackOff: while the API server does not answer, the time between two tries doubles up to a
-// minute, and at most half of it is added. A change does not make it shorter. One line is logged,
-// and one at the end.
+// minute, plus at most half of it. A change does not shorten it. One line is logged, and one at the
+// end.
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(away)
@@ -140,7 +140,7 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// TestPause: an error can have a time of its own until the next try.
+// TestPause: an error can determine the time until the next try.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(func() (bool, error) { return false, fmt.Errorf("things: %w", errNever) })
@@ -150,7 +150,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestRound: what a try makes of what Keep returns.
+// TestRound checks what Round does with each result of Keep.
 func TestRound(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -176,7 +176,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// TestLost: after another writer was faster, the next try is soon.
+// TestLost: if another writer was faster, the next try is soon.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k *keeper
@@ -193,7 +193,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestEnd: what fails because the agent ends is neither observed nor logged.
+// TestEnd: a failure that is caused by the end of the agent is neither observed nor logged.
 func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	k := newKeeper(func() (bool, error) {
@@ -205,7 +205,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestObjects: what is written is read again; what is not there is no error.
+// TestObjects: an object that was written can be read. A missing object is not an error.
 func TestObjects(t *testing.T) {
 	server := objectstest.New(t)
 	client, err := reconcile.NewClient(server.Config())
@@ -236,7 +236,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestOwner: the owner is the Node that is there now.
+// TestOwner: the owner is the present Node.
 func TestOwner(t *testing.T) {
 	server := objectstest.New(t)
 	client, err := reconcile.NewClient(server.Config())

@@ -1,8 +1,8 @@
-// Package replacement writes files that others read and write: the kubelet's state files and those
-// of Paddock.
+// Package replacement writes files that other programs read and write: the state files of the
+// kubelet and of Paddock.
 //
-// A file is written beside the old one, synced, and renamed, so that a reader sees the old file or
-// the new one, and so that it is durable when a function returns. No process can have the file open
-// meanwhile: an agent's lock is taken, and a running kubelet or another process with the file open
-// is an error before anything changes.
+// A file is written beside the old one, synced, and renamed. So a reader sees the old file or the
+// new one, and the new file is durable when a function returns. No process can have the file open
+// meanwhile: the lock of an agent is taken, and it is an error before anything changes if a kubelet
+// runs or another process has the file open.
 package replacement

@@ -15,14 +15,14 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// newSuffix is that of a file while it is being written.
+// newSuffix is the suffix of a file while it is being written.
 const newSuffix = ".paddock-new"
 
-// lockSuffix is that of the file that an agent locks while it has its state open.
+// lockSuffix is the suffix of the file that an agent locks while it has its state open.
 const lockSuffix = ".lock"
 
-// writeBeside writes a new file, synced, beside the one that it is to replace, and returns its
-// name. No file that is there is changed.
+// writeBeside writes a new file, synced, beside the file that it will replace, and returns its
+// name. It changes no existing file.
 func writeBeside(fsys store.FS, path string, data []byte) (string, error) {
 	name := path + newSuffix
 	f, err := fsys.Create(name)
@@ -49,7 +49,7 @@ func writeBeside(fsys store.FS, path string, data []byte) (string, error) {
 	return name, nil
 }
 
-// rename gives the new file the name of the old one. It is durable when rename returns nil.
+// rename gives the new file the name of the old one. The change is durable when rename returns nil.
 func rename(fsys store.FS, beside, path string) error {
 	if err := fsys.Rename(beside, path); err != nil {
 		return errors.Join(err, fsys.Remove(beside))
@@ -57,12 +57,12 @@ func rename(fsys store.FS, beside, path string) error {
 	return fsys.SyncDir(filepath.Dir(path))
 }
 
-// exclusively calls write while no agent can open any of the files, and no process has one open. If
-// a process has one open, it returns an error and does not call write.
+// exclusively calls write while no agent can open any of the files, and no process has one of them
+// open. If a process has one open, exclusively returns an error and does not call write.
 //
-// It locks the files that an agent locks: its own states, and every file that has a lock beside it.
-// An agent locks a whole directory, so of two files in one directory only the first is locked;
-// notOpen checks the other.
+// It locks the files that an agent locks: an agent's own states, and every file that has a lock
+// beside it. An agent locks a whole directory, so if two files are in one directory, only the first
+// is locked. notOpen checks the other.
 func exclusively(fsys store.FS, proc string, files []*File, write func() error) (err error) {
 	locked := map[string]io.Closer{}
 	defer func() {
@@ -91,9 +91,9 @@ func exclusively(fsys store.FS, proc string, files []*File, write func() error) 
 	return write()
 }
 
-// notOpen returns an error if a running process has the file or its lock open, or if the file is in
-// the root directory of a running kubelet, which would overwrite it with what it has in memory.
-// Processes of other users cannot be checked, and are not.
+// notOpen returns an error if a running process has the file or its lock open. It also returns an
+// error if the file is in the root directory of a running kubelet, which would overwrite the file
+// with what it has in memory. Processes of other users cannot be checked, and are not checked.
 func notOpen(proc, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -140,7 +140,7 @@ func comm(process string) string {
 	return strings.TrimSpace(string(name))
 }
 
-// kubeletRoot is the directory of a running kubelet's files.
+// kubeletRoot returns the root directory of a running kubelet.
 func kubeletRoot(process string) string {
 	const flag = "--root-dir"
 	line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // gone

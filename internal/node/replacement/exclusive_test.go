@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// watchedFS calls before every change of a name.
+// watchedFS calls before with the name of the file before every Rename and Link.
 type watchedFS struct {
 	store.FS
 	before func(name string)
@@ -28,8 +28,8 @@ func (f watchedFS) Link(name, second string) error {
 	return f.FS.Link(name, second)
 }
 
-// TestNoAgentWhileItIsWritten: from the first change to the last no agent can open the state, and
-// then one can.
+// TestNoAgentWhileItIsWritten: from the first change to the last, no agent can open the state.
+// After that, an agent can open it.
 func TestNoAgentWhileItIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	for _, name := range []string{path, path + lockSuffix} {
@@ -67,8 +67,8 @@ func TestNoAgentWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// TestChangedAfterItWasRead: what somebody else wrote while a person thought about the question
-// stays.
+// TestChangedAfterItWasRead: if another process writes the file while a person thinks about the
+// question, that content stays.
 func TestChangedAfterItWasRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cpu_manager_state")
 	if err := os.WriteFile(path, []byte("newer"), 0o600); err != nil {
@@ -83,8 +83,8 @@ func TestChangedAfterItWasRead(t *testing.T) {
 	}
 }
 
-// TestSavedPlanSurvives: once plan --save has ended the state is there whatever happens to the
-// power, before that it is the one before or the new one, and nothing of others is gone.
+// TestSavedPlanSurvives: once plan --save has ended, the new state survives a loss of power. Before
+// that, the file has the old state or the new one. No other file is lost.
 func TestSavedPlanSurvives(t *testing.T) {
 	found, err := discover.Read("vm", readFile(t, "../../../examples/machines/vm-4cpu.json"))
 	if err != nil {

@@ -14,30 +14,32 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// File is a file that is about to be written.
+// File is a file that will be written.
 type File struct {
 	Path string
 	Data []byte
-	// Was is the content that was read before; nil if the file was not read.
+	// Was is the content that was read before. If nil, the file was not read.
 	Was []byte
-	// Agent is true for a state of Paddock's agent, which locks it while it runs.
+	// Agent is true for a state of Paddock's agent, which locks the state while it runs.
 	Agent bool
-	// Kept is the name under which the old file stays, once it is replaced; empty if there was
-	// none.
+	// Kept is the name under which the old file stays after it was replaced. If empty, there was no
+	// old file.
 	Kept string
 
 	beside string // where Data is until the file is replaced
 }
 
-// maxKept is how many originals are kept of one file. Somebody who has as many is in a loop.
+// maxKept is the number of originals that are kept of one file. A user who has that many is in a
+// loop.
 const maxKept = 99
 
-// proc lists the processes.
+// proc is the directory that lists the processes.
 const proc = "/proc"
 
-// All writes files, each in one step and durable, and keeps the old ones beside them, as
-// NAME.before-1 and so on. It writes all of them before it replaces the first. It is an error, and
-// nothing changes, if a process has one of them open, or if one was changed since it was read.
+// All writes files, each in one durable step, and keeps the old ones beside them, as NAME.before-1
+// and so on. It writes all new files before it replaces the first old one. If a process has one of
+// the files open, or if one was changed since it was read, All returns an error and replaces
+// nothing.
 func All(fsys store.FS, files []*File) error {
 	for _, f := range files {
 		if err := writable(f.Path); err != nil {
@@ -72,7 +74,7 @@ func All(fsys store.FS, files []*File) error {
 	})
 }
 
-// discard removes new files that do not replace old ones.
+// discard removes new files that will not replace old ones.
 func discard(fsys store.FS, files []*File) error {
 	var errs []error
 	for _, f := range files {
@@ -108,13 +110,13 @@ func (f *File) keep(fsys store.FS) error {
 	return fmt.Errorf("%s: %d originals of it are kept already, as .before-1 and so on; remove some", f.Path, maxKept)
 }
 
-// State writes a state of Paddock in one step and durable, and keeps no old one. It replaces only
-// states of Paddock: any other file may be somebody's work.
+// State writes a state of Paddock in one durable step, and does not keep the old file. It replaces
+// only states of Paddock, because any other file may be a user's work.
 func State(fsys store.FS, name string, data []byte) error {
 	if err := writable(name); err != nil {
 		return err
 	}
-	const enough = 64 // bytes, for every format that begins with its name
+	const enough = 64 // bytes; enough for every format that begins with its name
 	there, err := content(fsys, name, enough)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", name, err)
@@ -131,7 +133,7 @@ func State(fsys store.FS, name string, data []byte) error {
 	})
 }
 
-// content is the beginning of a file, at most so many bytes.
+// content returns the beginning of a file, at most `most` bytes.
 func content(fsys store.FS, path string, most int) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -141,8 +143,8 @@ func content(fsys store.FS, path string, most int) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// writable returns an error about what is in the way of a file of that name. The system's own error
-// would be about the temporary file.
+// writable returns an error that names the obstacle to a file with that name. The error of the
+// operating system would be about the temporary file.
 func writable(name string) error {
 	dir := filepath.Dir(name)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// TestNotOpen plays processes in a directory like /proc.
+// TestNotOpen simulates processes in a directory like /proc.
 func TestNotOpen(t *testing.T) {
 	dir := t.TempDir()
 	node, proc := filepath.Join(dir, "kubelet"), filepath.Join(dir, "proc")
@@ -64,7 +64,7 @@ func TestNotOpen(t *testing.T) {
 	want("")
 }
 
-// TestAll: all files or none, and those that were there stay.
+// TestAll: either all files are replaced or none, and the old files are kept.
 func TestAll(t *testing.T) {
 	dir := t.TempDir()
 	name := func(s string) string { return filepath.Join(dir, s) }

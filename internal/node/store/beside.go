@@ -7,11 +7,11 @@ import (
 	"github.com/paddock-project/paddock/internal/base/bounded"
 )
 
-// Beside is a second file in the directory of a Store, under the same lock, for what may be lost.
-// Unlike the state it has no generation before it, and after a loss of power it may be the one that
-// the last Write replaced; but it is whole. It shares nothing with the Store but the lock, so that
-// each may be written while the other stalls. It is for one goroutine at a time, another one than
-// the Store's if need be.
+// Beside is a second file in the directory of a Store, under the same lock, for data that may be
+// lost. Unlike the state it keeps no previous generation, and after a power failure it may be the
+// version that the last Write replaced. It is always whole. It shares nothing but the lock with the
+// Store, so each of them can be written while the other stalls. A Beside is for one goroutine at a
+// time, which need not be the one that uses the Store.
 type Beside struct {
 	fsys  FS
 	lock  Lock
@@ -19,17 +19,18 @@ type Beside struct {
 	limit int
 }
 
-// Beside is the file PATH.name of at most limit bytes, of an open store. The file need not be
-// there.
+// Beside returns the file PATH.name, of at most limit bytes, for an open store. The file need not
+// exist.
 func (s *Store) Beside(name string, limit int) *Beside {
 	return &Beside{fsys: s.fsys, lock: s.lock, path: s.path + "." + name, limit: limit}
 }
 
-// Path is the name of the file.
+// Path returns the path of the file.
 func (b *Beside) Path() string { return b.path }
 
-// Read returns what was written last. The error wraps fs.ErrNotExist where there is no file,
-// ErrDamaged where it has more than limit bytes, else what the file system returned.
+// Read returns the last content written. The error wraps fs.ErrNotExist if there is no file and
+// ErrDamaged if the file has more than limit bytes. Otherwise it wraps the error of the file
+// system.
 func (b *Beside) Read() ([]byte, error) {
 	f, err := b.fsys.Open(b.path)
 	if err != nil {
@@ -48,8 +49,9 @@ func (b *Beside) Read() ([]byte, error) {
 	return data, nil
 }
 
-// Write replaces the file in one step, synced. It fails when the store is closed or another process
-// has the lock, also when that happens while it writes, and then leaves the file as it was.
+// Write replaces the file in one step and syncs its content. It fails if the store is closed or
+// another process has the lock, even if that happens during the write. It then leaves the file as
+// it was.
 func (b *Beside) Write(data []byte) error {
 	if len(data) > b.limit {
 		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: want at most %d bytes", len(data), errTooLarge, b.limit))
@@ -59,7 +61,7 @@ func (b *Beside) Write(data []byte) error {
 	}
 	name := b.path + suffixNew
 	f, err := b.fsys.Create(name)
-	if isExist(err) { // Left over by a process that ended while it wrote.
+	if isExist(err) { // Left over from a process that ended during a write.
 		if err := b.fsys.Remove(name); err != nil {
 			return b.error("remove the leftover file", name, err)
 		}
@@ -73,10 +75,11 @@ func (b *Beside) Write(data []byte) error {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		_ = b.fsys.Remove(name) // it would take the space that the disk may be short of
+		_ = b.fsys.Remove(name) // it would use space that the disk may be short of
 		return b.error("write", name, err)
 	}
-	// The sync may have taken long. What is in the directory of another process is its own.
+	// The sync may have taken long. A directory that another process has locked must not be
+	// changed.
 	if err := b.lock.Hold(); err != nil {
 		return b.error("write", b.path, err)
 	}

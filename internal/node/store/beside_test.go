@@ -16,8 +16,8 @@ func besideOf(t *testing.T, f *crashfs.FS) (*store.Store, *store.Beside) {
 	return s, s.Beside("history", 20)
 }
 
-// TestBeside: what was written is read, one generation takes the place of the other, and what is
-// left over or too large is in nobody's way.
+// TestBeside checks that Read returns the last content written, that each Write replaces the
+// previous content, and that leftover files and files that are too large do not get in the way.
 func TestBeside(t *testing.T) {
 	f := kept(t)
 	s, b := besideOf(t, f)
@@ -47,8 +47,9 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestBesideFails: whichever operation fails, and whenever the power fails, the file is whole, as
-// it was or as it was to become, the state is untouched, and the next write succeeds.
+// TestBesideFails checks that the file is whole, with its old or its new content, whichever
+// operation fails and whenever the power fails. The state is untouched, and the next write
+// succeeds.
 func TestBesideFails(t *testing.T) {
 	const steps = 7 // hold, create, write, sync, close, hold, rename
 	for k := 1; k <= steps+1; k++ {
@@ -79,7 +80,7 @@ func TestBesideFails(t *testing.T) {
 	}
 }
 
-// late runs something while a file beside the state is synced.
+// late runs during while a file beside the state is synced.
 type late struct {
 	store.FS
 	during func()
@@ -103,8 +104,8 @@ func (f lateFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestBesideNeedsTheLock: a write that stalled until the store was closed, and another process has
-// opened it, does not replace the file of the other one.
+// TestBesideNeedsTheLock checks that a write that stalls until the store is closed and another
+// process has opened it does not replace the file of the other process.
 func TestBesideNeedsTheLock(t *testing.T) {
 	f := kept(t)
 	fsys := &late{FS: f}
@@ -126,7 +127,7 @@ func TestBesideNeedsTheLock(t *testing.T) {
 	wantFile(t, f, path+".history", []byte("other"))
 }
 
-// open opens the state of a file system that may not be a crashfs.FS.
+// open opens a store on a file system that need not be a crashfs.FS.
 func open(t *testing.T, fsys store.FS) (*store.Store, error) {
 	t.Helper()
 	s, _, err := store.Open(fsys, path, limit, whole)

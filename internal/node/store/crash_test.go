@@ -14,22 +14,22 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// node is an agent's life with a store: it knows what may be read after the next start. Its
-// methods return an error when the store breaks its promise.
+// node simulates the life of an agent with a store. It knows what the next start may read. Its
+// methods return an error if the store breaks its promise.
 type node struct {
 	disk  *crashfs.FS
-	skip  func(store.FS) store.FS // nil, or something that breaks the file system
-	store *store.Store            // nil when there is no agent
-	n     int                     // the last generation that was tried
-	// acked is what was acknowledged last, by a Write or by an Open that returned it; nil for
-	// nothing.
+	skip  func(store.FS) store.FS // nil, or a wrapper that breaks the file system
+	store *store.Store            // nil when no agent runs
+	n     int                     // the last generation that a Write tried
+	// acked is the last content that was acknowledged, by a Write or by an Open that returned it.
+	// Nil means none.
 	acked []byte
-	// maybe are the writes since then that were cut off or are uncertain.
+	// maybe contains the writes since acked that were cut off or are uncertain.
 	maybe [][]byte
-	// previous is what PATH.previous holds at least as long as no Write was begun since the
-	// last successful one; nil if that is not known.
+	// previous is the content of PATH.previous, guaranteed until the next Write begins. Nil means
+	// that it is not known.
 	previous []byte
-	// rotten are the damaged contents that must not be lost.
+	// rotten contains the damaged contents that must not be lost.
 	rotten [][]byte
 }
 
@@ -42,8 +42,8 @@ func (n *node) fsys() store.FS {
 	return n.disk
 }
 
-// start opens the store and checks what it finds; false if it could not be opened, which is
-// right only when the file system failed.
+// start opens the store and checks what it finds. It returns false if the store could not be
+// opened, which is correct only if the file system failed.
 func (n *node) start() (bool, error) {
 	s, loaded, err := store.Open(n.fsys(), path, limit, whole)
 	if err != nil {
@@ -91,13 +91,13 @@ func (n *node) crash(seed uint64) {
 
 func (n *node) stop(kill bool) {
 	if !kill {
-		_ = n.store.Close() // an injected error is no fault of the store
+		_ = n.store.Close() // an injected error is not a fault of the store
 	}
 	n.disk.Kill()
 	n.store = nil
 }
 
-// checkRotten looks for the damaged contents among all files.
+// checkRotten looks for the damaged contents in all files.
 func (n *node) checkRotten() error {
 	names, err := n.disk.Names(dir)
 	if err != nil && len(n.rotten) > 0 {
@@ -133,7 +133,7 @@ func (n *node) rot(bit int) error {
 		if !errors.Is(err, store.ErrDamaged) {
 			return fmt.Errorf("opened with %q damaged and nothing before: %v, %w", data, loaded, err)
 		}
-		n.disk.Put(path, data) // somebody has a copy
+		n.disk.Put(path, data) // as if an operator restored a copy
 		return nil
 	}
 	if err != nil || loaded.Source != store.Previous || !bytes.Equal(loaded.Data, previous) {
@@ -144,8 +144,8 @@ func (n *node) rot(bit int) error {
 	return nil
 }
 
-// life is a fixed history with a start in the middle, in which the power fails after so
-// many operations.
+// life runs a fixed history with a restart in the middle. The power fails after crashAfter
+// operations.
 func (n *node) life(crashAfter int, seed uint64) error {
 	n.disk.CrashAfter(crashAfter)
 	for run := range 2 {
@@ -160,13 +160,13 @@ func (n *node) life(crashAfter int, seed uint64) error {
 				return err
 			}
 		}
-		_ = n.store.Close() // after a crash it cannot
+		_ = n.store.Close() // it fails after a crash
 	}
 	n.crash(seed)
 	if running, err := n.start(); !running || err != nil {
 		return fmt.Errorf("after the crash: %v, %w", running, err)
 	}
-	// What was found is durable too, and can be followed.
+	// What was found is also durable, and further writes can follow.
 	n.crash(seed)
 	if running, err := n.start(); !running || err != nil {
 		return fmt.Errorf("after another crash: %v, %w", running, err)
@@ -174,8 +174,8 @@ func (n *node) life(crashAfter int, seed uint64) error {
 	return n.write(7)
 }
 
-// lives runs life with a crash after every operation and with many outcomes; it returns the
-// first broken promise.
+// lives runs life with a crash after every operation and with many outcomes. It returns the first
+// broken promise.
 func lives(seeds uint64, skip func(store.FS) store.FS) error {
 	all := newNode()
 	if err := all.life(1_000_000, crashfs.KeepAll); err != nil {
@@ -200,7 +200,7 @@ func TestCrashAfterEveryOperation(t *testing.T) {
 	}
 }
 
-// careless leaves out a step that the store relies on.
+// careless omits a step that the store relies on.
 type careless struct {
 	store.FS
 	file, directory, link bool
@@ -232,7 +232,7 @@ type carelessFile struct{ store.File }
 
 func (carelessFile) Sync() error { return nil }
 
-// The crash test must be able to fail: each step that is left out is found.
+// The crash test must be able to fail: it finds each step that is left out.
 func TestCrashTestBites(t *testing.T) {
 	for _, c := range []careless{{file: true}, {directory: true}, {link: true}} {
 		err := lives(60, func(f store.FS) store.FS { c.FS = f; return c })
@@ -243,8 +243,8 @@ func TestCrashTestBites(t *testing.T) {
 	}
 }
 
-// TestHistories runs random histories of writes, starts, failures of the disk, losses of
-// power at any operation, and damage.
+// TestHistories runs random histories of writes, starts, disk failures, power failures at any
+// operation, and damage.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNode()
@@ -296,7 +296,7 @@ func TestHistories(t *testing.T) {
 					n.stop(true)
 				}
 				n.disk.Inject(nil)
-				// A file that is damaged already is evidence, not to be touched.
+				// A file that is already damaged is evidence and must not be touched.
 				if data, _ := n.disk.Peek(path); whole(data) == nil && len(n.maybe) == 0 && len(n.rotten) < 50 {
 					must(n.rot(rapid.IntRange(0, 10_000).Draw(t, "bit")))
 				}
@@ -305,7 +305,7 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// Every history also ends with the power failing in all ways that are left.
+// At the end of each history, the power fails with every possible outcome.
 func TestHistoriesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNode()

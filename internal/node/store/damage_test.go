@@ -23,7 +23,7 @@ func TestEveryFlippedBitIsSurvived(t *testing.T) {
 		f := kept(t)
 		damaged := flip(seal(2, 20), bit)
 		f.Put(path, damaged)
-		for range 2 { // opening changes nothing, so that it can be done again
+		for range 2 { // opening changes nothing, so it can be repeated
 			s, loaded := mustOpen(t, f, path)
 			if loaded.Source != store.Previous || !bytes.Equal(loaded.Data, seal(1, 20)) ||
 				!errors.Is(loaded.Reason, store.ErrDamaged) || loaded.KeptAs != path+".damaged-1" {
@@ -53,7 +53,7 @@ func TestEveryTruncationIsSurvived(t *testing.T) {
 	}
 }
 
-// What Open says of each combination of the file and the one before.
+// TestWhatOpenFinds checks what Open reports for each combination of the file and the previous one.
 func TestWhatOpenFinds(t *testing.T) {
 	whole1, whole2, broken := seal(1, 20), seal(2, 20), []byte("broken")
 	foreign := []byte("version 9")
@@ -114,7 +114,7 @@ func TestWhatOpenFinds(t *testing.T) {
 	}
 }
 
-// A file that went missing leaves nothing to keep: the previous one stays the previous one.
+// If the file is missing, there is nothing to keep: the previous file remains the previous file.
 func TestWriteAfterTheFileWasMissing(t *testing.T) {
 	f := kept(t)
 	f.Delete(path)

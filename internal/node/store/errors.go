@@ -9,32 +9,33 @@ import (
 )
 
 var (
-	// ErrUncertain means that the file may have what was rejected: the new bytes are there
-	// under their name, but if the power fails it is open whether they or the ones before are
-	// found. It is over when a Write succeeds.
+	// ErrUncertain means that the file may contain the new bytes although the write failed. They
+	// are in place under the file's name, but after a power failure either the new or the old bytes
+	// may be found. A Write that succeeds ends this.
 	ErrUncertain = errors.New("a power failure could leave either the old or the new file until a write succeeds")
-	// ErrLocked means that another process has the file open.
+	// ErrLocked means that another process has the store open.
 	ErrLocked = errors.New("locked")
-	// ErrDamaged means that bytes are not what was written.
+	// ErrDamaged means that the bytes read differ from the bytes written.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is for the function that is handed to Open: bytes are whole, but of a version
-	// or for a use that this program does not know. An older generation must not take their place.
+	// ErrForeign is returned by the function passed to Open for bytes that are whole, but of a
+	// version or for a purpose that this program does not know. An older generation must not
+	// replace them.
 	ErrForeign = errors.New("intact, but not usable by this program")
-	// ErrNotRegular means that a name leads to a directory, a symbolic link or a device.
+	// ErrNotRegular means that a name refers to a directory, a symbolic link or a device.
 	ErrNotRegular = errors.New("not a regular file")
 
 	errManyDamaged = errors.New("all names for copies of damaged files are in use")
 	errTooLarge    = errors.New("too large")
 )
 
-// Error is what could not be done with the file, and what a person can do about it.
+// Error describes what could not be done with the file, and what a person can do about it.
 type Error struct {
 	// Path is the file that the store keeps.
 	Path string
-	// Op is the step that failed with the file that it failed on: "sync
+	// Op is the step that failed and the file on which it failed, e.g. "sync
 	// /var/lib/paddock/state.new".
 	Op string
-	// Advice is what to do; empty if there is none.
+	// Advice describes what to do. It is empty if there is no advice.
 	Advice string
 	// Err is the reason.
 	Err error
@@ -56,8 +57,8 @@ func newError(path, op string, err error) *Error {
 	return &Error{Path: path, Op: op, Advice: advice(path, err), Err: err}
 }
 
-// cause takes off what package os puts around an error: the operation and the names are
-// already in Op.
+// cause removes the wrapper that package os puts around an error. Op already has the operation and
+// the names.
 func cause(err error) error {
 	switch e := err.(type) { //nolint:errorlint // only the outermost is taken off
 	case *fs.PathError:
@@ -68,7 +69,7 @@ func cause(err error) error {
 	return err
 }
 
-// advice is what to do about an error that Open or Write ran into.
+// advice returns what to do about an error of Open or Write, or "" if there is no advice.
 func advice(path string, err error) string {
 	dir := filepath.Dir(path)
 	is := func(targets ...error) bool {

@@ -15,8 +15,9 @@ import (
 
 var diskErrors = []error{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EACCES}
 
-// Every operation of a Write fails once, and then all from there on. The error says so, the
-// state is the one before, or uncertain where it is, and the next Write is as if nothing had been.
+// TestWriteFailsAtEveryOperation makes each operation of a Write fail, first alone and then
+// together with all operations after it. Write reports the error, the state is the previous one
+// unless the error is ErrUncertain, and the next Write works as if nothing had happened.
 func TestWriteFailsAtEveryOperation(t *testing.T) {
 	const steps = 9
 	for _, cause := range diskErrors {
@@ -68,8 +69,8 @@ func checkFailedWrite(t *testing.T, f *crashfs.FS, err, cause error, uncertain b
 	}
 }
 
-// A failure while nothing is certain leaves it uncertain, and the previous generation stays the
-// one that was acknowledged last.
+// A failure while the state is uncertain leaves it uncertain. PATH.previous remains the generation
+// that was acknowledged last.
 func TestUncertainUntilAWriteSucceeds(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
@@ -93,7 +94,7 @@ func TestUncertainUntilAWriteSucceeds(t *testing.T) {
 	}
 }
 
-// What is damaged stays until it has another name that is synced, whatever fails.
+// A damaged file stays until it has another, synced name, whatever fails.
 func TestDamagedIsKeptThroughFailures(t *testing.T) {
 	const steps = 9 // hold, create, write, sync, close, link, syncdir, rename, syncdir
 	for k := 1; k <= steps; k++ {
@@ -119,7 +120,7 @@ func TestDamagedIsKeptThroughFailures(t *testing.T) {
 	}
 }
 
-// What Open cannot read is not damaged: an older generation must not take its place.
+// A file that Open cannot read is not damaged, so an older generation must not replace it.
 func TestOpenFailsAtEveryOperation(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		for _, cause := range diskErrors {
@@ -137,7 +138,7 @@ func TestOpenFailsAtEveryOperation(t *testing.T) {
 					break
 				}
 				if last := f.Ops()[n+k-1]; last.Kind == "open" && strings.Contains(last.Name, ".damaged-") {
-					// A name that cannot be asked for counts as taken.
+					// A name that cannot be checked counts as taken.
 					if err != nil || loaded.KeptAs != path+".damaged-2" {
 						t.Errorf("%v: found %v, %v", last, loaded, err)
 					}
@@ -150,7 +151,7 @@ func TestOpenFailsAtEveryOperation(t *testing.T) {
 				if after := names(t, f); after != before {
 					t.Errorf("operation %d: names %s, before %s", k, after, before)
 				}
-				s, _ = mustOpen(t, f, path) // the failed one has left no lock
+				s, _ = mustOpen(t, f, path) // the failed Open leaves no lock
 				mustClose(t, s)
 			}
 		}
@@ -191,8 +192,8 @@ func TestWhatFailuresSay(t *testing.T) {
 	}
 }
 
-// The agent is killed before the directory is synced. The next one reads what the kernel has, acts
-// on it, and then the power fails.
+// The agent is killed before the directory is synced. The next agent reads what the kernel has and
+// acts on it, and then the power fails.
 func TestWhatOpenReturnsIsDurable(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
@@ -210,7 +211,7 @@ func TestWhatOpenReturnsIsDurable(t *testing.T) {
 	}
 }
 
-// A disk that is full must not be filled further by writes that fail.
+// Writes that fail must not fill a full disk further.
 func TestFailedWriteGivesItsSpaceBack(t *testing.T) {
 	for _, kind := range []string{"write", "sync", "close", "link", "rename"} {
 		f := kept(t)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Keep writes a copy of data beside the file, synced, as PATH.kept-N, and returns its name. It is
-// for a state of which something will not be written again: nothing reads the copy but people. The
-// errors are of type *Error.
+// Keep writes a copy of data beside the file as PATH.kept-N, syncs it, and returns its name. It is
+// for a state of which a part will not be written again. The copy is for people: no program reads
+// it. The errors are of type *Error.
 func (s *Store) Keep(data []byte) (string, error) {
 	if s.lock == nil {
 		return "", s.error("keep a copy", fs.ErrClosed)
@@ -43,6 +43,6 @@ func (s *Store) Keep(data []byte) (string, error) {
 
 const (
 	suffixKept = ".kept-"
-	// maxKept bounds the space that copies take. More would not help anyone who looks for a fault.
+	// maxKept bounds the space that the copies use. More copies would not help to find a fault.
 	maxKept = 99
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// TestKeep: copies get names of their own and survive a crash; nobody reads them.
+// TestKeep checks that copies get names of their own, survive a crash, and are never read.
 func TestKeep(t *testing.T) {
 	fsys := crashfs.New()
 	s, _, err := store.Open(fsys, "/state/state.json", limit, func([]byte) error { return nil })

@@ -18,41 +18,41 @@ const (
 	suffixLock     = ".lock"
 )
 
-// maxDamaged is how many damaged files are kept. One is an accident; if there are so many
-// somebody has to look.
+// maxDamaged is the maximum number of damaged files that are kept. One is an accident. If there are
+// this many, a person has to look.
 const maxDamaged = 99
 
 //go:generate go tool stringer -type=Source -linecomment -output=enum_string.go
 
-// Source is where the bytes of a Loaded come from.
+// Source describes where the bytes of a Loaded come from.
 type Source int
 
 const (
-	// Nothing: there is no file, nor a previous one. The agent is new here.
+	// Nothing means that neither the file nor a previous one exists. The agent is new on this node.
 	Nothing Source = iota // nothing
 	// Current is the file itself.
 	Current // current
-	// Previous is the generation before, since the file itself is damaged or missing. The last
+	// Previous is the previous generation, because the file itself is damaged or missing. The last
 	// change is lost.
 	Previous // previous
 )
 
-// Loaded is what Open found.
+// Loaded describes what Open found.
 type Loaded struct {
-	// Data is what was written; nil for Nothing. It is the caller's.
+	// Data is the content that was read. It is nil if Source is Nothing. The caller owns it.
 	Data   []byte
 	Source Source
-	// Path is the file that Data was read from, or where the first Write will put it.
+	// Path is the file from which Data was read, or to which the first Write will go.
 	Path string
-	// Reason is why the file itself could not be used; nil unless Source is Previous. It wraps
-	// fs.ErrNotExist if it is missing, otherwise ErrDamaged.
+	// Reason is why the file itself could not be used. It is nil unless Source is Previous. It
+	// wraps fs.ErrNotExist if the file is missing, and ErrDamaged otherwise.
 	Reason error
-	// KeptAs is the name that the first Write will give the damaged file; until then it stays
-	// where it is. Empty if there is none.
+	// KeptAs is the name that the first Write will give the damaged file. Until then the file stays
+	// where it is. Empty means that there is no damaged file.
 	KeptAs string
 }
 
-// String is a line for the log.
+// String returns a line for the log.
 func (l Loaded) String() string {
 	switch {
 	case l.Source == Nothing:
@@ -66,8 +66,8 @@ func (l Loaded) String() string {
 		l.Path, l.Reason, l.KeptAs)
 }
 
-// load reads the file, or the previous one, and settles what happens to the file at the next
-// Write.
+// load reads the file, or the previous one, and decides what the next Write does with the present
+// file.
 func (s *Store) load(validate func([]byte) error) (Loaded, error) {
 	if err := s.fsys.SyncDir(filepath.Dir(s.path)); err != nil {
 		return Loaded{}, s.error("sync directory "+filepath.Dir(s.path), err)
@@ -102,9 +102,9 @@ func (s *Store) load(validate func([]byte) error) (Loaded, error) {
 	return loaded, nil
 }
 
-// read returns the bytes of a whole file, or bad, the reason why there are none that could
-// be used: an error that wraps fs.ErrNotExist or ErrDamaged. The error is for what must not be
-// passed over.
+// read returns the bytes of a whole file. If the file is missing or damaged, it returns the reason
+// as bad, which wraps fs.ErrNotExist or ErrDamaged. It returns err for failures after which the
+// previous file must not be used.
 func (s *Store) read(name string, validate func([]byte) error) (data []byte, bad, err error) {
 	f, err := s.fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func (s *Store) read(name string, validate func([]byte) error) (data []byte, bad
 	return data, nil, nil
 }
 
-// freeName finds a name for the damaged file that nothing has.
+// freeName returns an unused name for the damaged file.
 func (s *Store) freeName() (string, error) {
 	for n := 1; n <= maxDamaged; n++ {
 		name := s.path + suffixDamaged + strconv.Itoa(n)

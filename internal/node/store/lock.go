@@ -12,9 +12,10 @@ import (
 	"syscall"
 )
 
-// osLock is two locks of flock(2). That of the file is what people see and names the process.
-// That of the directory is there because anybody can remove a file: with a new file in its
-// place a second agent would find nothing locked. A directory goes only with the state in it.
+// osLock consists of two flock(2) locks. The lock on the file is the visible one, and the file
+// names the process. The lock on the directory is needed because the file can be removed: a second
+// agent would create another file and find it unlocked. The directory cannot be removed without the
+// state in it.
 type osLock struct {
 	name      string
 	mu        sync.Mutex
@@ -31,7 +32,7 @@ func (osFS) Lock(name string) (Lock, error) {
 	return l, nil
 }
 
-// Hold locks the file first, so that a second agent can say which process is in its way.
+// Hold locks the file first, so that a second agent can report which process has the lock.
 func (l *osLock) Hold() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +45,8 @@ func (l *osLock) Hold() error {
 	return l.holdDir()
 }
 
-// attempts is how often Hold follows a name that leads elsewhere each time: somebody who
-// replaces it faster than that wants no agent to run.
+// attempts bounds how often Hold follows a name that refers to another file each time. Whoever
+// replaces the file faster than that wants to keep agents from running.
 const attempts = 10
 
 func (l *osLock) holdFile() error {
@@ -61,7 +62,7 @@ func (l *osLock) holdFile() error {
 			if errors.Is(err, syscall.EWOULDBLOCK) {
 				err = fmt.Errorf("%w by another process", ErrLocked)
 				text := make([]byte, 20)
-				n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names no process
+				n, _ := f.ReadAt(text, 0) // io.EOF is expected; a file that cannot be read names no process
 				if pid, unnamed := strconv.Atoi(string(bytes.TrimSpace(text[:n]))); unnamed == nil {
 					err = fmt.Errorf("%w by process %d", ErrLocked, pid)
 				}
@@ -70,7 +71,7 @@ func (l *osLock) holdFile() error {
 			return err
 		}
 		l.file = swap(l.file, f)
-		// The number is a help for people. On a full disk the agent must start all the same.
+		// The process id is information for people. The agent must start even if the disk is full.
 		if err := f.Truncate(0); err == nil {
 			_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 		}
@@ -100,8 +101,8 @@ func (l *osLock) holdDir() error {
 	return fmt.Errorf("%w: another process replaces directory %s repeatedly", ErrLocked, dir)
 }
 
-// leadsTo reports whether the name is that of the open file. A symbolic link to a directory is
-// as good as the directory; openRegular follows none to a file.
+// leadsTo reports whether name refers to the open file f. A symbolic link to a directory counts as
+// the directory. For files, openRegular does not follow links.
 func leadsTo(name string, f *os.File) bool {
 	if f == nil {
 		return false
@@ -114,15 +115,15 @@ func leadsTo(name string, f *os.File) bool {
 	return err == nil && os.SameFile(there, assigned)
 }
 
-// swap closes what is not needed any more, which unlocks it.
+// swap closes old, which unlocks it, and returns f.
 func swap(old, f *os.File) *os.File {
 	if old != nil {
-		_ = old.Close() // nothing that counts was written
+		_ = old.Close() // nothing that matters was written
 	}
 	return f
 }
 
-// Close unlocks.
+// Close unlocks the file and the directory.
 func (l *osLock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// other is a second process that has the store open. It writes one generation for each line
-// that it gets, and answers "written" or the error.
+// other is a second process that has the store open. It writes one generation for each input line,
+// and answers "written" or the error.
 type other struct {
 	t   *testing.T
 	in  io.Writer
@@ -26,11 +26,11 @@ type other struct {
 
 const otherVariable = "PADDOCK_TEST_OTHER"
 
-// TestOtherProcess is no test but the other process.
+// TestOtherProcess is not a test. It is the main function of the other process.
 func TestOtherProcess(t *testing.T) {
 	path := os.Getenv(otherVariable)
 	if path == "" {
-		return // It is for the tests below.
+		return // Only the tests below set it.
 	}
 	s, _ := mustOpen(t, store.OS(), path)
 	fmt.Println("open")
@@ -75,7 +75,7 @@ func (o *other) answers(want string) {
 	}
 }
 
-// write lets the other process write a generation.
+// write makes the other process write a generation.
 func (o *other) write(want string) {
 	o.t.Helper()
 	if _, err := fmt.Fprintln(o.in, "write"); err != nil {
@@ -91,8 +91,8 @@ func wantLocked(t *testing.T, path string) {
 	}
 }
 
-// The lock file is removed, or the whole content of the directory, under an agent that runs: no
-// other one starts, and the one that runs goes on and puts the lock file back.
+// The lock file, or everything in the directory, is removed while an agent runs. No other agent
+// starts, and the running agent continues and creates the lock file again.
 func TestLockFileIsRemoved(t *testing.T) {
 	for name, remove := range map[string]func(path string) error{
 		"removed": func(path string) error { return os.Remove(path + ".lock") },
@@ -111,7 +111,7 @@ func TestLockFileIsRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantLocked(t, path)
-			wantLocked(t, path) // the first try made a lock file
+			wantLocked(t, path) // the first attempt created a lock file
 			o.write("written")
 			wantOnDisk(t, path, seal(100, 20))
 			wantLocked(t, path)
@@ -124,8 +124,8 @@ func TestLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The directory is moved away under an agent that runs, and another agent starts in a new one: it
-// is the only one that writes, until it ends.
+// The directory is moved away while an agent runs, and another agent starts in a new directory.
+// Until it ends, the new agent is the only one that writes.
 func TestDirectoryIsReplaced(t *testing.T) {
 	path := keptOnDisk(t)
 	o := startOther(t, path)
@@ -147,7 +147,7 @@ func TestDirectoryIsReplaced(t *testing.T) {
 	wantLocked(t, path)
 }
 
-// A copy is written by the one that has the lock, too.
+// Keep, too, needs the lock.
 func TestKeepNeedsTheLock(t *testing.T) {
 	path := keptOnDisk(t)
 	first, _ := mustOpen(t, store.OS(), path)
@@ -161,7 +161,7 @@ func TestKeepNeedsTheLock(t *testing.T) {
 	}
 }
 
-// Two states in one directory would have one lock: the second is told so.
+// Two states in one directory would share one lock, so opening the second one fails.
 func TestOneStateInADirectory(t *testing.T) {
 	path := keptOnDisk(t)
 	mustOpen(t, store.OS(), path)
@@ -171,7 +171,8 @@ func TestOneStateInADirectory(t *testing.T) {
 	}
 }
 
-// Many try to lock while the file is removed again and again: there is never more than one.
+// Several goroutines try to lock while the file is removed repeatedly. There is never more than one
+// lock.
 func TestNeverTwoLocks(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "state.lock")

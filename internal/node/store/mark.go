@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Mark notes a time as the time of change of a file, which it creates. It is not synced: after a
-// loss of power an earlier time may be there, or none. It needs no lock, and may wait for the disk.
+// Mark stores a time as the modification time of a file, which it creates if it is missing. It does
+// not sync: after a power failure the file may have an earlier time, or be missing. Mark needs no
+// lock. It may block on the disk.
 func Mark(path string, at time.Time) error {
 	err := os.Chtimes(path, at, at)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -21,7 +22,7 @@ func Mark(path string, at time.Time) error {
 	return errors.Join(f.Close(), os.Chtimes(path, at, at))
 }
 
-// Marked is the time that Mark noted; the zero time if there is none.
+// Marked returns the time that Mark stored, or the zero time if there is none.
 func Marked(path string) time.Time {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// TestMark: what was noted is read again; before, and of what is no file, it is the zero time.
+// TestMark checks that Marked returns the time stored last, and the zero time before the first Mark
+// and for anything but a regular file.
 func TestMark(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "state.json.alive")

@@ -13,14 +13,14 @@ import (
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
-	// careful is for every file that is opened: a symbolic link is not followed, and a named
-	// pipe is not waited for.
+	// careful is set for every file that is opened: symbolic links are not followed, and opening a
+	// named pipe does not block.
 	careful = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 )
 
-// OS is the file system of this machine. Directories are made with mode 0700 and files with
-// 0600; what is already there keeps its mode. Locks are those of flock(2): they end with the
-// process, also when it is killed.
+// OS returns the file system of this machine. It creates directories with mode 0700 and files with
+// mode 0600. Existing directories and files keep their mode. Locks are flock(2) locks, which end
+// with the process, even if it is killed.
 func OS() FS { return osFS{} }
 
 type osFS struct{}

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// keptOnDisk is kept on the real file system; it returns the path.
+// keptOnDisk is like kept on the real file system. It returns the path of the state.
 func keptOnDisk(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "paddock", "state")
@@ -96,8 +96,8 @@ func TestDamageOnDisk(t *testing.T) {
 	}
 }
 
-// Something else in the place of the file, or of the lock, is left alone, and nothing takes
-// its place.
+// If something else has the name of the state file or of the lock file, it is left alone and not
+// replaced.
 func TestNoRegularFile(t *testing.T) {
 	kinds := map[string]func(name string) error{
 		"a directory":     func(name string) error { return os.Mkdir(name, 0o700) },
@@ -115,7 +115,7 @@ func TestNoRegularFile(t *testing.T) {
 	for kind, create := range kinds {
 		for _, suffix := range []string{"", ".lock"} {
 			t.Run(kind+suffix, func(t *testing.T) {
-				t.Chdir(t.TempDir()) // the address of a socket must be short
+				t.Chdir(t.TempDir()) // the path of a socket must be short
 				name := "state" + suffix
 				s, _ := mustOpen(t, store.OS(), "state")
 				mustWrite(t, s, seal(1, 20))
@@ -143,7 +143,7 @@ func TestNoRegularFile(t *testing.T) {
 	}
 }
 
-// A name that the store uses for itself is in nobody's way, unless somebody filled it.
+// A directory with a name that the store uses does not get in the way, unless it is not empty.
 func TestDirectoriesInTheWayOnDisk(t *testing.T) {
 	for _, suffix := range []string{".new", ".old"} {
 		path := keptOnDisk(t)
@@ -179,12 +179,12 @@ func TestSecondAgentIsRejectedOnDisk(t *testing.T) {
 	mustOpen(t, store.OS(), path)
 }
 
-// A killed agent leaves no lock, and what it wrote is there.
+// A killed agent leaves no lock, and what it wrote is on the disk.
 func TestKilledAgentOnDisk(t *testing.T) {
 	const variable = "PADDOCK_TEST_STATE"
 	if path := os.Getenv(variable); path != "" {
 		s, _ := mustOpen(t, store.OS(), path)
-		defer runtime.KeepAlive(s) // The collector closes the file of a store that is not used any more, and ends its lock.
+		defer runtime.KeepAlive(s) // The garbage collector closes the files of an unused store, which ends its lock.
 		mustWrite(t, s, seal(3, 20))
 		fmt.Println("written")
 		select {} // until it is killed
@@ -216,7 +216,7 @@ func TestKilledAgentOnDisk(t *testing.T) {
 	}
 }
 
-// asNobody runs f on a thread for which the modes of files count, also where tests run as root.
+// asNobody runs f on a thread that is subject to file modes, even if the tests run as root.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -225,7 +225,7 @@ func asNobody(t *testing.T, f func()) {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // and never unlocks it: the thread ends with the goroutine
 		err := syscall.Setfsuid(65534)
 		if err == nil {
 			f()
@@ -246,7 +246,7 @@ func TestReadOnlyDirectoryOnDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	chmod(filepath.Dir(filepath.Dir(dir)), 0o755) // t.TempDir lets nobody else in
+	chmod(filepath.Dir(filepath.Dir(dir)), 0o755) // t.TempDir keeps other users out
 	chmod(filepath.Dir(dir), 0o755)
 	chmod(dir, 0o555)
 	asNobody(t, func() {

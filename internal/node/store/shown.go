@@ -11,38 +11,39 @@ import (
 	"github.com/paddock-project/paddock/internal/base/bounded"
 )
 
-// Modes of what others read: everyone may, and only the owner changes it.
+// Modes of files for other readers: everyone can read them, and only the owner can change them.
 const (
 	shownDirMode  = 0o755
 	shownFileMode = 0o644
 )
 
-// Shown are small files for readers in other mount namespaces. Each has a directory of its own,
-// which can be mounted alone:
+// Shown is a set of small files for readers in other mount namespaces. Each file has a directory of
+// its own, which can be mounted alone:
 //
 //	DIR/GROUP/NAME/FILE  the file
 //	DIR/GROUP/NAME.new   the next one while it is written, outside of what a reader has mounted
 //
-// A file is replaced by a rename, so that a reader sees the old one or the new one, and inotify on
-// its directory reports IN_MOVED_TO. Nothing is synced: the files end with their readers.
+// A file is replaced by a rename. So a reader sees the old or the new file, and inotify on its
+// directory reports IN_MOVED_TO. Nothing is synced: the files are not needed after their readers
+// end.
 //
 // A reader that can write to its directory, because it is privileged, gains nothing. No path leads
-// out of DIR, a symbolic link or a directory in the place of FILE is not followed, and only regular
-// files are read. Group and name are one element of a path each, without a dot; the caller has
-// checked that. Shown is for one goroutine at a time.
+// out of DIR. A symbolic link or a directory in place of FILE is not followed, and only regular
+// files are read. Group and name are each one path element without a dot, which the caller has
+// checked. Shown is for one goroutine at a time.
 type Shown struct {
 	dir, file string
 	limit     int
 }
 
-// NewShown returns the files of that name below a directory, of at most limit bytes each. Nothing
-// is made yet.
+// NewShown returns the set of files with the given name below dir, of at most limit bytes each. It
+// creates nothing.
 func NewShown(dir, file string, limit int) *Shown { return &Shown{dir, file, limit} }
 
-// Dir is the directory of one file.
+// Dir returns the directory of one file.
 func (s *Shown) Dir(group, name string) string { return path.Join(s.dir, group, name) }
 
-// Write replaces a file. With its directory it makes those that are missing.
+// Write replaces a file. It creates missing directories.
 func (s *Shown) Write(group, name string, data []byte) error {
 	if len(data) > s.limit {
 		return fmt.Errorf("write %s: %d bytes are %w: want at most %d bytes", s.Dir(group, name), len(data), errTooLarge, s.limit)
@@ -52,7 +53,7 @@ func (s *Shown) Write(group, name string, data []byte) error {
 			if err := root.Mkdir(dir, shownDirMode); err != nil && !isExist(err) {
 				return err
 			}
-			if err := root.Chmod(dir, shownDirMode); err != nil { // Whatever the umask is.
+			if err := root.Chmod(dir, shownDirMode); err != nil { // Regardless of the umask.
 				return err
 			}
 		}
@@ -72,17 +73,18 @@ func (s *Shown) Write(group, name string, data []byte) error {
 			err = root.Rename(next, path.Join(group, name, s.file))
 		}
 		if err != nil {
-			_ = root.Remove(next) // It would take the space that may be short.
+			_ = root.Remove(next) // It would use space that the disk may be short of.
 		}
 		return err
 	})
 }
 
-// Read returns a file. The error wraps fs.ErrNotExist if there is none, ErrNotRegular for anything
-// else of that name, and ErrDamaged if it has more than limit bytes.
+// Read returns the content of a file. The error wraps fs.ErrNotExist if there is none,
+// ErrNotRegular if the name refers to something else, and ErrDamaged if the file has more than
+// limit bytes.
 func (s *Shown) Read(group, name string) (data []byte, err error) {
 	err = s.within(false, func(root *os.Root) error {
-		own, err := root.OpenRoot(path.Join(group, name)) // A link to the file of another one leads out of it.
+		own, err := root.OpenRoot(path.Join(group, name)) // A symbolic link to the file of another name leads out of this root and fails.
 		if err != nil {
 			return err
 		}
@@ -104,9 +106,9 @@ func (s *Shown) Read(group, name string) (data []byte, err error) {
 	return data, err
 }
 
-// List returns the names that have a directory, by group, ascending. Without DIR there are none.
-// What has no FILE, and no next one, was not written here and is not listed: DIR may be one that
-// others use, by mistake.
+// List returns the names that have a directory, by group and in ascending order. If DIR does not
+// exist, it returns an empty map. A group with neither a FILE nor a NAME.new was not written by
+// Shown and is not listed: by mistake, others may use DIR too.
 func (s *Shown) List() (map[string][]string, error) {
 	all := map[string][]string{}
 	err := s.within(false, func(root *os.Root) error {
@@ -128,8 +130,8 @@ func (s *Shown) List() (map[string][]string, error) {
 	return all, err
 }
 
-// names are the directories of a group. written reports whether Write has made any of what is
-// there.
+// names returns the directories of a group. written reports whether Write created anything in the
+// group.
 func (s *Shown) names(root *os.Root, group string) (names []string, written bool, err error) {
 	entries, err := fs.ReadDir(root.FS(), group)
 	names = []string{}
@@ -142,13 +144,13 @@ func (s *Shown) names(root *os.Root, group string) (names []string, written bool
 		_, missing := root.Lstat(path.Join(group, e.Name(), s.file))
 		written = written || missing == nil
 	}
-	if errors.Is(err, fs.ErrNotExist) { // It was removed in this moment.
+	if errors.Is(err, fs.ErrNotExist) { // It was removed in the meantime.
 		err = nil
 	}
 	return names, written, err
 }
 
-// Remove removes everything of a group.
+// Remove removes a group and all files in it.
 func (s *Shown) Remove(group string) error {
 	err := s.within(false, func(root *os.Root) error { return root.RemoveAll(group) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,8 +159,8 @@ func (s *Shown) Remove(group string) error {
 	return err
 }
 
-// within calls do with the directory, which is opened for each call: it may have been replaced
-// since the last one.
+// within calls do with DIR as the root. It opens DIR for each call, because DIR may have been
+// replaced since the last one.
 func (s *Shown) within(create bool, do func(*os.Root) error) error {
 	if create {
 		if err := os.MkdirAll(s.dir, shownDirMode); err != nil {

@@ -64,8 +64,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// What a process leaves that ends between two steps of a write is in no one's way, and what it
-// never began neither.
+// A process that ends between two steps of a write leaves files that do not get in the way. The
+// same applies to a write that never began.
 func TestShownLeftovers(t *testing.T) {
 	steps := []func(dir string) error{
 		func(dir string) error { return os.MkdirAll(dir, 0o700) },
@@ -99,8 +99,8 @@ func TestShownLeftovers(t *testing.T) {
 	}
 }
 
-// A reader that can write to its directory plants what it likes: nothing outside changes, and
-// nothing outside is read.
+// A reader that can write to its directory puts arbitrary things there. Nothing outside changes,
+// and nothing outside is read.
 func TestShownPlanted(t *testing.T) {
 	for name, plant := range map[string]func(at, outside string) error{
 		"a link to a file":      func(at, outside string) error { return os.Symlink(outside, at) },
@@ -137,8 +137,8 @@ func TestShownPlanted(t *testing.T) {
 	}
 }
 
-// A directory that others use as well, by mistake: what they have there is not listed, so nobody
-// removes it.
+// By mistake, others use the directory as well. Their files are not listed, so they are not
+// removed.
 func TestShownAmongOthers(t *testing.T) {
 	s, dir := shown(t)
 	for _, name := range []string{"data/db/table", "data/lock", "empty/too", "stray"} {
@@ -159,7 +159,7 @@ func TestShownAmongOthers(t *testing.T) {
 	}
 }
 
-// A disk that is full costs nothing but the file.
+// If Shown cannot write because a regular file has the name of DIR, the error names DIR.
 func TestShownCannotBeWritten(t *testing.T) {
 	s, dir := shown(t)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {

@@ -10,7 +10,7 @@
 //	PATH.old        a second name of PATH while it becomes PATH.previous; means nothing either
 //	PATH.damaged-N  a PATH that was found damaged, kept for people to look at
 //	PATH.kept-N     a copy that Keep made, for people too
-//	PATH.history    a file that Beside keeps, and PATH.history.new while it is written; not the state's
+//	PATH.history    a file that Beside keeps, and PATH.history.new while it is written; not part of the state
 //	PATH.lock       locked by the process that has the store open; never removed
 //
 // # Lock
@@ -22,14 +22,14 @@
 // the directory prevents this, even if everything in the directory is removed. As a consequence,
 // each state needs its own directory.
 //
-// Both locks end with the process, also if it is killed or the power fails, so no lock is ever left
+// Both locks end with the process, even if it is killed or the power fails, so no lock is ever left
 // over. After it has locked, and again before every Write and Keep, the process checks that the
-// names still lead to what it locked. If they do not, it creates PATH.lock again and locks what has
-// the names now. If another process was faster, the Write fails with ErrLocked and changes nothing.
-// So two agents never write the same state, even if the directory is moved away: a second agent may
-// start in a new directory, and the first one then no longer writes. One case remains: another
-// directory takes the place of the locked one between this check and the last rename of the same
-// Write, which are milliseconds apart, and an agent starts there.
+// names still refer to what it locked. If they do not, it creates PATH.lock again and locks what
+// has the names now. If another process was faster, the Write fails with ErrLocked and changes
+// nothing. So two agents never write the same state, even if the directory is moved away: a second
+// agent may start in a new directory, and the first one then no longer writes. One case remains:
+// another directory takes the place of the locked one between this check and the last rename of the
+// same Write, which are milliseconds apart, and an agent starts there.
 //
 // On NFS flock(2) does not reach other machines; the lock is for one agent on each machine.
 //
@@ -81,36 +81,37 @@ import (
 type Store struct {
 	fsys FS
 	path string
-	// limit is how many bytes a file has at most.
+	// limit is the maximum size of a file in bytes.
 	limit int
 	lock  Lock // nil when closed
 	keep  keeping
-	// keptAs is the name for a damaged file, when keep is keepAsDamaged.
+	// keptAs is the name for the damaged file if keep is keepAsDamaged.
 	keptAs string
-	// uncertain means that after a power failure PATH may be something that was not acknowledged.
+	// uncertain means that after a power failure PATH may contain bytes that were not acknowledged.
 	uncertain bool
 }
 
-// keeping is what has to happen to PATH before a new generation takes its place.
+// keeping describes what has to happen to PATH before a new generation replaces it.
 type keeping int
 
 const (
-	// keepNothing: PATH is missing, already has its second name, or was never acknowledged.
+	// keepNothing means that PATH is missing, already has its second name, or was never
+	// acknowledged.
 	keepNothing keeping = iota
 	keepAsPrevious
 	keepAsDamaged
 )
 
-// Open locks the file and reads what was written last, as Loaded describes. The directory is
-// made if it is missing. limit is how many bytes a file has at most: Write takes no more, and a
-// file with more was not written here and counts as damaged. validate returns an error for
-// bytes that are damaged, with the reason, and one that wraps ErrForeign for bytes that are whole
-// but cannot be used here; it must accept everything that is handed to Write, and must not keep
-// the slice. Of a file above limit it gets the first limit+1 bytes: they tell a newer form, which
-// may have a larger bound, from a damaged file.
+// Open locks the file and reads the last content written, as Loaded describes. It creates the
+// directory if it is missing. limit is the maximum size of a file in bytes: Write rejects more, and
+// a larger file was not written by a Store and counts as damaged. validate returns an error with
+// the reason for bytes that are damaged, and an error that wraps ErrForeign for bytes that are
+// whole but cannot be used here. It must accept everything that is passed to Write, and must not
+// keep the slice. For a file above limit it gets the first limit+1 bytes, which are enough to
+// distinguish a newer format, with a possibly larger limit, from a damaged file.
 //
-// The errors are of type *Error; they wrap ErrLocked, ErrDamaged or ErrForeign where those
-// are the reason, otherwise the error of the file system.
+// The errors are of type *Error. They wrap ErrLocked, ErrDamaged or ErrForeign if that is the
+// reason, and the error of the file system otherwise.
 func Open(fsys FS, path string, limit int, validate func([]byte) error) (*Store, Loaded, error) {
 	path = filepath.Clean(path)
 	dir := filepath.Dir(path)
@@ -133,12 +134,11 @@ func Open(fsys FS, path string, limit int, validate func([]byte) error) (*Store,
 	return s, loaded, nil
 }
 
-// Write replaces the file: when it returns nil, data is what the next Open returns, whatever
-// happens to the power. It keeps the generation before as PATH.previous. data stays the
-// caller's.
+// Write replaces the file. If it returns nil, the next Open returns data, even after a power
+// failure. It keeps the previous generation as PATH.previous. The caller keeps ownership of data.
 //
-// After an error the store can be used on, and Write may be called again with the same or
-// other data. The next Open returns what was there before this Write, unless the error wraps
+// After an error the store remains usable, and Write may be called again with the same or other
+// data. The next Open returns the content from before this Write, unless the error wraps
 // ErrUncertain. The errors are of type *Error.
 func (s *Store) Write(data []byte) error {
 	if s.lock == nil {
@@ -151,8 +151,8 @@ func (s *Store) Write(data []byte) error {
 		return s.error("lock "+s.path+suffixLock, err)
 	}
 	if err := s.replace(data); err != nil {
-		// A half-written file would hold the space that the disk may be short of. If it cannot
-		// be removed the next Write reports it.
+		// A half-written file would use space that the disk may be short of. If it cannot be
+		// removed, the next Write reports that.
 		_ = s.fsys.Remove(s.path + suffixNew)
 		return err
 	}
@@ -166,12 +166,12 @@ func (s *Store) Write(data []byte) error {
 	return nil
 }
 
-// replace is steps 1 to 3 of the package comment.
+// replace does steps 1 to 3 of the package comment.
 func (s *Store) replace(data []byte) error {
 	if err := s.writeNew(data); err != nil {
 		return err
 	}
-	var err error // PATH gets a second name.
+	var err error // of giving PATH a second name
 	switch s.keep {
 	case keepNothing:
 	case keepAsPrevious:
@@ -188,7 +188,7 @@ func (s *Store) replace(data []byte) error {
 	return nil
 }
 
-// writeNew puts data into PATH.new, synced.
+// writeNew writes data to PATH.new and syncs it.
 func (s *Store) writeNew(data []byte) error {
 	name := s.path + suffixNew
 	var f File
@@ -213,14 +213,14 @@ func (s *Store) writeNew(data []byte) error {
 	return nil
 }
 
-// keepAsPrevious may run twice for the same PATH, when the rename of step 3 fails. The
-// second time PATH.old and PATH.previous are the same file, a rename does nothing, and
-// PATH.old stays until the next time.
+// keepAsPrevious links PATH to PATH.old and renames that to PATH.previous. It may run twice for the
+// same PATH, if the rename of step 3 fails. The second time PATH.old and PATH.previous are the same
+// file, so the rename does nothing, and PATH.old stays until the next call.
 func (s *Store) keepAsPrevious() error {
 	old, previous := s.path+suffixOld, s.path+suffixPrevious
 	err := s.createNew(old, func() error { return s.fsys.Link(s.path, old) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // PATH was removed while the store was open; the new one is all there is to keep
+		return nil // PATH was removed while the store was open, so there is nothing to keep
 	}
 	if err != nil {
 		return s.error("link "+s.path+" to "+old, err)
@@ -231,10 +231,11 @@ func (s *Store) keepAsPrevious() error {
 	return nil
 }
 
-// keepAsDamaged syncs the directory, so that the new PATH cannot be on the disk without the
-// other name of the old one.
+// keepAsDamaged gives the damaged PATH its other name. It syncs the directory, so that the new PATH
+// cannot reach the disk before the other name of the old one.
 func (s *Store) keepAsDamaged() error {
-	// Open found the name free and the store is locked: if it is taken an earlier Write took it.
+	// Open found the name unused, and the store is locked. If the name exists now, an earlier Write
+	// made it.
 	if err := s.fsys.Link(s.path, s.keptAs); err != nil && !isExist(err) {
 		return s.error("link "+s.path+" to "+s.keptAs, err)
 	}
@@ -245,8 +246,8 @@ func (s *Store) keepAsDamaged() error {
 	return nil
 }
 
-// createNew runs create, which makes name. If a file of an earlier attempt is in the way, it is
-// removed first.
+// createNew runs create, which creates name. If a file from an earlier attempt exists, createNew
+// removes it and runs create again.
 func (s *Store) createNew(name string, create func() error) error {
 	err := create()
 	if !isExist(err) {
@@ -258,7 +259,7 @@ func (s *Store) createNew(name string, create func() error) error {
 	return create()
 }
 
-// Close lets go of the lock. Closing twice is no error.
+// Close releases the lock. It is not an error to call it twice.
 func (s *Store) Close() error {
 	if s.lock == nil {
 		return nil

@@ -18,11 +18,11 @@ import (
 const (
 	dir  = "/var/lib/paddock"
 	path = dir + "/state"
-	// limit is the most that a file of these tests has.
+	// limit is the maximum size in bytes of a file in these tests.
 	limit = 1 << 20
 )
 
-// seal makes generation n with that many bytes of content.
+// seal returns generation n with size bytes of content.
 func seal(n, size int) []byte {
 	data := binary.BigEndian.AppendUint32(nil, uint32(n))
 	data = append(data, bytes.Repeat([]byte{byte(n)}, size)...)
@@ -30,7 +30,7 @@ func seal(n, size int) []byte {
 	return append(data, sum[:]...)
 }
 
-// whole is the function that Open gets in these tests.
+// whole is the validate function of these tests.
 func whole(data []byte) error {
 	if len(data) < sha256.Size {
 		return fmt.Errorf("%d bytes are too few", len(data))
@@ -66,7 +66,7 @@ func mustClose(t testing.TB, s *store.Store) {
 	}
 }
 
-// kept is a file system with generations 1 and 2, closed.
+// kept returns a file system with generations 1 and 2. The store is closed.
 func kept(t testing.TB) *crashfs.FS {
 	t.Helper()
 	f := crashfs.New()
@@ -115,7 +115,7 @@ func TestWriteKeepsThePreviousGeneration(t *testing.T) {
 	wantNames(t, f, "state", "state.lock", "state.previous")
 }
 
-// One Write is one pass through the steps, and nothing is synced or written twice.
+// One Write runs each step once, and syncs or writes nothing twice.
 func TestStepsOfWrite(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
@@ -180,7 +180,7 @@ func TestTooLargeIsNotWritten(t *testing.T) {
 	wantFile(t, f, path, seal(2, 20))
 }
 
-// The file was removed under an agent that knows what was in it.
+// The file is removed while an agent that knows its content runs.
 func TestRemovedFileComesBack(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)

@@ -21,7 +21,7 @@ func smallPod(name string) request.Pod {
 	}
 }
 
-// BenchmarkDecided is what telemetry adds to an admission under the engine's lock.
+// BenchmarkDecided measures what telemetry adds to an admission under the engine's lock.
 func BenchmarkDecided(b *testing.B) {
 	r := newRig(emptyNode(b, configs[1]))
 	d := engine.Decision{Plan: r.engine.State().Plan(smallPod("a"))}
@@ -31,7 +31,8 @@ func BenchmarkDecided(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape is one scrape of a node with 15 pods that hold CPUs and 200 that share.
+// BenchmarkScrape measures one scrape of a node with 15 pods that have exclusive CPUs and 200 that
+// share CPUs.
 func BenchmarkScrape(b *testing.B) {
 	r := newRig(emptyNode(b, configs[1]))
 	for i := range 215 {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// other is the value of a label for everything without a value of its own.
+// other is the value of a label for all values that have no series of their own.
 const other = "Other"
 
 // The values of labels (docs/rules/api-metrics.md, section 6).
@@ -46,7 +46,8 @@ var (
 	resizes = []string{resized, notWritten, string(node.Infeasible), string(node.Deferred)}
 )
 
-// known is value if it is one of values, and other if not: no input becomes a label.
+// known returns value if it is one of values, and other otherwise. So no input becomes a new label
+// value.
 func known(value string, values []string) string {
 	if slices.Contains(values, value) {
 		return value
@@ -54,7 +55,7 @@ func known(value string, values []string) string {
 	return other
 }
 
-// counters are all counters. Those that the configuration does not need count too, but are not
+// counters has all counters. Those that the configuration does not need are counted too, but not
 // shown.
 type counters struct {
 	cpu, memory managerCounters
@@ -90,7 +91,7 @@ type podResourcesCounters struct {
 
 type endpointCounters struct{ requests, errors *prometheus.CounterVec } // server_api_version
 
-// registrar makes metrics, in a registry or, without one, in none.
+// registrar creates metrics and registers them, or does not register them if it has no registry.
 type registrar struct{ promauto.Factory }
 
 func (r registrar) counter(name, help string) prometheus.Counter {
@@ -105,7 +106,8 @@ func (r registrar) histogram(name, help string, buckets []float64) prometheus.Hi
 	return r.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-// vector returns a counter with a series for each combination of values, one list for each label.
+// vector returns a counter with a series for each combination of values. values has one list per
+// label.
 func (r registrar) vector(name, help string, labels []string, values ...[]string) *prometheus.CounterVec {
 	v := r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	begin(v, nil, values)
@@ -139,7 +141,7 @@ func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
 	}
 	c.addPodLevel(registry, policy)
 	c.addOwn(r)
-	// The metrics of the alignment have the series of R-MET-31.
+	// The alignment metrics have the series of R-MET-31.
 	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Requests to admit a pod.")
 	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were rejected under a topology policy other than none.")
 	c.milliseconds = r.histogram("kubelet_topology_manager_admission_duration_ms",
@@ -157,7 +159,8 @@ func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
 	return c
 }
 
-// addPodLevel adds the metrics of pod-level managers. They are shown only with them (R-MET-1).
+// addPodLevel adds the metrics of pod-level managers, which are shown only if these are on
+// (R-MET-1).
 func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy) {
 	r := registrar{promauto.With(nil)}
 	if policy.PodLevelManagers {

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// Decided is engine.Observer's: the answer to one admission.
+// Decided implements engine.Observer. It counts the answer to one admission.
 func (t *Telemetry) Decided(d engine.Decision) {
 	c := &t.counters
 	took := d.Took + d.Waited
@@ -43,7 +43,7 @@ func (t *Telemetry) Decided(d engine.Decision) {
 	}
 }
 
-// Resized is engine.ResizeObserver's: the answer to one resize.
+// Resized implements engine.ResizeObserver. It counts the answer to one resize.
 func (t *Telemetry) Resized(d engine.Decision) {
 	outcome := resized
 	switch {
@@ -55,7 +55,7 @@ func (t *Telemetry) Resized(d engine.Decision) {
 	t.counters.resizes.WithLabelValues(outcome).Inc()
 }
 
-// scope is what the Topology Manager aligns, as a label's value.
+// scope returns the scope of the Topology Manager as a label value.
 func (t *Telemetry) scope() string {
 	if t.config.Policy.Scope == node.PodScope {
 		return scopePod
@@ -63,7 +63,7 @@ func (t *Telemetry) scope() string {
 	return scopeContainer
 }
 
-// sourceOf is the source of the containers' exclusive resources, as a label's value.
+// sourceOf returns the source of the containers' exclusive resources as a label value.
 func sourceOf(d *node.Demand) string {
 	if d.Path == node.AsPool {
 		return sourcePod
@@ -76,7 +76,7 @@ func (t *Telemetry) countRejection(d engine.Decision) {
 	c, r := &t.counters, d.Plan.Rejection
 	aligns := t.config.Policy.Topology != node.TopologyNone
 	switch {
-	case d.Err != nil: // It was granted, and could not be written.
+	case d.Err != nil: // It was granted, but could not be written.
 		c.rejections.WithLabelValues(string(node.UnexpectedAdmissionError)).Inc()
 	case r == nil:
 		return
@@ -91,7 +91,7 @@ func (t *Telemetry) countRejection(d engine.Decision) {
 	}
 }
 
-// countManagerError counts the manager that rejected a pod.
+// countManagerError counts an error of the manager that rejected a pod.
 func (t *Telemetry) countManagerError(trace *node.Trace) {
 	c, policy, source := &t.counters, &t.config.Policy, sourceOf(&trace.Demand)
 	switch trace.Stage {
@@ -142,7 +142,8 @@ func (t *Telemetry) countAlignment(d engine.Decision) {
 	}
 }
 
-// countOneUncore is 1 for CPUs that were assigned now and share one uncore cache (R-CPU-65).
+// countOneUncore returns 1 if cpus were assigned now and share one uncore cache, and 0 otherwise
+// (R-CPU-65).
 func countOneUncore(d engine.Decision, cpus cpuset.Set) int {
 	if d.Plan.Known || cpus.IsEmpty() {
 		return 0
@@ -181,9 +182,9 @@ func (t *Telemetry) countAssignments(demand *node.Demand) {
 	}
 }
 
-// whys are the causes why a container of a Guaranteed pod has no CPUs of its own. They have
-// request.Sharing's meaning. "estimated" is a container that represents its whole pod,
-// "fractional_pod_cpu" a pod-level request that is no whole number.
+// whys are the causes for which a container of a Guaranteed pod has no CPUs of its own. They mean
+// the same as the values of request.Sharing. "estimated" is for a container that represents its
+// whole pod, and "fractional_pod_cpu" for a pod-level request that is not a whole number.
 var whys = []string{"not_equivalent", "fractional_cpu", "no_cpu_request", "gate_off", "fractional_pod_cpu", "estimated", other}
 
 func whyShared(p *node.Plan, i int) string {

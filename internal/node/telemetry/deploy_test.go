@@ -24,10 +24,10 @@ import (
 
 const deploy = "../../../deploy/"
 
-// scrapeLabels are those that Prometheus adds to every series.
+// scrapeLabels are the labels that Prometheus adds to every series.
 var scrapeLabels = []string{"job", "instance"}
 
-// agentOfANode has every metric that an agent can have.
+// agentOfANode returns a rig with every metric that an agent can have.
 func agentOfANode(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
@@ -41,7 +41,7 @@ func agentOfANode(t *testing.T) *rig {
 	return r
 }
 
-// exported are all series of a node as sets of labels, the name among them, and "up".
+// exported returns all series of a node as label sets that include the name, and the series "up".
 func exported(t *testing.T) []labels.Labels {
 	t.Helper()
 	r := agentOfANode(t)
@@ -72,8 +72,8 @@ func exported(t *testing.T) []labels.Labels {
 	return all
 }
 
-// checkExpression complains about an expression that Prometheus does not take, that asks for a
-// series which no node has, or groups by a label that none of its series has.
+// checkExpression returns an error if Prometheus cannot parse the expression, if it selects a
+// series that no node has, or if it groups by a label that none of its series has.
 func checkExpression(expr string, all []labels.Labels) error {
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
@@ -244,7 +244,7 @@ type panel struct {
 	} `json:"targets"`
 }
 
-// variable is a dashboard's variable inside an expression.
+// variable matches a variable of a dashboard in an expression.
 var variable = regexp.MustCompile(`\$(?:\{(\w+)[^}]*\}|(\w+))`)
 
 func TestDashboard(t *testing.T) {
@@ -293,7 +293,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestREADMEListsWhatPaddockAdds by name, type and labels.
+// TestREADMEListsWhatPaddockAdds checks that the README lists these metrics by name, type and
+// labels.
 func TestREADMEListsWhatPaddockAdds(t *testing.T) {
 	text, err := os.ReadFile(deploy + "README.md")
 	if err != nil {

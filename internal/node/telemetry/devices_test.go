@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestGaugesOfDevices: a pod counts once, by the farthest of its devices, and a device without a
-// known NUMA node is counted by itself.
+// TestGaugesOfDevices checks that a pod counts once, by its farthest device, and that a pod with a
+// device without a known NUMA node is counted separately.
 func TestGaugesOfDevices(t *testing.T) {
 	n := scenario.New(nil)
 	do := func(name string, args string, input ...string) {

@@ -48,7 +48,7 @@ type gauges struct {
 	checks   []Check
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
@@ -59,7 +59,7 @@ func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (g gauges) Collect(to chan<- prometheus.Metric) {
 	set := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -91,7 +91,8 @@ func collectResources(s *node.State, set setter) {
 	for g := range s.AllGrants() {
 		assigned.AddSet(g.CPUs())
 	}
-	// Offline CPUs are not free, and their NUMA node is not known. Without them the sums are right.
+	// Offline CPUs are not free, and their NUMA node is not known. The sums are correct without
+	// them.
 	exclusive, allocatable := assigned.Set().Intersection(s.Machine().AllCPUs()), s.AllocatableCPUs()
 	set(sharedMillicores, float64(s.AvailableCPUs().Len()*1000))
 	set(exclusiveCPUs, float64(exclusive.Len()))
@@ -138,7 +139,7 @@ func collectPods(s *node.State, set setter) {
 	}
 }
 
-// collectDevices counts the pods that are away from their devices.
+// collectDevices counts the pods with remote devices and the pods with unknown devices.
 func collectDevices(s *node.State, set setter) {
 	distances := map[node.Distance]int{}
 	unknown := 0
@@ -153,9 +154,9 @@ func collectDevices(s *node.State, set setter) {
 	set(unknownDevices, float64(unknown))
 }
 
-// collectAssignments sets the present number of the assignments that
-// resource_manager_container_assignments counts. It is KEP-5526's "real-time view", which a counter
-// cannot be.
+// collectAssignments sets the current numbers of the assignments that
+// resource_manager_container_assignments counts. This is the "real-time view" of KEP-5526, which a
+// counter cannot provide.
 func collectAssignments(s *node.State, set setter) {
 	type series struct{ resource, kind string }
 	counts := map[series]int{}

@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Handover has the metrics of grants that a scheduler hands over.
+// Handover has the metrics of grants that a scheduler handed over.
 type Handover struct{ decisions *prometheus.CounterVec }
 
-// NewHandover adds them. outcomes are all outcomes of a decision, promises is how many pods are
-// promised something.
+// NewHandover adds the metrics. outcomes are all outcomes of a decision. promises returns the
+// number of pods to which something is promised.
 func (t *Telemetry) NewHandover(outcomes []string, promises func() int) *Handover {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -21,7 +21,7 @@ func (t *Telemetry) NewHandover(outcomes []string, promises func() int) *Handove
 		"Decisions about pods, by the outcome of the grant in the annotation: applied, absent, or why the node planned by itself.", []string{"outcome"}, outcomes)}
 }
 
-// Count is one decision.
+// Count counts one decision.
 func (h *Handover) Count(outcome string) { h.decisions.WithLabelValues(outcome).Inc() }
 
 // Publication has the metrics of the objects that show the node to the cluster.
@@ -31,7 +31,7 @@ type Publication struct {
 	last           prometheus.Gauge
 }
 
-// NewPublication adds them.
+// NewPublication adds the metrics.
 func (t *Telemetry) NewPublication() *Publication {
 	r := registrar{promauto.With(t.registry)}
 	return &Publication{
@@ -43,7 +43,7 @@ func (t *Telemetry) NewPublication() *Publication {
 	}
 }
 
-// Published is publication.Observer's.
+// Published implements publication.Observer.
 func (p *Publication) Published(took time.Duration, err error) {
 	p.seconds.Observe(took.Seconds())
 	if err != nil {
@@ -54,13 +54,13 @@ func (p *Publication) Published(took time.Duration, err error) {
 	p.last.SetToCurrentTime()
 }
 
-// Export counts the writes of a NodeResourceTopology.
+// Export has the metrics of the NodeResourceTopology of this node.
 type Export struct {
 	writes, errors prometheus.Counter
 	missing        prometheus.Gauge
 }
 
-// NewExport adds them.
+// NewExport adds the metrics.
 func (t *Telemetry) NewExport() *Export {
 	r := registrar{promauto.With(t.registry)}
 	return &Export{
@@ -70,7 +70,7 @@ func (t *Telemetry) NewExport() *Export {
 	}
 }
 
-// Exported is zones.Observer's.
+// Exported implements zones.Observer.
 func (e *Export) Exported(err error, missing bool) {
 	e.missing.Set(0)
 	if missing {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestExport: a missing definition is shown until a try finds it.
+// TestExport checks that a missing definition is shown until an attempt finds it.
 func TestExport(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	e := rig.telemetry.NewExport()
@@ -28,7 +28,8 @@ func TestExport(t *testing.T) {
 	shows(1, 1, 0)
 }
 
-// TestHandoverAndPublication: what is counted is shown, and outcomes that did not occur are 0.
+// TestHandoverAndPublication checks that counts are shown and that outcomes that did not occur are
+// 0.
 func TestHandoverAndPublication(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	h := rig.telemetry.NewHandover([]string{"applied", "cpus"}, func() int { return 3 })
@@ -54,7 +55,8 @@ func TestHandoverAndPublication(t *testing.T) {
 	}
 }
 
-// TestMoves: moves are counted by outcome, and their memory when they are done.
+// TestMoves checks that moves are counted by outcome, and that their memory is counted when they
+// are done.
 func TestMoves(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	m := rig.telemetry.NewMoves(func() int { return 1 }, func() int { return 2 })
@@ -86,7 +88,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestNotices: attempts are counted, those that failed and containers without their notice as well.
+// TestNotices checks that attempts, failed attempts and containers without their notice are
+// counted.
 func TestNotices(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	n := rig.telemetry.NewNotices(func() int { return 3 })

@@ -10,19 +10,19 @@ import (
 	"sync/atomic"
 )
 
-// The formats of NewLogger.
+// Formats for NewLogger.
 const (
 	FormatText = "text"
 	FormatJSON = "json"
 )
 
-// Formats and Levels are the names for NewLogger and Level.
+// Formats and Levels are the names that NewLogger and Level accept.
 var (
 	Formats = []string{FormatText, FormatJSON}
 	Levels  = []string{"debug", "info", "warn", "error"}
 )
 
-// Level is the level of that name. The error lists the names.
+// Level returns the level with that name. The error for an unknown name lists the known ones.
 func Level(name string) (slog.Level, error) {
 	at := slices.Index(Levels, name)
 	if at < 0 {
@@ -31,16 +31,16 @@ func Level(name string) (slog.Level, error) {
 	return []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at], nil
 }
 
-// NewLogger returns a logger that writes a line for each event from a level on. The level can
-// change at any time, if it is a slog.LevelVar. The levels:
+// NewLogger returns a logger that writes one line for each event of at least the given level. The
+// level can change at any time if it is a slog.LevelVar. The levels are:
 //
 //	error   a person must act: the state could not be written, the runtime is lost
-//	warn    a person should know: a pod was rejected, a note on a decision, an attempt that is repeated
-//	info    normal events: pods that are admitted or released, containers that share, start and end
-//	debug   details that no operator needs: pods that keep their grant, every message of the runtime
+//	warn    a person should know: a pod was rejected, a note on a decision, an attempt that is retried
+//	info    normal events: pods are admitted or released, containers share, start and end
+//	debug   details that no operator needs: pods keep their grant, every message of the runtime
 //
 // A line that is logged with a context of WithOperation (by slog's InfoContext and similar methods)
-// has the operation's number as "op". The error is for an unknown format.
+// has the number of the operation as "op". NewLogger returns an error for an unknown format.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format {
@@ -53,13 +53,13 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 }
 
 // Operations numbers the operations of a process: an admission, a request of a client, a round of
-// the control loop. The zero value is ready; numbers begin with 1 and grow.
+// the control loop. The zero value is ready to use. Numbers start at 1 and increase.
 type Operations struct{ last atomic.Uint64 }
 
 type operationKey struct{}
 
-// WithOperation begins an operation: it returns a context with the operation's number. A context
-// that has a number already is returned as it is.
+// WithOperation begins an operation and returns a context with its number. If ctx already has a
+// number, it returns ctx.
 func (o *Operations) WithOperation(ctx context.Context) context.Context {
 	if Operation(ctx) != 0 {
 		return ctx
@@ -67,16 +67,16 @@ func (o *Operations) WithOperation(ctx context.Context) context.Context {
 	return context.WithValue(ctx, operationKey{}, o.last.Add(1))
 }
 
-// Operation is the number of the context's operation, or 0.
+// Operation returns the number of the context's operation, or 0 if it has none.
 func Operation(ctx context.Context) uint64 {
 	id, _ := ctx.Value(operationKey{}).(uint64)
 	return id
 }
 
-// operationHandler adds the number of a record's operation.
+// operationHandler adds the number of the operation to records.
 type operationHandler struct{ slog.Handler }
 
-// Handle is slog.Handler's.
+// Handle implements slog.Handler.
 func (h operationHandler) Handle(ctx context.Context, r slog.Record) error {
 	if id := Operation(ctx); id != 0 {
 		r = r.Clone()
@@ -85,12 +85,12 @@ func (h operationHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs is slog.Handler's.
+// WithAttrs implements slog.Handler.
 func (h operationHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return operationHandler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup is slog.Handler's.
+// WithGroup implements slog.Handler.
 func (h operationHandler) WithGroup(name string) slog.Handler {
 	return operationHandler{h.Handler.WithGroup(name)}
 }

@@ -12,8 +12,8 @@ type Moves struct {
 	waited, capped        prometheus.Counter
 }
 
-// NewMoves adds them. moving is how many pods are being moved now, waiting how many are not because
-// they ask for that.
+// NewMoves adds the metrics. moving returns the number of pods that are being moved now. waiting
+// returns the number of pods that are not being moved yet because they asked for that.
 func (t *Telemetry) NewMoves(moving, waiting func() int) *Moves {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -32,10 +32,10 @@ func (t *Telemetry) NewMoves(moving, waiting func() int) *Moves {
 	}
 }
 
-// Begun is one move that began.
+// Begun counts one move that began.
 func (m *Moves) Begun() { m.begun.Inc() }
 
-// Ended is one move that ended. bytes are the memory that it moved.
+// Ended counts one move that ended. bytes is the memory that it moved.
 func (m *Moves) Ended(done bool, bytes int64) {
 	if !done {
 		m.returned.Inc()
@@ -45,8 +45,8 @@ func (m *Moves) Ended(done bool, bytes int64) {
 	m.bytes.Add(float64(bytes))
 }
 
-// LeftAlone is a move that begins to wait because the pod asks for that or, with capped, that waits
-// no longer because of the limit.
+// LeftAlone counts one move that begins to wait because the pod asked for that. If capped is true,
+// it counts one move that no longer waits because of the limit.
 func (m *Moves) LeftAlone(capped bool) {
 	if capped {
 		m.capped.Inc()

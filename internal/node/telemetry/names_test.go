@@ -11,8 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// TestNamesOfTheRules reads the table of docs/rules/api-metrics.md, section 6: every name is
-// there, with its type and labels.
+// TestNamesOfTheRules checks that every metric in the table of docs/rules/api-metrics.md, section
+// 6, exists with its type and labels.
 func TestNamesOfTheRules(t *testing.T) {
 	hintSets := scrape(t, newRig(emptyNode(t, configs[1])).handler)
 	rows := rulesTable(t)
@@ -46,7 +46,7 @@ type row struct {
 
 var brackets = regexp.MustCompile(`\([^)]*\)`)
 
-// rulesTable expands "a / _b / _c" to the names a, and b and c with what stands before the
+// rulesTable expands "a / _b / _c" to the name a, and to names that end in b and c instead of the
 // last words of a.
 func rulesTable(t *testing.T) map[string]row {
 	t.Helper()
@@ -96,7 +96,8 @@ func labelNames(f *dto.MetricFamily) []string {
 	return names
 }
 
-// TestOwnNamesFollowTheConventions of Prometheus; what the reference named is as it is.
+// TestOwnNamesFollowTheConventions checks the names that Paddock adds with the linter of
+// Prometheus. The names of the reference are not checked.
 func TestOwnNamesFollowTheConventions(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	problems, err := promlint.New(get(r.handler, "/metrics").Body).Lint()

@@ -5,10 +5,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Notices has the metrics of notices to containers. It is a notice.Observer.
+// Notices has the metrics of notices to containers. It implements notice.Observer.
 type Notices struct{ writes, errors, missed prometheus.Counter }
 
-// NewNotices adds them. containers is how many containers have a notice.
+// NewNotices adds the metrics. containers returns the number of containers that have a notice.
 func (t *Telemetry) NewNotices(containers func() int) *Notices {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -21,7 +21,7 @@ func (t *Telemetry) NewNotices(containers func() int) *Notices {
 	}
 }
 
-// Wrote is one attempt.
+// Wrote counts one attempt to write a notice.
 func (n *Notices) Wrote(err error) {
 	n.writes.Inc()
 	if err != nil {
@@ -29,5 +29,5 @@ func (n *Notices) Wrote(err error) {
 	}
 }
 
-// Missed is a container without the notice that it asked for.
+// Missed counts one container that started without the notice that it asked for.
 func (n *Notices) Missed() { n.missed.Inc() }

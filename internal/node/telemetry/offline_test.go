@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestGaugesOfOfflineCPUs: what is offline is counted by itself, and the other gauges of CPUs add
-// up to those that are online, as the alert PaddockCPUsLost expects.
+// TestGaugesOfOfflineCPUs checks that offline CPUs are counted separately, and that the other
+// gauges of CPUs add up to the online CPUs, as the alert PaddockCPUsLost expects.
 func TestGaugesOfOfflineCPUs(t *testing.T) {
 	n := scenario.New(nil)
 	do := func(name string, args string, input ...string) {

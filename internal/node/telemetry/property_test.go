@@ -18,7 +18,8 @@ import (
 
 const hardware = "sockets=2 cores=8 threads=2 memory=8Gi hugepages-2Mi=512 uncore=4"
 
-// emptyNode is the one place where tests that play no scenario make a node without pods.
+// emptyNode returns a node without pods. All tests that play no scenario create their nodes with
+// it.
 func emptyNode(t fataler, config string) *node.State {
 	n := scenario.New(nil)
 	answers := n.Run(scenario.Command{Name: "machine", Args: strings.Fields(hardware)})
@@ -38,8 +39,7 @@ var configs = []string{
 	"topology=none cpu=static memory=Static",
 }
 
-// TestGaugesAreTheStateAndCountersAddUp plays random histories, with a disk that sometimes is
-// broken.
+// TestGaugesAreTheStateAndCountersAddUp plays random histories in which writes sometimes fail.
 func TestGaugesAreTheStateAndCountersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(emptyNode(t, rapid.SampledFrom(configs).Draw(t, "config")))
@@ -83,7 +83,7 @@ func drawPod(t *rapid.T, name string) request.Pod {
 	return p
 }
 
-// ledger counts what was admitted, rejected and lost, with nothing but the answers.
+// ledger counts admitted, rejected and lost pods from the answers alone.
 type ledger struct{ asked, admitted, known, rejected, lost float64 }
 
 func (l *ledger) add(p *node.Plan, err error) {
@@ -100,7 +100,7 @@ func (l *ledger) add(p *node.Plan, err error) {
 	}
 }
 
-// checkGauges recounts the state CPU by CPU.
+// checkGauges compares the gauges with a count of the state, CPU by CPU.
 func checkGauges(t *rapid.T, got map[string]float64, r *rig) {
 	s := r.engine.State()
 	want := map[string]float64{
@@ -142,8 +142,8 @@ func checkGauges(t *rapid.T, got map[string]float64, r *rig) {
 	}
 }
 
-// countAssigned counts a container that has something, out of a pool or not, and asks for its own
-// or not.
+// countAssigned counts a container if it has some of the resource. The kind depends on whether its
+// pod has a pool and whether the container requests resources of its own.
 func countAssigned(want map[string]float64, resource string, has, pool, asks int) {
 	kind := "pod_shared"
 	if pool == 0 {
@@ -200,7 +200,7 @@ func checkCounters(t *rapid.T, last, now map[string]float64, l ledger) {
 	}
 }
 
-// TestScrapingWhileWriting lets the race detector watch.
+// TestScrapingWhileWriting runs scrapes and writes concurrently for the race detector.
 func TestScrapingWhileWriting(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	var group sync.WaitGroup
@@ -239,7 +239,7 @@ func TestScrapingWhileWriting(t *testing.T) {
 	}
 }
 
-// TestUnknownWordsMakeNoSeries: nothing that comes in makes a new series.
+// TestUnknownWordsMakeNoSeries checks that no input creates a new series.
 func TestUnknownWordsMakeNoSeries(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	before := len(series(scrape(t, r.handler)))
@@ -256,8 +256,8 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 	}
 }
 
-// TestEstimatedPodsAreCounted: once for an admission, not for a rejection, and not again when they
-// are asked for again.
+// TestEstimatedPodsAreCounted checks that a pod is counted once when it is admitted, not when it is
+// rejected, and not again when it is admitted again.
 func TestEstimatedPodsAreCounted(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	guess := func(name string, cpus int) request.Pod {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDisk = errors.New("no space left on device")
 
-// rig is an engine that telemetry observes. Its clock moves on by 20 microseconds whenever
-// somebody looks at it, and by 3 milliseconds for each write.
+// rig is an engine that telemetry observes. Its clock advances by 20 microseconds with each reading
+// and by 3 milliseconds with each write.
 type rig struct {
 	engine    *engine.Engine
 	telemetry *telemetry.Telemetry
@@ -57,7 +57,7 @@ func (r *rig) now() time.Time {
 	return r.clock
 }
 
-// Write is engine.Store's.
+// Write implements engine.Store.
 func (r *rig) Write([]byte) error {
 	r.clock = r.clock.Add(3 * time.Millisecond)
 	if r.broken {
@@ -72,12 +72,12 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// fataler is what a test and a property have in common.
+// fataler is the part that *testing.T and *rapid.T have in common.
 type fataler interface {
 	Fatal(args ...any)
 }
 
-// scrape returns the metrics by name, without those of Go, the process and the scrapes.
+// scrape returns the metrics by name, without the metrics of Go, the process and the scrapes.
 func scrape(t fataler, h http.Handler) map[string]*dto.MetricFamily {
 	w := get(h, "/metrics")
 	if w.Code != http.StatusOK {
@@ -98,7 +98,7 @@ func scrape(t fataler, h http.Handler) map[string]*dto.MetricFamily {
 	return hintSets
 }
 
-// series are the values of hint sets by name and labels, histograms as _count and _sum.
+// series returns the values of metrics by name and labels. Histograms have _count and _sum.
 func series(hintSets map[string]*dto.MetricFamily) map[string]float64 {
 	values := map[string]float64{}
 	for name, f := range hintSets {
@@ -130,7 +130,7 @@ func labelText(m *dto.Metric) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// exposition is the text of the hint sets, ascending by name.
+// exposition returns the metrics as text, in ascending order of their names.
 func exposition(t fataler, hintSets map[string]*dto.MetricFamily) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(hintSets)) {

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// hooks are the requests of a runtime, the values of the label hook.
+// hooks are the requests of a runtime, which are the values of the label hook.
 var hooks = []string{
 	"Synchronize", "RunPodSandbox", "UpdatePodSandbox", "StopPodSandbox", "RemovePodSandbox",
 	"CreateContainer", "StartContainer", "UpdateContainer", "StopContainer", "RemoveContainer",
 }
 
-// Runtime observes a container runtime that asks before it acts.
+// Runtime has the metrics of a container runtime that asks before it acts.
 type Runtime struct {
 	seconds   *prometheus.HistogramVec // hook
 	errors    *prometheus.CounterVec   // hook
@@ -27,10 +27,10 @@ type Runtime struct {
 	unverified prometheus.Gauge
 }
 
-// NewRuntime adds the metrics of a runtime. It is called once at most.
+// NewRuntime adds the metrics of a runtime. It must be called at most once.
 func (t *Telemetry) NewRuntime() *Runtime {
 	r := registrar{promauto.With(t.registry)}
-	// A runtime waits 2 s by default, then it disconnects a plugin.
+	// By default, a runtime waits 2 s before it disconnects a plugin.
 	buckets := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5}
 	out := &Runtime{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
@@ -52,7 +52,7 @@ func (t *Telemetry) NewRuntime() *Runtime {
 	return out
 }
 
-// Hook is one request, and the time of the answer.
+// Hook counts one request and the time until its answer.
 func (r *Runtime) Hook(name string, took time.Duration, err error) {
 	name = known(name, hooks)
 	r.seconds.WithLabelValues(name).Observe(took.Seconds())
@@ -61,10 +61,10 @@ func (r *Runtime) Hook(name string, took time.Duration, err error) {
 	}
 }
 
-// Asked is the time for which an answer waited for the source of pods.
+// Asked adds the time for which an answer waited for the source of pods.
 func (r *Runtime) Asked(took time.Duration) { r.asked.Observe(took.Seconds()) }
 
-// Connected notes whether the runtime asks.
+// Connected records whether the runtime asks before it acts.
 func (r *Runtime) Connected(yes bool) {
 	r.connected.Set(0)
 	if yes {
@@ -72,10 +72,10 @@ func (r *Runtime) Connected(yes bool) {
 	}
 }
 
-// Away adds time in which the runtime did not ask.
+// Away adds time during which the runtime did not ask.
 func (r *Runtime) Away(d time.Duration) { r.away.Add(d.Seconds()) }
 
-// Vetoes notes whether the runtime asks before a pod is resized.
+// Vetoes records whether the runtime asks before a pod is resized.
 func (r *Runtime) Vetoes(yes bool) {
 	r.vetoes.Set(0)
 	if yes {
@@ -86,9 +86,9 @@ func (r *Runtime) Vetoes(yes bool) {
 // Repaired adds containers that were updated.
 func (r *Runtime) Repaired(containers int) { r.repaired.Add(float64(containers)) }
 
-// Slow counts an event that took the control loop longer than it may. The names are constants of
-// the program.
+// Slow counts an event that took the control loop longer than its limit. The names of events are
+// constants of the program.
 func (r *Runtime) Slow(event string, _ time.Duration) { r.slow.WithLabelValues(event).Inc() }
 
-// Unverified is how many running containers do not have the setting that they should have.
+// Unverified records how many running containers do not have the settings that they should have.
 func (r *Runtime) Unverified(containers int) { r.unverified.Set(float64(containers)) }

@@ -16,9 +16,9 @@ import (
 )
 
 // TestScenarios plays the files in testdata. They are written in the language of
-// internal/testing/scenario; machine, config and pod are its own. What the other commands answer
-// are the series that changed: counters with what was added, gauges with their new value. After
-// a change of behaviour: go test -rewrite, and read the diff.
+// internal/testing/scenario, which defines the commands machine, config and pod. The other commands
+// print the series that changed: counters with the increment, gauges with the new value. After a
+// change of behaviour, run go test -rewrite and read the diff.
 //
 //	admit NAME, remove NAME, tick
 //	disk broken|works         whether writes of the state succeed
@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// player runs commands: node describes machines, configurations and pods, rig has the state.
+// player runs commands. node describes machines, configurations and pods, and rig has the state.
 type player struct {
 	node *scenario.Node
 	rig  *rig
@@ -111,7 +111,7 @@ func outcome(word string, err error) string {
 	return word
 }
 
-// changes says what is different: "+n" for what only grows, "= n" for gauges.
+// changes returns the differences: "+n" for counters and histograms, "= n" for gauges.
 func changes(before, after map[string]float64) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/access"
 )
 
-// The limits of the HTTP server. The write limit leaves room for a profile of 30 seconds.
+// Limits of the HTTP server. writeTimeout leaves room for a profile of 30 seconds.
 const (
 	headerTimeout   = 5 * time.Second
 	readTimeout     = 10 * time.Second
@@ -28,16 +28,16 @@ const (
 	maxScrapes      = 4
 )
 
-// Handler serves
+// Handler returns a handler that serves
 //
 //	/metrics        all metrics
-//	/healthz        200 as long as the process answers
-//	/readyz         200 if every check is met, otherwise 503; a line for each check. Clients on the node
-//	                also get the errors, which can have names of files and pods, and addresses
-//	/debug/pprof/   Go's profiles, with profile only
+//	/healthz        200 while the process answers
+//	/readyz         200 if every check succeeds, 503 otherwise; one line for each check. Clients on the
+//	                node also get the errors, which can have names of files and pods, and addresses
+//	/debug/pprof/   Go's profiles, only if profile is true
 //
-// No request changes anything. Profiles show the program's memory. internal/base/access decides
-// which clients can ask.
+// No request changes anything. Profiles show the memory of the program. internal/base/access
+// decides which clients have access.
 func (t *Telemetry) Handler(profile bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
@@ -75,11 +75,11 @@ func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // An error is the reader's, who is gone.
+	_, _ = io.WriteString(w, text) // The client is gone if this fails.
 }
 
-// Serve answers on the listener until the context ends, waits for answers under way, and closes the
-// listener. The error is the reason of an earlier end.
+// Serve serves on the listener until ctx ends. It then waits up to shutdownTimeout for answers in
+// progress, and closes the listener. If it ends earlier, it returns the reason.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,

@@ -58,7 +58,7 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 	}
 }
 
-// TestWithoutState: what a process that found its state damaged can still tell.
+// TestWithoutState checks what a process still reports after it found its state damaged.
 func TestWithoutState(t *testing.T) {
 	s := emptyNode(t, "")
 	tel := telemetry.New(telemetry.Config{

@@ -9,21 +9,22 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// Config is the environment of a Telemetry.
+// Config configures a Telemetry.
 type Config struct {
 	// Policy is the node's policy. It does not change while the process runs, and does not depend
 	// on the state.
 	Policy node.Policy
-	// Snapshot is the present state. It must not wait, and several goroutines may call it at any
-	// time. While it returns nil, because there is no usable state, there are no gauges of a state.
+	// Snapshot returns the present state. It must not block, and may be called concurrently at any
+	// time. While it returns nil, because there is no usable state, there are no gauges of the
+	// state.
 	Snapshot func() *engine.Snapshot
-	// Checks are the conditions for being ready. All must be met.
+	// Checks are the conditions for being ready. All of them must be met.
 	Checks []Check
 	Build  Build
 }
 
-// Check is one condition for being ready. Ready must not wait, and several goroutines may call it
-// at any time. Its error is for people.
+// Check is one condition for being ready. Ready must not block, and may be called concurrently at
+// any time. Its error is for people.
 type Check struct {
 	Name  string
 	Ready func() error
@@ -32,8 +33,8 @@ type Check struct {
 // Build is the version of this program.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Telemetry observes the engine and the PodResources server, and serves metrics. It is safe for use
-// by several goroutines.
+// Telemetry observes the engine and the PodResources server, and serves metrics. It is safe for
+// concurrent use.
 type Telemetry struct {
 	config   Config
 	registry *prometheus.Registry
@@ -58,15 +59,15 @@ func New(c Config) *Telemetry {
 	return t
 }
 
-// NewManifests adds the number of files and directories of manifests with errors, which unusable
-// returns. It is called once at most.
+// NewManifests adds the number of manifest files and directories with errors. unusable returns that
+// number. NewManifests must be called at most once.
 func (t *Telemetry) NewManifests(unusable func() int) {
 	promauto.With(t.registry).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_unusable_manifests", Help: "Files and directories of manifests with errors. The pods that were read from them before are kept.",
 	}, func() float64 { return float64(unusable()) })
 }
 
-// Wrote is engine.Observer's: one write of the state.
+// Wrote implements engine.Observer. It counts one write of the state.
 func (t *Telemetry) Wrote(w engine.Write) {
 	c := &t.counters
 	c.writes.Inc()
@@ -79,11 +80,11 @@ func (t *Telemetry) Wrote(w engine.Write) {
 	c.stateBytes.Set(float64(w.Bytes))
 }
 
-// Released is engine.Observer's: a pod's assignments were released.
+// Released implements engine.Observer. It counts one pod whose assignments were released.
 func (t *Telemetry) Released(string) { t.counters.released.Inc() }
 
-// Served is the PodResources server's: a call that was answered. Endpoint is the method's name,
-// version "v1" or "v1alpha1" (R-MET-40).
+// Served implements podres.Observer. It counts a call that was answered. endpoint is the name of
+// the method, and version is "v1" or "v1alpha1" (R-MET-40).
 func (t *Telemetry) Served(endpoint, version string, err error) {
 	version = known(version, apiVersions)
 	c := &t.counters.podResources
@@ -98,8 +99,8 @@ func (t *Telemetry) Served(endpoint, version string, err error) {
 	}
 }
 
-// Limited is the PodResources server's: a call that the rate limit rejected. The reference does not
-// count it (R-API-3).
+// Limited implements podres.Observer. It counts a call that the rate limit rejected. The reference
+// does not count these (R-API-3).
 func (t *Telemetry) Limited(endpoint, version string) {
 	t.counters.podResources.limited.WithLabelValues(known(endpoint, endpoints), known(version, apiVersions)).Inc()
 }

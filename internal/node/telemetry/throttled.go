@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Throttled has the kernel's counts for one cgroup since it was made (cpu.stat).
+// Throttled has the kernel's counts for one cgroup since its creation (cpu.stat).
 type Throttled struct {
-	// Cgroup is its name, unique while it exists.
+	// Cgroup is the name of the cgroup. It is unique while the cgroup exists.
 	Cgroup string
-	// OfPod is true for a pod's cgroup, false for a container's.
+	// OfPod is true for the cgroup of a pod, and false for the cgroup of a container.
 	OfPod              bool
 	Periods, Throttled uint64
 	Time               time.Duration
@@ -26,17 +26,17 @@ var (
 		"Time for which threads were throttled, of the same cgroups; a pod's includes its shared containers.", "cgroup")
 )
 
-// NewThrottling adds counters of throttled exclusive containers. sample returns the present counts
-// of their cgroups and of their pods' cgroups; each scrape calls it, one goroutine at a time.
-// NewThrottling is called once at most.
+// NewThrottling adds counters of throttled containers with exclusive CPUs. sample returns the
+// present counts of their cgroups and of their pods' cgroups. Each scrape calls it, one goroutine
+// at a time. NewThrottling must be called at most once.
 //
-// Counts from before a cgroup was first seen are left out: they may be from a time when its quota
-// was right. The last periods before a cgroup ends may be missed.
+// Counts from before a cgroup was first seen are ignored, because its quota may have been correct
+// at that time. The last periods before a cgroup ends may be missed.
 func (t *Telemetry) NewThrottling(sample func() []Throttled) {
 	t.registry.MustRegister(&throttling{sample: sample, last: map[string]Throttled{}, sums: map[bool]*Throttled{false: {}, true: {}}})
 }
 
-// throttling adds up the counts of cgroups that come and go.
+// throttling sums the counts of cgroups that come and go.
 type throttling struct {
 	sample func() []Throttled
 
@@ -45,14 +45,14 @@ type throttling struct {
 	sums map[bool]*Throttled // by OfPod
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (t *throttling) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{throttledPeriods, throttledOf, throttledSeconds} {
 		to <- d
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (t *throttling) Collect(to chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *throttling) Collect(to chan<- prometheus.Metric) {
 		now[s.Cgroup] = s
 		before, seen := t.last[s.Cgroup]
 		if !seen || s.Periods < before.Periods || s.Throttled < before.Throttled || s.Time < before.Time {
-			continue // A new one, perhaps of the same name.
+			continue // A new cgroup, perhaps with the same name.
 		}
 		sum := t.sums[s.OfPod]
 		sum.Periods += s.Periods - before.Periods

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// TestThrottling adds up the counters of cgroups that come and go. What was there when a cgroup was
-// first seen does not count, neither does a cgroup that is made again, and nothing ever falls.
+// TestThrottling checks the sums over cgroups that come and go. Counts from before a cgroup was
+// first seen are ignored, also after it is created again, and no sum ever falls.
 func TestThrottling(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	var sample []telemetry.Throttled

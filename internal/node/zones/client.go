@@ -12,25 +12,25 @@ import (
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 )
 
-// ErrNotInstalled is returned where the API server has no CustomResourceDefinition of
+// ErrNotInstalled is returned if the API server has no CustomResourceDefinition of
 // NodeResourceTopology.
 var ErrNotInstalled = errors.New("the API server does not have " + resource + "." + group +
 	": apply manifests/crd.yaml of github.com/k8stopologyawareschedwg/noderesourcetopology-api, or switch the export off")
 
-// Client asks an API server.
+// Client sends requests to an API server.
 type Client struct{ rest rest.Interface }
 
-// NewClient makes a client. It sends no request.
+// NewClient returns a client. It sends no request.
 func NewClient(config *rest.Config) (*Client, error) {
 	made, err := reconcile.NewClient(config)
 	return &Client{made}, err
 }
 
-// path is the path of all objects.
+// path is the path of the collection of objects.
 const path = "/apis/" + apiVersion + "/" + resource
 
-// look returns the object of a node as it is, and the owner that it must have. Without one, it
-// returns a new one, which has no resource version.
+// look returns the present object of a node, and the owner that it must have. If there is no
+// object, it returns a new one without a resource version.
 func (c *Client) look(ctx context.Context, name string) (*Object, metav1.OwnerReference, error) {
 	owner, err := reconcile.Owner(ctx, c.rest, name)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Client) look(ctx context.Context, name string) (*Object, metav1.OwnerRe
 	return o, owner, nil
 }
 
-// put writes an object, and returns it as it is then.
+// put writes an object and returns the written object.
 func (c *Client) put(ctx context.Context, o *Object) (*Object, error) {
 	request := c.rest.Post().AbsPath(path)
 	if o.ResourceVersion != "" {
@@ -55,7 +55,7 @@ func (c *Client) put(ctx context.Context, o *Object) (*Object, error) {
 	}
 	made, err := reconcile.Send(ctx, request, o)
 	switch {
-	case apierrors.IsNotFound(err) && o.ResourceVersion == "": // What is created needs only its definition.
+	case apierrors.IsNotFound(err) && o.ResourceVersion == "": // A creation fails with NotFound only if the definition is missing.
 		return nil, ErrNotInstalled
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", kind, o.Name, reconcile.Lost(err))

@@ -11,8 +11,8 @@ import (
 )
 
 // fingerprint identifies a set of pods by their namespaces and names, in the format that schedulers
-// compare: the hash of the pods' sorted hashes. The hash of a pod is that of its name, seeded with
-// that of its namespace.
+// compare. It is the hash of the pods' sorted hashes. The hash of a pod is the hash of its name,
+// seeded with the hash of its namespace.
 func fingerprint(grants []*node.Grant) string {
 	hashes := make([]uint64, len(grants))
 	for i, g := range grants {
@@ -25,6 +25,6 @@ func fingerprint(grants []*node.Grant) string {
 	for _, h := range hashes {
 		all = binary.LittleEndian.AppendUint64(all, h)
 	}
-	// The sum is written in the order of its bytes, the highest first.
+	// The sum is written in big-endian byte order.
 	return "pfp0v001" + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(all)))
 }

@@ -14,46 +14,45 @@ import (
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 )
 
-// Uninstalled is the time between two tries while there is no definition of the object: it must be
-// installed first.
+// Uninstalled is the time between two attempts while the definition of the object is not installed.
 const Uninstalled = 5 * time.Minute
 
-// Observer gets what happens, for metrics. It must not wait.
+// Observer receives events for metrics. It must not block.
 type Observer interface {
-	// Exported is one write, or a try that failed; missing: because there is no definition of the
-	// object.
+	// Exported reports one write or one failed attempt. missing is true if it failed because the
+	// definition of the object is not installed.
 	Exported(err error, missing bool)
 }
 
-// Config is the environment of a Keeper.
+// Config configures a Keeper.
 type Config struct {
 	// Node is the name of the Kubernetes node.
 	Node   string
 	Client *Client
-	// State is what there is to show; nil: nothing yet. It must not wait.
+	// State returns the state to show. It returns nil if there is none yet. It must not block.
 	State func() *node.State
-	// Now and After are those of package time.
+	// Now and After are the functions of package time, or replacements of them.
 	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time
 	Observer Observer
 	Log      *slog.Logger
 }
 
-// Keeper keeps the NodeResourceTopology of a node. Its methods but Run may be called by several
-// goroutines.
+// Keeper keeps the NodeResourceTopology of a node up to date. Its methods except Run may be called
+// by several goroutines.
 type Keeper struct {
 	*reconcile.Loop
 	config Config
 
-	// The fields below are those of Run's goroutine. have is the object as it was read or written
-	// last, nil: unknown; shown is the state of which it is.
+	// The fields below are used by Run's goroutine only. have is the object as it was last read or
+	// written, and nil if it is not known. shown is the state that have shows.
 	have    *Object
 	owners  []metav1.OwnerReference
 	shown   *node.State
 	checked time.Time
 }
 
-// New makes a Keeper. It sends no request.
+// New returns a Keeper. It sends no request.
 func New(c Config) *Keeper {
 	k := &Keeper{config: c}
 	k.Loop = reconcile.New(k, reconcile.Config{
@@ -69,7 +68,7 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// Line is reconcile.Object's.
+// Line implements reconcile.Object.
 func (*Keeper) Line(err error) string {
 	switch {
 	case errors.Is(err, ErrNotInstalled):
@@ -80,19 +79,19 @@ func (*Keeper) Line(err error) string {
 	return "the NodeResourceTopology of this node is written again"
 }
 
-// Decided is engine.Observer's.
+// Decided implements engine.Observer.
 func (k *Keeper) Decided(engine.Decision) {}
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (k *Keeper) Wrote(engine.Write) { k.Changed() }
 
-// Released is engine.Observer's.
+// Released implements engine.Observer.
 func (k *Keeper) Released(string) { k.Changed() }
 
-// Forget is reconcile.Object's.
+// Forget implements reconcile.Object.
 func (k *Keeper) Forget() { k.have = nil }
 
-// Keep is reconcile.Object's: it writes if the object differs from the state.
+// Keep implements reconcile.Object. It writes the object if it does not show the present state.
 func (k *Keeper) Keep(ctx context.Context) (wrote bool, err error) {
 	state, now := k.config.State(), k.config.Now()
 	known := k.have != nil && now.Sub(k.checked) < reconcile.Recheck

@@ -15,7 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// world is a Keeper with a server, a clock that the test moves, and a node that plays a scenario.
+// world is a Keeper with a server, a clock that the test advances, and a node that plays a
+// scenario.
 type world struct {
 	t *testing.T
 	*Keeper
@@ -24,7 +25,7 @@ type world struct {
 	now    time.Time
 	pods   int
 	log    strings.Builder
-	failed []bool // the tries that failed, and whether the definition was missing
+	failed []bool // one element for each failed attempt: whether the definition was missing
 }
 
 func newWorld(t *testing.T) *world {
@@ -42,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Exported is Observer's.
+// Exported implements Observer.
 func (w *world) Exported(err error, missing bool) {
 	if err != nil {
 		w.failed = append(w.failed, missing)
@@ -69,7 +70,7 @@ func (w *world) admit() {
 	w.play(fmt.Sprintf("pod p%d cpu=1 memory=1Gi\napp main cpu=1 memory=1Gi\n\nadmit p%d\n", w.pods, w.pods))
 }
 
-// turn is one round after some time. It returns the number of writes.
+// turn runs one round after the given time. It returns the number of writes.
 func (w *world) turn(after time.Duration) int {
 	before := w.server.Writes()
 	w.now = w.now.Add(after)
@@ -86,8 +87,8 @@ func (w *world) object() *Object {
 	return o
 }
 
-// TestWrites: the object follows the state, is owned by the Node, and is not written while nothing
-// changes.
+// TestWrites checks that the object follows the state, is owned by the Node, and is not written
+// while nothing changes.
 func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	if n := w.turn(0); n != 1 {
@@ -113,8 +114,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestOthers: an object that is gone, that another writer changed, or that belongs to a Node of
-// before is written again; what others added to its metadata stays.
+// TestOthers checks that an object is written again if it is gone, if another writer changed it, or
+// if an earlier Node owns it. Metadata that others added to it stays.
 func TestOthers(t *testing.T) {
 	w := newWorld(t)
 	w.turn(0)
@@ -128,7 +129,7 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.admit()
-	// The first round finds that it is another version, the second looks at it.
+	// The first round fails because the version differs, and the second one reads the object again.
 	if n := w.turn(time.Second) + w.turn(time.Second); n != 1 || w.object().Labels["a"] != "b" || len(w.object().Zones) != 2 {
 		t.Errorf("%d writes: %+v", n, w.object())
 	}
@@ -138,8 +139,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestNotInstalled: without the definition there is one line in the log, and a try every few
-// minutes. Once it is there, the object is written.
+// TestNotInstalled checks that there is one log line and an attempt every few minutes while the
+// definition is missing, and that the object is written once the definition exists.
 func TestNotInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.server.Fail(func(r *http.Request) int {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The names of the API. The types below have the fields of it that are written here: its Go module
-// would link a client with informers for one object.
+// Names of the API. The types below have only the fields that are written here. The Go module of
+// the API would link a client with informers for one object.
 const (
 	group      = "topology.node.k8s.io"
 	apiVersion = group + "/v1alpha2"
@@ -22,7 +22,7 @@ type Object struct {
 	Content           `json:",inline"`
 }
 
-// Content is what the state of a node decides of it.
+// Content is the part of the object that depends on the state of the node.
 type Content struct {
 	Attributes []Attribute `json:"attributes,omitempty"`
 	Zones      []Zone      `json:"zones"`
@@ -48,7 +48,7 @@ type Cost struct {
 	Value int64  `json:"value"`
 }
 
-// Resource has quantities, of CPUs, bytes or devices.
+// Resource has quantities of CPUs, bytes or devices.
 type Resource struct {
 	Name        string   `json:"name"`
 	Capacity    Quantity `json:"capacity"`
@@ -56,10 +56,10 @@ type Resource struct {
 	Available   Quantity `json:"available"`
 }
 
-// Quantity is the text of a quantity. Others may have written it as a number.
+// Quantity is the text of a quantity. Other writers may have written it as a number.
 type Quantity string
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (q *Quantity) UnmarshalJSON(data []byte) error {
 	*q = Quantity(bytes.Trim(data, `"`))
 	return nil

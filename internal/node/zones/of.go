@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// maxNodes is the kubelet's limit of NUMA nodes unless an option raises it.
+// maxNodes is the kubelet's limit on NUMA nodes, unless an option raises it.
 const maxNodes = 8
 
-// Of is what there is to show of a state.
+// Of returns the content of the object for a state.
 func Of(s *node.State) Content {
 	m, free := s.Machine(), freeCPUs(s)
 	c := Content{Attributes: attributes(s)}
@@ -57,8 +57,8 @@ func (z *Zone) add(resource string, capacity, allocatable, available int64) {
 	z.Resources = append(z.Resources, Resource{resource, text(capacity), text(allocatable), text(available)})
 }
 
-// freeCPUs are the CPUs that could become exclusive now; with whole cores only, those of whole
-// cores.
+// freeCPUs returns the CPUs that could become exclusive now. If only whole cores are assigned, it
+// returns the CPUs of cores that are completely free.
 func freeCPUs(s *node.State) cpuset.Set {
 	free := s.AvailableCPUs()
 	if !s.Policy().CPU.FullPCPUsOnly {
@@ -73,11 +73,11 @@ func freeCPUs(s *node.State) cpuset.Set {
 	return whole
 }
 
-// attributes are the settings under the names of the kubelet's options, and the fingerprint of the
-// pods.
+// attributes returns the settings under the names of the kubelet's options, and the fingerprint of
+// the pods.
 func attributes(s *node.State) []Attribute {
 	p := s.Policy()
-	// The policy dynamic admits as static does.
+	// The policy dynamic admits like static.
 	cpu, memory := "none", "None"
 	if p.StaticCPU {
 		cpu = "static"

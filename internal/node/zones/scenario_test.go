@@ -13,8 +13,8 @@ import (
 )
 
 // TestScenarios plays the files in testdata, in the language of internal/testing/scenario. The
-// command zones shows the content of the object: a line for each attribute, zone and resource;
-// amounts are available, allocatable and capacity.
+// command zones prints the content of the object, one line for each attribute, zone and resource.
+// Amounts are available, allocatable and capacity.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(_ *testing.T, script golden.Script) {
 		n := scenario.New(nil)
@@ -46,7 +46,7 @@ func show(s *node.State) string {
 	return out.String()
 }
 
-// TestFingerprint compares with signatures that the library of the schedulers gives.
+// TestFingerprint compares fingerprints with signatures computed by the library of the schedulers.
 func TestFingerprint(t *testing.T) {
 	for want, pods := range map[string][]string{
 		"pfp0v001607b76a0e9d3aeb4": {"production/jaeger-dpgjk", "production/nginx-rt684", "production/envoy-g9m22"},
@@ -69,7 +69,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestQuantities: what others wrote as a number can be read.
+// TestQuantities checks that a quantity that another writer wrote as a number can be read.
 func TestQuantities(t *testing.T) {
 	var r Resource
 	if err := json.Unmarshal([]byte(`{"name": "cpu", "capacity": 4, "allocatable": "3", "available": "2500m"}`), &r); err != nil || r != (Resource{"cpu", "4", "3", "2500m"}) {

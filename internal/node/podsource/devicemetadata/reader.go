@@ -16,13 +16,14 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// DefaultDir is the kubelet's directory.
+// DefaultDir is the default of the kubelet's directory.
 const DefaultDir = "/var/lib/kubelet"
 
 const (
-	// maxRequests is for one claim. The API allows 32.
+	// maxRequests limits the requests of one claim. The API allows 32.
 	maxRequests = 256
-	// maxReads is how many claims are read at a time: more than pods start at a time.
+	// maxReads limits the claims that are read at a time. It is more than the number of pods that
+	// start at a time.
 	maxReads = 16
 
 	directory = "dra-device-metadata"
@@ -38,14 +39,15 @@ type Reader struct {
 	reads   chan struct{}
 }
 
-// New returns a reader of the files below the kubelet's directory. pci is as in
-// claims.ReadMetadata.
+// New returns a reader of the files below the kubelet's directory. pci has the meaning that it has
+// in claims.ReadMetadata.
 func New(kubeletDir string, pci claims.PCI) *Reader {
 	return &Reader{plugins: filepath.Join(kubeletDir, "plugins"), pci: pci, reads: make(chan struct{}, maxReads)}
 }
 
-// Claim returns the devices of a claim that the files of one driver describe; none without files.
-// The error names the file. Devices of other files are returned beside it.
+// Claim returns the devices of a claim that the files of one driver describe. It returns none if
+// there are no files. The error names the file. The devices of other files are returned together
+// with the error.
 func (r *Reader) Claim(ctx context.Context, driver, namespace, claim string) ([]claims.Described, error) {
 	type answer struct {
 		devices []claims.Described
@@ -96,7 +98,7 @@ func (r *Reader) read(driver, namespace, claim string) (devices []claims.Describ
 	return devices, err
 }
 
-// known is nil for a file that is not there.
+// known returns nil if the error is that a file does not exist, and the error otherwise.
 func known(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -104,7 +106,7 @@ func known(err error) error {
 	return err
 }
 
-// requests are the files of a claim.
+// requests returns the paths of the metadata files of a claim.
 func requests(root *os.Root, dir string) (files []string, err error) {
 	d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -125,8 +127,8 @@ func requests(root *os.Root, dir string) (files []string, err error) {
 	return files, err
 }
 
-// read reads a regular file. A pipe or a device is not opened for what it has: opening a pipe would
-// wait for its writer.
+// read reads a regular file. It opens a path without blocking, because opening a pipe would wait
+// for its writer, and reads nothing from a pipe or a device.
 func read(root *os.Root, path string) (data []byte, err error) {
 	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

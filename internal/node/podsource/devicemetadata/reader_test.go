@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const content = `{"kind":"DeviceMetadata","apiVersion":"metadata.resource.k8s.io/v1beta1","requests":[{"name":"REQUEST","devices":[
 	{"driver":"gpu.example.com","pool":"p","name":"DEVICE","attributes":{"resource.kubernetes.io/numaNode":{"int":1}}}]}]}`
 
-// kubeletDir is a kubelet's directory with the files of a claim. Keys are relative to the directory
-// of the driver.
+// kubeletDir creates a kubelet's directory with the files of a claim. Keys are relative to the
+// directory of the driver.
 func kubeletDir(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,8 +68,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: links that leave the directory, pipes, devices, large files and many requests
-// are errors, and the other files of the claim are read all the same.
+// TestHostileFiles: links that lead out of the directory, pipes, devices, large files and many
+// requests are errors. The other files of the claim are read all the same.
 func TestHostileFiles(t *testing.T) {
 	outside := kubeletDir(t, map[string]string{"metadata.json": metadataOf("gpu", "stolen")})
 	secret := filepath.Join(outside, "plugins", "gpu.example.com", "metadata.json")
@@ -105,7 +105,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestBusy: a call ends with its context, and while reads have not ended, further ones fail.
+// TestBusy: a call ends with its context. While too many reads have not ended, further calls fail.
 func TestBusy(t *testing.T) {
 	r := New(t.TempDir(), nil)
 	ctx, cancel := context.WithCancel(t.Context())

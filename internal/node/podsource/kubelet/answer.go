@@ -14,21 +14,21 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// answer is a list while it is read. A broken item affects only its pod: if the UID can be read,
+// answer is a list that is being read. A broken item affects only its pod: if the UID can be read,
 // the pod is listed without a specification; otherwise the item is counted.
 type answer struct {
 	gates podspec.Gates
 	pods  map[string]entry // the pods that have not ended
 	list  absence.List
-	left  int   // of maxWeight
-	texts int   // bytes of the annotations so far
-	first error // of the first item without a UID
+	left  int   // what is left of maxWeight
+	texts int   // bytes of the grant annotations so far
+	first error // the error of the first item without a UID
 }
 
-// read reads an item. An error makes the whole answer invalid.
+// read decodes an item. An error makes the whole answer invalid.
 func (a *answer) read(raw []byte, whole bool) error {
 	var i item
-	err := errTooMany // Then only the identity is decoded.
+	err := errTooMany // With this error only the identity is decoded.
 	if a.left >= 0 {
 		err = decodeItem(raw, whole, &i)
 	}
@@ -73,7 +73,7 @@ func (m *meta) check() error {
 	return nil
 }
 
-// entry is the pod as a request, or an error with the pod's names.
+// entry returns the pod as a request, or an error with the pod's names.
 func (a *answer) entry(i *item, err error) entry {
 	if err == nil {
 		if a.left -= i.weight(); a.left < 0 {
@@ -93,12 +93,13 @@ func (a *answer) entry(i *item, err error) entry {
 			err: fmt.Errorf("pod %s/%s: %w: %s", m.Namespace, m.Name, ErrUnusablePod, brief(err)),
 		}
 	}
-	quiet, _ := podspec.Quiet(m.Annotations.Quiet) // An unknown time is none; manifests are read with a note about it.
+	// A time that cannot be parsed counts as none. Manifests are read with a note about it.
+	quiet, _ := podspec.Quiet(m.Annotations.Quiet)
 	return entry{pod: asked, text: a.text(m), pending: string(i.Status.Conditions), quiet: quiet}
 }
 
-// text is the grant in the pod's annotation. One that is too large is cut off, so that it is still
-// too large. Beyond maxTexts there is none.
+// text returns the grant in the pod's annotation. A grant that is too large is cut off, so that it
+// is still too large. Beyond maxTexts it returns none.
 func (a *answer) text(m *meta) string {
 	text := m.Annotations.Grant
 	if text == "" || absence.ParseSource(m.Annotations.Source) != absence.FromAPI {
@@ -111,7 +112,7 @@ func (a *answer) text(m *meta) string {
 	return text
 }
 
-// listing is the pods that can be used, and which cannot.
+// listing returns the pods that can be used, and the UIDs of those that cannot.
 func (a *answer) listing() *handover.Listing {
 	l := &handover.Listing{Pods: make(map[string]handover.Bound, len(a.pods)), Asked: a.list.Asked}
 	for uid, e := range a.pods {
@@ -124,7 +125,7 @@ func (a *answer) listing() *handover.Listing {
 	return l
 }
 
-// unreadable is the error about items that could be any pod.
+// unreadable returns an error if there are items that could be any pod.
 func (a *answer) unreadable() error {
 	if a.list.Unreadable == 0 {
 		return nil

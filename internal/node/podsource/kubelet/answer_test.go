@@ -20,7 +20,8 @@ import (
 
 var gates = podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
 
-// TestNoList: what is no list of pods is an error that quotes it, and never a node without pods.
+// TestNoList: an answer that is not a list of pods is an error that quotes it, and never a node
+// without pods.
 func TestNoList(t *testing.T) {
 	const begin = `{"kind":"PodList","apiVersion":"v1",`
 	for name, c := range map[string]struct{ answer, want string }{
@@ -71,8 +72,8 @@ func TestNoList(t *testing.T) {
 	}
 }
 
-// TestBrokenItemCostsItself: what is wrong with a pod makes this pod unusable. It is there if its
-// UID can be read, and counted otherwise.
+// TestBrokenItemCostsItself: an error in a pod makes only this pod unusable. The pod is listed if
+// its UID can be read, and counted otherwise.
 func TestBrokenItemCostsItself(t *testing.T) {
 	const good = `{"metadata":{"uid":"good"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}}`
 	big := strings.Repeat("x", kubelet.MaxItem)
@@ -125,8 +126,8 @@ func TestBrokenItemCostsItself(t *testing.T) {
 	}
 }
 
-// TestListWithUnreadableItems: such a list is no list of who is there, and its pods are usable all
-// the same.
+// TestListWithUnreadableItems: such a list cannot show which pods exist, but its pods are usable
+// all the same.
 func TestListWithUnreadableItems(t *testing.T) {
 	s := newServer(t, strings.Replace(list("p 2"), `"items":[`, `"items":[{"metadata":{"name":"who"}},`, 1))
 	source := newSource(t, kubelet.Address{URL: s.URL})
@@ -138,7 +139,7 @@ func TestListWithUnreadableItems(t *testing.T) {
 	}
 }
 
-// TestRunningNamesWhatCannotBeRead: a broken pod costs itself here, too.
+// TestRunningNamesWhatCannotBeRead: a broken pod affects only itself here, too.
 func TestRunningNamesWhatCannotBeRead(t *testing.T) {
 	const answer = `{"kind":"PodList","apiVersion":"v1","items":[
 		{"metadata":{"uid":"a","namespace":"n","name":"one"},"status":{"containerStatuses":[{"name":"c","containerID":"containerd://1","state":{"running":{}}},
@@ -158,8 +159,8 @@ func TestRunningNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestItemIsThePod: what is read of a pod gives the same request as the whole pod. The recorded
-// list has what kubelets add; the example pods have the rest.
+// TestItemIsThePod: the fields that are read of a pod give the same request as the whole pod. The
+// recorded list has what kubelets add, and the example pods have the rest.
 func TestItemIsThePod(t *testing.T) {
 	var recorded struct{ Items []json.RawMessage }
 	readJSON(t, "testdata/pods-1.36.3.json", &recorded)
@@ -192,7 +193,7 @@ func TestItemIsThePod(t *testing.T) {
 		if err := json.Unmarshal(raw, &whole); err != nil {
 			t.Fatal(err)
 		}
-		whole.UID = "u" // The digest of a pod without one is of all its fields.
+		whole.UID = "u" // A pod without a UID gets a digest of all its fields.
 		part, err := kubelet.Item(raw)
 		if err != nil {
 			t.Fatal(err)

@@ -18,17 +18,19 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// askTimeout is the longest time for one answer, unless the caller has less.
+// askTimeout limits the time for one answer. The caller may have less time.
 const askTimeout = 5 * time.Second
 
-// Address is the kubelet's address, with the credentials of the agent.
+// Address is the kubelet's address and the credentials of the agent.
 type Address struct {
-	// URL is "https://127.0.0.1:10250" for the port with authentication, "http://127.0.0.1:10255"
-	// for the read-only one. Without a path, the list's path /pods is added.
+	// URL is "https://127.0.0.1:10250" for the port with authentication, or
+	// "http://127.0.0.1:10255" for the read-only port. If it has no path, the list's path /pods is
+	// added.
 	URL string
-	// TokenFile has a bearer token; it is read for every request, because tokens are replaced.
+	// TokenFile has a bearer token. It is read for every request, because tokens are rotated.
 	TokenFile string
-	// CertFile and KeyFile are a client certificate; CAFile is the CA of the kubelet's certificate.
+	// CertFile and KeyFile are a client certificate and its key. CAFile has the CA of the kubelet's
+	// certificate.
 	CertFile, KeyFile, CAFile string
 	// Insecure accepts any certificate of the kubelet.
 	Insecure bool
@@ -52,12 +54,12 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Plain reports whether the connection is without TLS, so that the kubelet does not prove its
+// Plain reports whether the connection does not use TLS, so that the kubelet does not prove its
 // identity.
 func (a Address) Plain() bool { return strings.HasPrefix(strings.ToLower(a.URL), "http://") }
 
-// client reads the list. It has one connection to the kubelet: all answers over one connection are
-// from the same process.
+// client requests the list. It has one connection to the kubelet, and all answers over one
+// connection are from the same process.
 type client struct {
 	http    *http.Client
 	url     string
@@ -103,7 +105,7 @@ func (a Address) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("certFile, keyFile: %w", err)
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile) // They are replaced, too.
+			pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile) // Certificates are rotated, too.
 			return &pair, err
 		}
 	}
@@ -111,7 +113,7 @@ func (a Address) tls() (*tls.Config, error) {
 }
 
 // ask sends one request and visits the items of the answer (readList). After each request without
-// an answer, the next one counts as one of another process, unless the caller stopped waiting.
+// an answer, the next answer counts as one of another process, unless the caller stopped waiting.
 func (c *client) ask(ctx context.Context, visit func(item []byte, whole bool) error) (absence.Process, error) {
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -153,7 +155,7 @@ func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absen
 	}
 	defer answer.Body.Close()
 	c.mu.Lock()
-	process = c.process // There is one connection, and it is this answer's.
+	process = c.process // There is one connection, and the answer came over it.
 	c.mu.Unlock()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHead))

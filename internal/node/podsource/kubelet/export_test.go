@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// Bounds of an answer.
+// These are limits of an answer.
 const (
 	MaxItems      = maxItems
 	MaxItem       = maxItem
 	MaxContainers = maxContainers
 )
 
-// Read reads an answer as a Source does: the pods that can be used, and the list.
+// Read reads an answer as a Source does. It returns the pods that can be used, and the list.
 func Read(r io.Reader, g podspec.Gates) (map[string]request.Pod, absence.List, error) {
 	a := &answer{gates: g, pods: map[string]entry{}, left: maxWeight}
 	a.list = absence.List{Pods: map[string]absence.Source{}, Ended: map[string]absence.Source{}}
@@ -33,7 +33,7 @@ func Read(r io.Reader, g podspec.Gates) (map[string]request.Pod, absence.List, e
 	return usable, a.list, nil
 }
 
-// Item is one item as podspec takes it.
+// Item returns one item as podspec reads it.
 func Item(raw []byte) (*v1.Pod, error) {
 	var i item
 	if err := decodeItem(raw, true, &i); err != nil {
@@ -42,5 +42,5 @@ func Item(raw []byte) (*v1.Pod, error) {
 	return i.pod(), nil
 }
 
-// CloseIdle ends the connections of a source that does not run.
+// CloseIdle closes the connections of a source that does not run.
 func CloseIdle(s *Source) { s.client.http.CloseIdleConnections() }

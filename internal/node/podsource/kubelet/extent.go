@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// extent finds the end of one JSON value without decoding it. It looks at strings and brackets
-// only; the decoder checks whether the value is well-formed.
+// extent finds the end of one JSON value without decoding it. It looks only at strings and
+// brackets; the decoder checks whether the value is well-formed.
 type extent struct {
 	depth             int
 	inString, escaped bool
@@ -30,7 +30,7 @@ func (e *extent) scan(chunk []byte) (n int, ends bool) {
 		case b == '{' || b == '[':
 			e.depth++
 		case e.depth == 0 && (b == ',' || b == ':' || b == '}' || b == ']' || isSpace(b)):
-			return i, true // The byte after a number, true, false or null.
+			return i, true // the byte after a number, true, false or null
 		case b == '}' || b == ']':
 			if e.depth--; e.depth == 0 {
 				return i + 1, true
@@ -42,7 +42,7 @@ func (e *extent) scan(chunk []byte) (n int, ends bool) {
 
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
-// cut returns the first value of raw; whole is false if raw ends before the value does.
+// cut returns the first value of raw. whole is false if raw ends before the value does.
 func cut(raw []byte) (value, rest []byte, whole bool) {
 	raw = skip(raw)
 	var e extent
@@ -60,8 +60,8 @@ func skip(raw []byte) []byte {
 	return raw
 }
 
-// members visits the members of an object. The object may be cut off anywhere; then its last value
-// is not whole. It ends early when visit returns an error. A value that is no object has no
+// members visits the members of an object. The object may be cut off anywhere; its last value is
+// then not whole. members stops when visit returns an error. A value that is not an object has no
 // members.
 func members(raw []byte, visit func(key string, value []byte, whole bool) error) error {
 	raw = skip(raw)
@@ -85,7 +85,8 @@ func members(raw []byte, visit func(key string, value []byte, whole bool) error)
 	}
 }
 
-// elements decodes a well-formed JSON array element by element, and stops when there are too many.
+// elements decodes a well-formed JSON array element by element. It returns an error if there are
+// more than most elements.
 func elements[T any](raw []byte, most int, decode func([]byte, *T) error) ([]T, error) {
 	if string(raw) == "null" {
 		return nil, nil

@@ -14,27 +14,29 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// The limits of one pod. A pod beyond them is listed and not usable.
+// These are the limits of one pod. A pod beyond them is listed and not usable.
 const (
-	// maxContainers is for each type of container. The largest known pods have some hundred.
+	// maxContainers limits each container type. The largest known pods have about a hundred
+	// containers.
 	maxContainers = 5000
-	// maxResources is for one list: cpu, memory, a few sizes of huge pages, a few dozen devices.
+	// maxResources limits one list of resources: cpu, memory, a few huge page sizes, and a few
+	// dozen devices.
 	maxResources = 128
-	// maxWeight is for all pods of a list together, in containers and their resources: 10,000
-	// containers with their usual requests.
+	// maxWeight limits all pods of a list together, in containers and their resources. It allows
+	// 10,000 containers with their usual requests.
 	maxWeight = 65_536
-	// maxTexts is for the grants in the annotations of all pods of a list together, in bytes: 500
-	// pods with 32 KiB each.
+	// maxTexts limits the grants in the annotations of all pods of a list together, in bytes. It
+	// allows 500 pods with 32 KiB each.
 	maxTexts = 16 << 20
 	// maxName is the length of the longest name in Kubernetes: a DNS subdomain, a slash and a
 	// label.
 	maxName = 253 + 1 + maxLabel
-	// maxLabel is the longest name of a container in Kubernetes.
+	// maxLabel is the length of the longest name of a container in Kubernetes.
 	maxLabel = 63
 )
 
-// errSyntax is for an item that is no JSON: then the whole answer is none. The others concern one
-// item.
+// errSyntax is the error of an item that is not JSON. It makes the whole answer invalid. The other
+// errors concern one item.
 var (
 	errSyntax  = errors.New("the answer is not JSON")
 	errTooBig  = fmt.Errorf("it has more than %d MiB of JSON", maxItem>>20)
@@ -50,15 +52,15 @@ type meta struct {
 	Annotations       struct {
 		Source string `json:"kubernetes.io/config.source"`
 		Grant  string `json:"paddock-project.github.io/grant"`
-		// Moves is podspec.MovesAnnotation; nil: it is not there.
+		// Moves is the value of podspec.MovesAnnotation. It is nil if the annotation is absent.
 		Moves *string `json:"paddock-project.github.io/moves"`
 		Quiet string  `json:"paddock-project.github.io/leave-alone-until"`
 	} `json:"annotations"`
 }
 
-// item has the fields of a pod that podspec and claims.UsesOf read, and no others: at worst, a
-// v1.Pod takes several hundred times the memory of its JSON. A field that podspec newly reads must
-// be added here; TestItemIsThePod compares the two.
+// item has only the fields of a pod that podspec and claims.UsesOf read, because at worst a v1.Pod
+// takes several hundred times the memory of its JSON. If podspec reads a new field, it must be
+// added here; TestItemIsThePod compares the two.
 type item struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
@@ -77,7 +79,7 @@ type item struct {
 	} `json:"status"`
 }
 
-// extendedClaim is the claim that the scheduler made for extended resources.
+// extendedClaim is the claim that the scheduler created for extended resources.
 type extendedClaim struct {
 	ResourceClaimName string   `json:"resourceClaimName"`
 	RequestMappings   mappings `json:"requestMappings"`
@@ -93,8 +95,8 @@ type (
 		Claims   usedClaims   `json:"claims"`
 	}
 
-	// conditions is why the kubelet does not carry out a resize, of all conditions of a pod; empty:
-	// it does.
+	// conditions is the reason why the kubelet does not apply a resize, taken from the conditions
+	// of a pod. It is empty if the kubelet applies it.
 	conditions string
 
 	usedClaims []v1.ResourceClaim
@@ -109,7 +111,7 @@ type (
 	}
 )
 
-// decode reads one value strictly: names are case-sensitive, and none occurs twice.
+// decode decodes one value strictly: names are case-sensitive, and none may occur twice.
 func decode[T any](raw []byte, to *T) error {
 	twice, err := kjson.UnmarshalStrict(raw, to, kjson.DisallowDuplicateFields)
 	if syntax, _ := kjson.SyntaxErrorOffset(err); syntax {
@@ -121,7 +123,7 @@ func decode[T any](raw []byte, to *T) error {
 	return err
 }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *containers) UnmarshalJSON(raw []byte) (err error) {
 	*c, err = elements(raw, maxContainers, func(raw []byte, to *container) error {
 		if err := decode(raw, to); err != nil {
@@ -132,7 +134,7 @@ func (c *containers) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *usedClaims) UnmarshalJSON(raw []byte) (err error) {
 	*c, err = elements(raw, maxResources, func(raw []byte, to *v1.ResourceClaim) error {
 		if err := decode(raw, to); err != nil {
@@ -143,10 +145,10 @@ func (c *usedClaims) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// maxConditions is for one pod, which has some ten.
+// maxConditions limits the conditions of one pod, which usually has about ten.
 const maxConditions = 1024
 
-// UnmarshalJSON is json.Unmarshaler's. Of the other conditions nothing is kept.
+// UnmarshalJSON implements json.Unmarshaler. It drops the other conditions.
 func (c *conditions) UnmarshalJSON(raw []byte) error {
 	type condition struct {
 		Type    v1.PodConditionType `json:"type"`
@@ -163,13 +165,13 @@ func (c *conditions) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// maxClaims is for one pod, and maxMappings for the extended resources of its containers.
+// maxClaims limits the claims of one pod, and maxMappings the extended resources of its containers.
 const (
 	maxClaims   = 1024
 	maxMappings = maxContainers
 )
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *podClaims) UnmarshalJSON(raw []byte) (err error) {
 	*c, err = elements(raw, maxClaims, func(raw []byte, to *v1.PodResourceClaim) error {
 		if err := decode(raw, to); err != nil {
@@ -180,7 +182,7 @@ func (c *podClaims) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *claimNames) UnmarshalJSON(raw []byte) (err error) {
 	*c, err = elements(raw, maxClaims, func(raw []byte, to *v1.PodResourceClaimStatus) error {
 		if err := decode(raw, to); err != nil {
@@ -191,7 +193,7 @@ func (c *claimNames) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *mappings) UnmarshalJSON(raw []byte) (err error) {
 	*c, err = elements(raw, maxMappings, func(raw []byte, to *v1.ContainerExtendedResourceRequest) error {
 		if err := decode(raw, to); err != nil {
@@ -214,8 +216,8 @@ func checkNames(what string, names ...*string) error {
 	return nil
 }
 
-// UnmarshalJSON is json.Unmarshaler's. podspec reads the quantities, because some would take very
-// long.
+// UnmarshalJSON implements json.Unmarshaler. podspec parses the quantities, because parsing some of
+// them would take very long.
 func (l *resourceList) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
@@ -258,7 +260,7 @@ func checkName(what, name string, most int) error {
 	return nil
 }
 
-// decodeItem decodes an item of the stream, item or started.
+// decodeItem decodes an element of the list's items into an item or a started.
 func decodeItem[T any](raw []byte, whole bool, to *T) error {
 	if !whole {
 		return errTooBig
@@ -266,7 +268,7 @@ func decodeItem[T any](raw []byte, whole bool, to *T) error {
 	return decode(raw, to)
 }
 
-// brief is an error's text, cut off because a hostile item can make it long.
+// brief returns the text of an error, cut off because a hostile item can make it long.
 func brief(err error) string {
 	const most = 500
 	text := err.Error()
@@ -276,8 +278,8 @@ func brief(err error) string {
 	return strings.Clone(text)
 }
 
-// identity reads the identity of an item that may be cut off or damaged. The UID is empty if there
-// is none, or more than one.
+// identity reads the identity of an item that may be cut off or damaged. The UID is empty if the
+// item has no UID, or more than one.
 func identity(raw []byte) meta {
 	var m meta
 	objects, uids := 0, 0
@@ -311,7 +313,7 @@ func identity(raw []byte) meta {
 	return m
 }
 
-// pod is the item as podspec reads it.
+// pod returns the item as podspec reads it.
 func (i *item) pod() *v1.Pod {
 	pod := &v1.Pod{}
 	pod.UID, pod.Name, pod.Namespace = types.UID(i.Metadata.UID), i.Metadata.Name, i.Metadata.Namespace
@@ -345,8 +347,8 @@ func (c containers) all() []v1.Container {
 	return all
 }
 
-// weight is roughly the memory that the pod takes as a request: its containers, and the names of
-// their resources.
+// weight approximates the memory that the pod takes as a request: its containers, their resources,
+// and its claims.
 func (i *item) weight() int {
 	n := len(i.Spec.ResourceClaims) + len(i.Status.ResourceClaimStatuses)
 	if e := i.Status.ExtendedResourceClaimStatus; e != nil {

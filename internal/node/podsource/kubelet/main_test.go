@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a kubelet. Each answer is the next of its answers; the last one stays.
+// server is a kubelet. Each request gets the next of its answers. The last answer is repeated.
 type server struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ func newServer(t *testing.T, answers ...string) *server {
 	return s
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *server) count() int {
 	return s.asked
 }
 
-// list is a PodList of pods "uid cpus phase".
+// list returns a PodList of pods, each described as "uid cpus phase".
 func list(pods ...string) string {
 	var items []string
 	for _, p := range pods {
@@ -76,7 +76,7 @@ func newSource(t *testing.T, a kubelet.Address) *kubelet.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Run closes idle connections at its end.
+	// Run closes idle connections when it ends.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		cancel()

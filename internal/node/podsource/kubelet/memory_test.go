@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// hostile are large answers, made of a beginning, a part that is repeated and an end.
+// hostile has large answers, made of a beginning, a part that is repeated, and an end.
 var hostile = map[string][3]string{
 	"empty items":          {`{"kind":"PodList","apiVersion":"v1","items":[{}`, `,{}`, `]}`},
 	"items with a UID":     {`{"kind":"PodList","apiVersion":"v1","items":[{}`, `,{"metadata":{"uid":"%d"}}`, `]}`},
@@ -46,7 +46,7 @@ var hostile = map[string][3]string{
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// devices are n containers with as many devices as a pod may name.
+// devices returns n containers, each with nearly as many devices as a list may have.
 func devices(n int) string {
 	var names []string
 	for i := range 127 {
@@ -56,7 +56,7 @@ func devices(n int) string {
 	return one + strings.Repeat(`,`+one, n-1)
 }
 
-// flood is one of the hostile answers. Reading it measures the heap now and then.
+// flood is one of the hostile answers. It measures the heap from time to time while it is read.
 type flood struct {
 	begin, part, end string
 	left, n          int
@@ -65,8 +65,8 @@ type flood struct {
 	read             int
 }
 
-// The heap that is allowed, and how large the answers are: with -hostile=64 as large as any is
-// read.
+// most is the heap that is allowed. size is the size of the answers; with -hostile=64 they have the
+// largest size that is read.
 const most = 64 << 20
 
 var size = flag.Int("hostile", 12, "the MiB of a hostile answer")
@@ -77,7 +77,7 @@ func newFlood(parts [3]string) *flood {
 	return f
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (f *flood) Read(p []byte) (int, error) {
 	if f.now.Len() == 0 {
 		f.next()
@@ -113,17 +113,18 @@ func (f *flood) next() {
 	f.now.Reset(b.String())
 }
 
-// heap is what the heap has, garbage that was not collected yet included.
+// heap returns the bytes of the heap, including garbage that was not collected yet.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// TestHostileAnswersTakeLittleMemory: no shape of an answer takes more than 64 MiB of heap, garbage
-// included. At 64 MiB (-hostile=64, a minute) the most is 54 MiB, of containers without a name.
+// TestHostileAnswersTakeLittleMemory: no form of an answer takes more than 64 MiB of heap, garbage
+// included. At 64 MiB (-hostile=64, a minute) the maximum is 54 MiB, for containers without a name.
 func TestHostileAnswersTakeLittleMemory(t *testing.T) {
-	// On a busy machine the collector falls behind, and what it has not freed yet would count.
+	// On a busy machine the collector falls behind, and memory that it has not freed yet would
+	// count.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	var names []string
 	for name := range hostile {
@@ -151,8 +152,8 @@ func TestHostileAnswersTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// FuzzRead: an error or a list, never both, and what a decoder of whole lists finds is found here,
-// too.
+// FuzzRead: the result is an error or a list, never both, and has no more pods than a decoder of
+// whole lists finds items.
 func FuzzRead(f *testing.F) {
 	for _, parts := range hostile {
 		f.Add([]byte(parts[0] + parts[2]))
@@ -176,7 +177,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var whole struct{ Items []json.RawMessage }
 		if err := json.Unmarshal(data, &whole); err != nil {
-			return // The same name in another case, of another type.
+			return // The same name occurs in another case, with another type.
 		}
 		for uid := range usable {
 			if _, there := got.Pods[uid]; !there {
@@ -206,7 +207,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// recordedPods is the recorded list with n pods.
+// recordedPods returns the recorded list with n pods.
 func recordedPods(tb testing.TB, n int) string {
 	tb.Helper()
 	var recorded struct{ Items []json.RawMessage }

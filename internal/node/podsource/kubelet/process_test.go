@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// clock is one that is set.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -22,7 +22,7 @@ type clock struct {
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Millisecond) // Two questions are never at the same time.
+	c.now = c.now.Add(time.Millisecond) // Two requests are never at the same time.
 	return c.now
 }
 
@@ -32,7 +32,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// node is a source and the kubelet that it asks, which can be started again.
+// node is a source and the kubelet that it asks, which can be restarted.
 type node struct {
 	*server
 	source *kubelet.Source
@@ -53,14 +53,14 @@ func newNode(t *testing.T, first string) *node {
 	return n
 }
 
-// lists has the kubelet answer so from now on.
+// lists sets the answer of the kubelet from now on.
 func (n *node) lists(answer string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.answers, n.asked = []string{answer}, 0
 }
 
-// restart ends the kubelet and starts another one at its address.
+// restart ends the kubelet and starts another one at the same address.
 func (n *node) restart(t *testing.T) {
 	t.Helper()
 	address := n.Listener.Addr().String()
@@ -82,7 +82,7 @@ func (n *node) list(t *testing.T) {
 	}
 }
 
-// after lists three times over half a minute, from so long after now on.
+// after requests three lists over half a minute, beginning after the duration d.
 func (n *node) after(t *testing.T, d time.Duration) {
 	t.Helper()
 	n.clock.add(d)
@@ -94,7 +94,7 @@ func (n *node) after(t *testing.T, d time.Duration) {
 
 var sandbox = absence.Trace{Sandbox: true}
 
-// TestGone: a pod that the kubelet listed and does not list any more is gone.
+// TestGone: a pod that the kubelet listed and no longer lists is gone.
 func TestGone(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)
@@ -105,8 +105,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestStartingKubeletTakesNobody: between two lists the kubelet started again, and the first list
-// of the new one is empty. The crash-looping pod keeps what it has; so does one without a sandbox.
+// TestStartingKubeletTakesNobody: between two lists the kubelet was restarted, and its first list
+// is empty. A crash-looping pod keeps its grant, and so does a pod without a sandbox.
 func TestStartingKubeletTakesNobody(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)
@@ -125,8 +125,8 @@ func TestStartingKubeletTakesNobody(t *testing.T) {
 	}
 }
 
-// TestAfterAFailedQuestion: a kubelet that could not answer is taken for one that starts again, on
-// the same connection, too.
+// TestAfterAFailedQuestion: a kubelet that could not answer counts as one that restarts, even on
+// the same connection.
 func TestAfterAFailedQuestion(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)
@@ -145,7 +145,7 @@ func TestAfterAFailedQuestion(t *testing.T) {
 	}
 }
 
-// TestOneConnection: questions at the same time do not look like another kubelet.
+// TestOneConnection: simultaneous requests do not look like another kubelet.
 func TestOneConnection(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)

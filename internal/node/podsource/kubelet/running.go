@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Running is a container that runs, according to the kubelet.
+// Running is a running container, according to the kubelet.
 type Running struct {
-	// Pod is the pod's UID, Who its namespace/name.
+	// Pod is the pod's UID. Who is its namespace/name.
 	Pod, Who, Container string
-	// ID is the runtime's id, without the runtime's name.
+	// ID is the runtime's ID, without the runtime's name.
 	ID string
 }
 
-// statuses have the fields that are read of the containers of a started pod.
+// These types have the fields that are read of the containers of a started pod.
 type (
 	statuses []status
 
@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (s *statuses) UnmarshalJSON(raw []byte) (err error) {
 	*s, err = elements(raw, maxContainers, func(raw []byte, to *status) error {
 		if err := decode(raw, to); err != nil {
@@ -51,8 +51,8 @@ func (s *statuses) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// Running asks which containers run, in the order of the list. unread names the pods that cannot be
-// read: their containers may run.
+// Running asks the kubelet which containers run, and returns them in the order of the list. unread
+// has an error for each pod that cannot be read. The containers of these pods may run.
 func (s *Source) Running(ctx context.Context) (all []Running, unread []error, err error) {
 	left := maxWeight
 	_, err = s.client.ask(ctx, func(raw []byte, whole bool) error {

@@ -15,52 +15,53 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for a listed pod
-// with fields that cannot be used. Any other error means that the kubelet did not answer.
+// ErrUnknownPod is wrapped by errors of Lookup for a pod that the kubelet does not list, and
+// ErrUnusablePod for a listed pod with fields that cannot be used. Any other error means that the
+// kubelet did not answer.
 var (
 	ErrUnknownPod  = errors.New("the kubelet does not list the pod")
 	ErrUnusablePod = errors.New("its specification cannot be used")
 )
 
-// The default times.
+// These are the default times.
 const (
 	DefaultEvery = 10 * time.Second
 	DefaultAgain = 200 * time.Millisecond
 )
 
-// Options configure a source. Now, After and Log are needed; the rest has defaults.
+// Options configure a source. Now, After and Log are required. The other fields have defaults.
 type Options struct {
 	Gates podspec.Gates
-	// Now and After are those of package time.
+	// Now and After are time.Now and time.After.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 	Log   *slog.Logger
-	// Every is how often the list is read regularly. Default: DefaultEvery.
+	// Every is the time between two regular reads of the list. If zero, it is DefaultEvery.
 	Every time.Duration
-	// Again is the wait before the second request for a pod that is not listed. Default:
+	// Again is the wait before the second request for a pod that is not listed. If zero, it is
 	// DefaultAgain.
 	Again time.Duration
 }
 
-// Source is safe for use by several goroutines.
+// Source is a source of pods. It is safe for use by several goroutines.
 type Source struct {
 	options Options
 	client  *client
 
-	// listing is the same answer as pods.
+	// listing is from the same answer as pods.
 	listing atomic.Pointer[handover.Listing]
 
 	mu      sync.Mutex
-	pods    map[string]entry // of the latest request's answer
+	pods    map[string]entry // from the answer to the latest request
 	last    time.Time        // the time of that request
 	tracker absence.Tracker
-	trouble string // the last trouble that was logged, to log it once
+	trouble string // the problem that was logged last, so that it is logged once
 	unready error  // the reason why Run could not read the list the last time
 }
 
-// entry is one pod of the list, as a request with the grant of its annotation, or an error. pending
-// is why the kubelet does not carry the request out, after a resize. quiet is until when it asks
-// not to be moved.
+// entry is one pod of the list: a request and the grant of its annotation, or an error. pending is
+// the reason why the kubelet does not apply the request after a resize. quiet is the time until
+// which the pod asks not to be moved.
 type entry struct {
 	pod           request.Pod
 	text, pending string
@@ -68,7 +69,7 @@ type entry struct {
 	err           error
 }
 
-// New returns a source at an address. It reads the files that the address names, and sends no
+// New returns a source for an address. It reads the files that the address names, and sends no
 // request yet.
 func New(a Address, o Options) (*Source, error) {
 	if o.Every == 0 {
@@ -84,7 +85,7 @@ func New(a Address, o Options) (*Source, error) {
 	return &Source{options: o, client: c}, nil
 }
 
-// Run reads the list regularly until ctx ends. It returns the cause of that.
+// Run reads the list regularly until ctx ends. It returns the cause of ctx.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.client.http.CloseIdleConnections()
 	if s.client.address.Plain() {
@@ -102,7 +103,7 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// report logs trouble once, and its end once.
+// report logs a problem once, and its end once.
 func (s *Source) report(ctx context.Context, a *answer, err error) {
 	if ctx.Err() != nil {
 		return
@@ -130,8 +131,8 @@ func (s *Source) report(ctx context.Context, a *answer, err error) {
 	}
 }
 
-// Ready returns the reason why Run could not read the list the last time; nil: it could. Before the
-// first answer, that is the reason.
+// Ready returns the reason why the last read of Run failed, or nil if it succeeded. Before the
+// first answer it returns errUnasked.
 func (s *Source) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +142,7 @@ func (s *Source) Ready() error {
 	return s.unready
 }
 
-// errUnasked is the reason why a source without a list so far is not ready.
+// errUnasked is the reason why a source that has not read a list is not ready.
 var errUnasked = errors.New("the kubelet's list of pods has not been read yet: no new pod is admitted")
 
 // Lookup returns the request of a pod. If the pod is not known yet, Lookup asks the kubelet, and
@@ -173,9 +174,9 @@ func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	return request.Pod{}, fmt.Errorf("%w, asked twice", ErrUnknownPod)
 }
 
-// List asks which pods there are now, by UID. A pod that cannot be used has its names only. It is
-// an error if the list has an item whose UID cannot be read, because that could be any pod. Gone
-// decides whether a pod that is not in the list is gone.
+// List requests the list of pods and returns them by UID. A pod that cannot be used has only its
+// names. List returns an error if the list has an item whose UID cannot be read, because that could
+// be any pod. Gone decides whether a pod that is not in the list is gone.
 func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	a, err := s.ask(ctx)
 	if err == nil {
@@ -191,9 +192,10 @@ func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	return pods, nil
 }
 
-// Latest is a pod of the last list. The list has the request of the pod's specification. pending is
-// why the kubelet does not carry it out, the reason and the message of the condition
-// PodResizePending; empty: it does. A pod that cannot be used is not known. No request is sent.
+// Latest returns a pod of the last list, with the request of its specification. pending is the
+// reason why the kubelet does not apply that request: the reason and the message of the condition
+// PodResizePending. It is empty if the kubelet applies it. A pod that cannot be used is not known.
+// Latest sends no request.
 func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,11 +203,13 @@ func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool
 	return e.pod, e.pending, there && e.err == nil
 }
 
-// Listing is what the kubelet listed last; nil: nothing yet. It sends no request.
+// Listing returns the list that the kubelet sent last, or nil if there is none yet. It sends no
+// request.
 func (s *Source) Listing() *handover.Listing { return s.listing.Load() }
 
-// Quiet is until when a pod asks not to be moved, according to the list that was read last. It is
-// not known of a pod that is not listed, or cannot be used. It sends no request.
+// Quiet returns the time until which a pod asks not to be moved, according to the list that was
+// read last. The time is not known if the pod is not listed, or cannot be used. Quiet sends no
+// request.
 func (s *Source) Quiet(uid string) (until time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +225,7 @@ func (s *Source) Gone(uid string, trace absence.Trace) bool {
 	return s.tracker.Gone(uid, trace)
 }
 
-// ask reads a new list and keeps it, unless the answer to a later request is there already. The
+// ask reads a new list and stores it, unless the answer to a later request is already stored. The
 // caller must not change the answer.
 func (s *Source) ask(ctx context.Context) (*answer, error) {
 	a := &answer{gates: s.options.Gates, pods: map[string]entry{}, left: maxWeight}

@@ -21,7 +21,7 @@ func TestLookup(t *testing.T) {
 		answers []string
 		status  int
 		asked   int
-		want    string // a part of the error
+		want    string // part of the error
 	}{
 		{"there", []string{list("a 1", "p 2")}, 200, 1, ""},
 		{"there when asked again", []string{list(), list("p 2")}, 200, 2, ""},
@@ -138,7 +138,7 @@ func TestAddressCheck(t *testing.T) {
 	}
 }
 
-// TestRecordedList reads what a real kubelet (1.36.3) answered.
+// TestRecordedList reads the answer of a real kubelet (1.36.3).
 func TestRecordedList(t *testing.T) {
 	data, err := os.ReadFile("testdata/pods-1.36.3.json")
 	if err != nil {
@@ -157,8 +157,8 @@ func TestRecordedList(t *testing.T) {
 	}
 }
 
-// TestQuiet: until when a pod asks to be left alone is known once it is listed in a form that can
-// be used.
+// TestQuiet: the time until which a pod asks to be left alone is known once the pod is listed and
+// usable.
 func TestQuiet(t *testing.T) {
 	asks := func(text string) string {
 		return strings.Replace(list("p 2"), `"metadata":{`, `"metadata":{"annotations":{"paddock-project.github.io/leave-alone-until":"`+text+`"},`, 1)
@@ -189,8 +189,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestLatest: the last list has what a pod asks for, and why the kubelet does not carry out a
-// resize to that.
+// TestLatest: the last list has a pod's request, and the reason why the kubelet does not apply a
+// resize to it.
 func TestLatest(t *testing.T) {
 	condition := func(text string) string {
 		return strings.Replace(list("p 2"), `"status":{`, `"status":{"conditions":[{"type":"Ready","status":"True","message":"m"},`+text+`],`, 1)

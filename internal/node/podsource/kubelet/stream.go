@@ -9,48 +9,49 @@ import (
 	"io"
 )
 
-// The limits of an answer. Beyond the first two it is rejected as a whole, because the missing part
-// could be any pod. An item beyond the third is only not usable itself.
+// These are the limits of an answer. Beyond the first two it is rejected as a whole, because the
+// missing part could be any pod. An item beyond the third makes only itself unusable.
 const (
-	// maxAnswer is in bytes. A node with 500 pods answers with about 5 MiB.
+	// maxAnswer limits the answer, in bytes. A node with 500 pods answers with about 5 MiB.
 	maxAnswer = 64 << 20
-	// maxItems includes pods that have ended: a kubelet lists them until they are deleted. The
-	// cluster deletes them from 12,500 on (--terminated-pod-gc-threshold), all nodes together; a
-	// node runs 110 pods by default (maxPods), and 500 in practice.
+	// maxItems limits the items, including pods that have ended, which a kubelet lists until they
+	// are deleted. The cluster deletes them if there are more than 12,500 on all nodes together
+	// (--terminated-pod-gc-threshold). A node runs 110 pods by default (maxPods), and 500 in
+	// practice.
 	maxItems = 16_384
-	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding several times
-	// denser.
+	// maxItem limits one item, in bytes. An API object has at most 1.5 MiB in etcd, in an encoding
+	// several times denser.
 	maxItem = 8 << 20
 )
 
-// maxHead is how much is quoted of an answer that is no list. maxOther is how much is checked of a
-// value that is not read; the metadata of a list has a few dozen bytes.
+// maxHead limits the bytes that are quoted of an answer that is not a list. maxOther limits the
+// bytes that are checked of a value that is not read. The metadata of a list has a few dozen bytes.
 const (
 	maxHead  = 120
 	maxOther = 64 << 10
 )
 
-// Errors of an answer that is no list.
+// These are errors of an answer that is not a list.
 var (
 	errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
 	errEndsIn   = errors.New("the answer is incomplete")
 )
 
-// stream reads an answer and keeps one value at a time.
+// stream reads an answer and stores one value at a time.
 type stream struct {
 	source *bufio.Reader
 	head   head
 	buffer []byte // for one value
 }
 
-// head keeps the beginning of an answer, and ends the answer when it is too large.
+// head stores the beginning of an answer, and ends the answer with an error if it is too large.
 type head struct {
 	from io.Reader
 	text []byte
 	left int
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (h *head) Read(p []byte) (int, error) {
 	if h.left == 0 {
 		return 0, errTooLarge
@@ -61,10 +62,10 @@ func (h *head) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readList reads a PodList, and visits its items in turn. An item that is not whole was too large:
-// visit gets its first maxItem bytes. The bytes are valid until visit returns.
+// readList reads a PodList and visits its items in turn. An item that is not whole was too large,
+// and visit gets its first maxItem bytes. The bytes are valid until visit returns.
 //
-// An error means that the answer is no list, and then no item counts, not even those that were
+// An error means that the answer is not a list. Then no item counts, not even those that were
 // visited.
 func readList(r io.Reader, visit func(item []byte, whole bool) error) error {
 	s := &stream{head: head{from: r, left: maxAnswer + 1}}
@@ -79,7 +80,7 @@ func readList(r io.Reader, visit func(item []byte, whole bool) error) error {
 	return nil
 }
 
-// list is the grammar: one object, and nothing after it.
+// list parses the list: one object, and nothing after it.
 func (s *stream) list(visit func([]byte, bool) error) error {
 	if b, err := s.next(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 			err = s.text(&version)
 		case "items":
 			err = s.items(visit)
-		default: // Such a value is not read. A short one is checked.
+		default: // Other values are not used. A short one is checked.
 			var raw []byte
 			var whole bool
 			if raw, whole, err = s.value(maxOther); err == nil && whole && !json.Valid(raw) {
@@ -137,7 +138,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 	return nil
 }
 
-// next is the next byte that is no white space.
+// next returns the next byte that is not white space.
 func (s *stream) next() (byte, error) {
 	for {
 		b, err := s.source.ReadByte()
@@ -151,7 +152,8 @@ func (s *stream) next() (byte, error) {
 	}
 }
 
-// key is the next name of the object, up to the colon; more is false at the object's end.
+// key reads the next name of the object, and the colon after it. more is false at the end of the
+// object.
 func (s *stream) key(first bool) (key string, more bool, err error) {
 	b, err := s.next()
 	if err != nil {
@@ -183,7 +185,7 @@ func (s *stream) broken(b byte) error {
 	return fmt.Errorf("the answer is not JSON: unexpected %q; it begins %q", b, s.head.text)
 }
 
-// items visits the items of an array; null is an empty one, as kubelets write it.
+// items visits the items of an array. null is an empty array, as kubelets write it.
 func (s *stream) items(visit func([]byte, bool) error) error {
 	b, err := s.next()
 	if err != nil {
@@ -256,8 +258,8 @@ func isPlainText(raw []byte) bool {
 	return true
 }
 
-// value reads the next value and keeps its first bytes; whole is true if these are all. They are
-// valid until the next value is read.
+// value reads the next value and returns its first bytes, at most keep. whole is true if these are
+// all. They are valid until the next value is read.
 func (s *stream) value(keep int) (raw []byte, whole bool, err error) {
 	b, err := s.next()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // unanswered adds the reason why a request had no answer, and what to do. The names of settings are
-// those of the agent's configuration, in the section kubelet.
+// those of the section kubelet in the agent's configuration.
 func (a Address) unanswered(err error) error {
 	return fmt.Errorf("%s: %w", a.cause(err), err)
 }
@@ -42,7 +42,7 @@ func (a Address) cause(err error) string {
 		return "the kubelet's certificate is not valid: renew it, or correct the clock"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "the port of the url does not use TLS: set an http url, or the kubelet's TLS port (10250)"
-	case errors.As(err, &alert) && strings.Contains(alert.Err.Error(), "protocol version"): // crypto/tls gives an alert so.
+	case errors.As(err, &alert) && strings.Contains(alert.Err.Error(), "protocol version"): // crypto/tls reports an alert so.
 		return "the TLS handshake with the kubelet fails: set tlsMinVersion of the kubelet to VersionTLS12 or later"
 	case errors.As(err, &alert) && alert.Op == "remote error":
 		return "the kubelet ends the TLS handshake: it requires a client certificate that it trusts; set certFile and keyFile"
@@ -52,7 +52,7 @@ func (a Address) cause(err error) string {
 	return "the kubelet does not answer"
 }
 
-// unwelcome is what to do about a status that is not 200.
+// unwelcome returns what to do about a status that is not 200.
 func (a Address) unwelcome(status int, text string) string {
 	switch {
 	case status == http.StatusUnauthorized && a.TokenFile == "" && a.CertFile == "":

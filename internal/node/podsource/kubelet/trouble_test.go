@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// TestTrouble: whoever installs the agent reads what is missing.
+// TestTrouble: an error explains what is missing to the person who installs the agent.
 func TestTrouble(t *testing.T) {
 	status := http.StatusOK
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -64,7 +64,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestSlowKubelet: no answer in time is not a rejected connection.
+// TestSlowKubelet: a missing answer is not reported as a connection that was rejected.
 func TestSlowKubelet(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(slow.Close)
@@ -76,7 +76,8 @@ func TestSlowKubelet(t *testing.T) {
 	}
 }
 
-// TestPlainAddressIsWarnedOf, once, when the source starts; an address with TLS is not.
+// TestPlainAddressIsWarnedOf: an address without TLS is warned about once, when the source starts.
+// An address with TLS is not.
 func TestPlainAddressIsWarnedOf(t *testing.T) {
 	for url, warns := range map[string]bool{"http://127.0.0.1:1": true, "https://127.0.0.1:1": false} {
 		var log bytes.Buffer
@@ -110,7 +111,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// otherCA signed nothing here.
+// otherCA signed none of the certificates of this test.
 var otherCA = []byte(`-----BEGIN CERTIFICATE-----
 MIIBezCCASGgAwIBAgIUfcqAWadvwv3mWMg/nANZQZquhe0wCgYIKoZIzj0EAwIw
 EjEQMA4GA1UEAwwHYW5vdGhlcjAgFw0yNjExMjEyMzUzMTlaGA8yMTI2MTAyODIz

@@ -16,21 +16,23 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// DefaultSocket is the kubelet's socket.
+// DefaultSocket is the default path of the kubelet's PodResources socket.
 const DefaultSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-// The times of a call.
+// These are the times of a call.
 const (
-	// longest is how long a call takes at most, unless the caller has less time.
+	// longest limits the time of a call. The caller may have less time.
 	longest = 5 * time.Second
-	// pause is the wait after an answer of the kubelet's rate limit, which is 100 calls a second.
+	// pause is the wait after the kubelet's rate limit rejected a call. The limit is 100 calls a
+	// second.
 	pause = 20 * time.Millisecond
 )
 
 const (
-	// maxHeader is the size of an answer's header in bytes: a kubelet's has some hundred.
+	// maxHeader limits the header of an answer, in bytes. A kubelet's header has a few hundred
+	// bytes.
 	maxHeader = 16 << 10
-	// maxReason is how much of an error's text is kept, in bytes. It is logged with each pod.
+	// maxReason limits the stored text of an error, in bytes. It is logged with each pod.
 	maxReason = 1 << 10
 )
 
@@ -42,11 +44,11 @@ type Client struct {
 	socket string
 	conn   *grpc.ClientConn
 	after  func(time.Duration) <-chan time.Time
-	// withoutGet is true while the kubelet has no Get.
+	// withoutGet is true if the kubelet has no Get.
 	withoutGet atomic.Bool
 }
 
-// New returns a client. It connects with the first call. after is time.After.
+// New returns a client. It connects at the first call. after is time.After.
 func New(socket string, after func(time.Duration) <-chan time.Time) (*Client, error) {
 	conn, err := grpc.NewClient("passthrough:///podresources",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -72,13 +74,13 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (Pod, error) {
 		return Pod{}, fmt.Errorf("socket %s: pod %s/%s: %w", c.socket, namespace, name, err)
 	case len(pods) == 0:
 		return Pod{}, fmt.Errorf("socket %s: pod %s/%s: %w", c.socket, namespace, name, ErrUnknownPod)
-	case len(pods) > 1: // A static pod that is replaced: the answer has no UIDs.
+	case len(pods) > 1: // The answer has no UIDs, so these may be a static pod and its replacement.
 		return Pod{}, fmt.Errorf("socket %s: pod %s/%s: the kubelet lists %d pods of that name", c.socket, namespace, name, len(pods))
 	}
 	return pods[0], nil
 }
 
-// List asks for all pods.
+// List requests all pods.
 func (c *Client) List(ctx context.Context) ([]Pod, error) {
 	pods, err := c.call(ctx, "List", nil, func(*Pod) bool { return true })
 	if err != nil {
@@ -87,7 +89,7 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 	return pods, nil
 }
 
-// named returns the pods of a name, by Get, or by List if the kubelet has no Get.
+// named returns the pods with a name. It uses Get, or List if the kubelet has no Get.
 func (c *Client) named(ctx context.Context, namespace, name string) ([]Pod, error) {
 	keep := func(p *Pod) bool { return p.Namespace == namespace && p.Name == name }
 	if !c.withoutGet.Load() {
@@ -105,7 +107,7 @@ func (c *Client) named(ctx context.Context, namespace, name string) ([]Pod, erro
 	}
 	pods, err := c.call(ctx, "List", nil, keep)
 	if err != nil {
-		c.withoutGet.Store(false) // It may be another kubelet next time.
+		c.withoutGet.Store(false) // The next call may reach another kubelet.
 	}
 	return pods, err
 }
@@ -138,7 +140,7 @@ func (c *Client) call(ctx context.Context, method string, request []byte, keep f
 	}
 }
 
-// codec sends requests that are encoded already, and reads answers by parse.
+// codec sends requests that are already encoded, and decodes answers with parse.
 type codec struct{}
 
 // answer is the destination of an answer.
@@ -148,10 +150,10 @@ type answer struct {
 	err  error
 }
 
-// Name is grpc's: the encoding is that of protobuf.
+// Name implements gRPC's encoding.Codec. The encoding is that of protobuf.
 func (codec) Name() string { return "proto" }
 
-// Marshal is grpc's.
+// Marshal implements gRPC's encoding.Codec.
 func (codec) Marshal(v any) ([]byte, error) {
 	if data, is := v.([]byte); is {
 		return data, nil
@@ -159,7 +161,7 @@ func (codec) Marshal(v any) ([]byte, error) {
 	return nil, fmt.Errorf("cannot send a %T", v)
 }
 
-// Unmarshal is grpc's.
+// Unmarshal implements gRPC's encoding.Codec.
 func (codec) Unmarshal(data []byte, v any) error {
 	to, is := v.(*answer)
 	if !is {

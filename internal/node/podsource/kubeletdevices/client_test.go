@@ -36,8 +36,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestWithoutGet: a kubelet that has no Get, or has its gate off, is asked by List, and by Get
-// again when it is another one.
+// TestWithoutGet: a kubelet that has no Get, or has its gate off, is asked by List. Another kubelet
+// is asked by Get again.
 func TestWithoutGet(t *testing.T) {
 	for name, err := range map[string]error{
 		"not implemented": status.Error(codes.Unimplemented, "unknown method Get"),
@@ -64,8 +64,8 @@ func TestWithoutGet(t *testing.T) {
 	}
 }
 
-// TestUnknownPod: a pod that is not listed, in the kubelet's words and as gRPC has them, by List,
-// and in an answer about another pod.
+// TestUnknownPod covers a pod that is not listed: in the kubelet's error, in a gRPC status, by
+// List, and in an answer about another pod.
 func TestUnknownPod(t *testing.T) {
 	other := []*podresourcesv1.PodResources{{Namespace: "default", Name: "other"}}
 	for name, k := range map[string]*kubelet{
@@ -88,7 +88,7 @@ func TestTwoPodsOfOneName(t *testing.T) {
 	}
 }
 
-// TestRateLimit: a call that the kubelet's rate limit rejects is repeated, until the caller's time
+// TestRateLimit: a call that the kubelet's rate limit rejects is repeated until the caller's time
 // ends.
 func TestRateLimit(t *testing.T) {
 	var rejections atomic.Int32

@@ -7,13 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// damager makes answers out of a right one.
+// damager makes damaged answers from a valid one.
 type damager struct {
 	*rand.Rand
 	right []byte
 }
 
-// answer is one with one kind of damage, by turns.
+// answer returns an answer with one kind of damage. i selects the kind.
 func (d damager) answer(i int) (string, []byte) {
 	data := slices.Clone(d.right)
 	at := d.IntN(len(data))
@@ -31,7 +31,7 @@ func (d damager) answer(i int) (string, []byte) {
 		return "inserted", slices.Insert(data, at, d.bytes(1+d.IntN(16))...)
 	case 4:
 		return "another type", d.retyped()
-	case 5: // A length up to 2^64-1 where anything was.
+	case 5: // inserts a length up to 2^64-1 at any position
 		return "lengths", slices.Insert(data, at, protowire.AppendVarint(nil, d.Uint64()>>d.IntN(64))...)
 	case 6:
 		return "repeated", slices.Repeat(data[at:], 1+d.IntN(50))
@@ -51,8 +51,8 @@ func (d damager) bytes(n int) []byte {
 	return data
 }
 
-// retyped is the right answer with one field of another wire type, anywhere in it. The messages
-// around it have their right lengths.
+// retyped returns the valid answer with one random field changed to another wire type. The messages
+// around it have correct lengths.
 func (d damager) retyped() []byte {
 	count := func(message []byte) (n int) {
 		walk(message, func(protowire.Number, []byte) []byte { n++; return nil })
@@ -75,8 +75,8 @@ func (d damager) retyped() []byte {
 	})
 }
 
-// walk goes through the fields of a message, and through those that can be messages themselves. A
-// field for which replace returns something is replaced by it.
+// walk visits the fields of a message, and of the fields that can be messages themselves. If
+// replace returns a value, it replaces the field.
 func walk(message []byte, replace func(number protowire.Number, field []byte) []byte) []byte {
 	out := []byte{}
 	for len(message) > 0 {

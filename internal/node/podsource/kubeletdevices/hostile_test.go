@@ -22,8 +22,7 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// answering serves any method with what respond does, on a unix socket, and returns a client of it
-// that waits for nothing.
+// answering serves every method with respond, on a unix socket. It returns a client of this server.
 func answering(t *testing.T, respond func(grpc.ServerStream) error, options ...grpc.ServerOption) *Client {
 	t.Helper()
 	l := listen(t)
@@ -44,8 +43,8 @@ func answering(t *testing.T, respond func(grpc.ServerStream) error, options ...g
 }
 
 // TestTenThousandAnswers: whatever a server answers, over gRPC on a unix socket, a call ends with
-// an error or with a value, and what is kept is bounded. Half of the answers are to Get, half to
-// List.
+// an error or with a value, and the memory that is kept is bounded. Half of the answers are to Get,
+// half to List.
 func TestTenThousandAnswers(t *testing.T) {
 	const calls = 10_000
 	damage := damager{rand.New(rand.NewPCG(16, 4)), encoded(t, train(), &podresourcesv1.PodResources{Namespace: "a", Name: "b"})}
@@ -90,8 +89,8 @@ func TestTenThousandAnswers(t *testing.T) {
 	}
 }
 
-// TestWrongTypes: a field of another type than the API's is an error and never a NUMA node 0 or an
-// empty name.
+// TestWrongTypes: a field whose type differs from the API's is an error, and never becomes NUMA
+// node 0 or an empty name.
 func TestWrongTypes(t *testing.T) {
 	number := func(field protowire.Number) []byte {
 		return protowire.AppendVarint(protowire.AppendTag(nil, field, protowire.VarintType), 7)
@@ -123,14 +122,14 @@ func TestWrongTypes(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, pods, err)
 		}
 	}
-	// Fields that are not read can have any type: cpu_ids need not be packed.
+	// Fields that are not read can have any type; e.g. cpu_ids need not be packed.
 	if pods, err := parse(in(number(4)), everyPod); err != nil || len(pods) != 1 {
 		t.Errorf("cpu_ids: %v, %v", pods, err)
 	}
 }
 
 // TestGiganticAnswers: an answer that is gigantic in any way ends with an error, and takes no more
-// memory than some of the largest answers that are read.
+// memory than a few of the largest answers that are read.
 func TestGiganticAnswers(t *testing.T) {
 	gigantic := make([]byte, 4*maxAnswer)
 	for name, answer := range map[string]func(grpc.ServerStream) error{
@@ -158,7 +157,7 @@ func TestGiganticAnswers(t *testing.T) {
 		pods, err := c.List(t.Context())
 		runtime.ReadMemStats(&after)
 		more := int64(after.HeapSys) - int64(before.HeapSys)
-		late := status.Code(err) == codes.DeadlineExceeded // Machines can be slow.
+		late := status.Code(err) == codes.DeadlineExceeded // The machine may be slow.
 		if name == "compressed" && status.Code(err) != codes.ResourceExhausted && !late || err == nil || more > 8*maxAnswer {
 			t.Errorf("%s: %v, %v, with %d MiB more", name, pods, err, more>>20)
 		}
@@ -168,8 +167,8 @@ func TestGiganticAnswers(t *testing.T) {
 // TestHostileServers: whatever answers at the socket, the call ends with an error within the
 // caller's time.
 func TestHostileServers(t *testing.T) {
-	// The connection's settings, and the header of the answer to the first call: status 200,
-	// content-type.
+	// The bytes are the settings of the connection, and the header of the answer to the first call:
+	// status 200, content-type.
 	header := append([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 20, 1, 4, 0, 0, 0, 1, 0x88, 0x0f, 0x10, 0x10}, "application/grpc"...)
 	repeatedly := func(first, then []byte, pause time.Duration) func(context.Context, net.Conn) {
 		return func(_ context.Context, c net.Conn) {
@@ -187,8 +186,8 @@ func TestHostileServers(t *testing.T) {
 			_, _ = c.Write([]byte(strings.Repeat("HTTP/1.1 200 OK\r\n", 1000)))
 		},
 		"frames without end": repeatedly(nil, slices.Repeat([]byte{0, 0, 0, 6, 0, 0, 0, 0, 0}, 100), 0),
-		// Slow ones: a message of 256 bytes, one at a time; nothing, often; pings; the beginning of
-		// 4 GiB.
+		// These are slow: a message of 256 bytes, sent one byte at a time; frequent empty frames;
+		// pings; the beginning of a message of 4 GiB.
 		"a byte at a time":   repeatedly(slices.Concat(header, []byte{0, 0, 5, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0}), []byte{0, 0, 1, 0, 0, 0, 0, 0, 1, 0}, 10*time.Millisecond),
 		"empty frames":       repeatedly(header, []byte{0, 0, 0, 0, 0, 0, 0, 0, 1}, time.Millisecond),
 		"pings":              repeatedly(header, []byte{0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, time.Millisecond),

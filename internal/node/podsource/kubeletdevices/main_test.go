@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kubelet answers as a kubelet does, or as a test wants.
+// kubelet answers as a kubelet does, or as a test requires.
 type kubelet struct {
 	podresourcesv1.UnimplementedPodResourcesListerServer
 	pods []*podresourcesv1.PodResources
-	// get and list are called before a call is answered; nil: not at all.
+	// get and list are called before a call is answered. If nil, they are not called.
 	get, list   func() error
 	gets, lists atomic.Int32
 }
@@ -39,7 +39,7 @@ func (k *kubelet) Get(_ context.Context, r *podresourcesv1.GetPodResourcesReques
 			return &podresourcesv1.GetPodResourcesResponse{PodResources: p}, nil
 		}
 	}
-	return nil, errors.New("pod " + r.GetPodName() + " in namespace " + r.GetPodNamespace() + " not found") // As the kubelet: code Unknown.
+	return nil, errors.New("pod " + r.GetPodName() + " in namespace " + r.GetPodNamespace() + " not found") // as the kubelet does, with code Unknown
 }
 
 func (k *kubelet) List(context.Context, *podresourcesv1.ListPodResourcesRequest) (*podresourcesv1.ListPodResourcesResponse, error) {
@@ -52,7 +52,7 @@ func (k *kubelet) List(context.Context, *podresourcesv1.ListPodResourcesRequest)
 	return &podresourcesv1.ListPodResourcesResponse{PodResources: k.pods}, nil
 }
 
-// serve starts a kubelet and returns a client of it.
+// serve starts the kubelet and returns a client of it.
 func (k *kubelet) serve(t *testing.T, options ...grpc.ServerOption) *Client {
 	t.Helper()
 	l := listen(t)
@@ -106,8 +106,8 @@ func cdi(names ...string) []*podresourcesv1.CDIDevice {
 	return list
 }
 
-// train is a pod as a kubelet lists it, with its two faults: CDI devices accumulate, and entries
-// are repeated.
+// train returns a pod as a kubelet lists it, with the kubelet's two faults: CDI devices accumulate,
+// and entries are repeated.
 func train() *podresourcesv1.PodResources {
 	share := "part-a"
 	gpu := func(name string, names ...string) *podresourcesv1.ClaimResource {
@@ -139,7 +139,7 @@ func train() *podresourcesv1.PodResources {
 	}
 }
 
-// trained is train as a value.
+// trained is the expected value of train.
 var trained = Pod{Namespace: "default", Name: "train", Containers: []Container{{Name: "proxy"}, {
 	Name: "app",
 	Devices: []Device{

@@ -12,13 +12,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Pod is what the kubelet lists of a pod. It has no UID.
+// Pod is the kubelet's list entry of a pod. It has no UID.
 type Pod struct {
 	Namespace, Name string
 	Containers      []Container
 }
 
-// Container is a sidecar or app container with its devices, in the order of the answer, each once.
+// Container is a sidecar or app container with its devices, in the order of the answer. Each device
+// is listed once.
 type Container struct {
 	Name    string
 	Devices []Device
@@ -28,7 +29,7 @@ type Container struct {
 // Device is a device of a device plugin.
 type Device struct {
 	Resource, ID string
-	// Nodes are the NUMA nodes that it is near to; empty: not known.
+	// Nodes are the NUMA nodes that the device is near. If empty, they are not known.
 	Nodes mask.Mask
 }
 
@@ -41,25 +42,25 @@ type Claim struct {
 // ClaimDevice is an allocated device of a claim.
 type ClaimDevice struct {
 	Driver, Pool, Device string
-	// ShareID is the share of the device; empty: the device is not shared.
+	// ShareID is the share of the device. If empty, the device is not shared.
 	ShareID string
 	// CDI are the CDI devices of this device.
 	CDI []string
 }
 
-// The limits of an answer.
+// These are the limits of an answer.
 const (
-	// maxAnswer is in bytes. A production node had an answer of 17.8 MB, because of
+	// maxAnswer limits the answer, in bytes. A production node had an answer of 17.8 MB, because of
 	// kubernetes#141335.
 	maxAnswer = 32 << 20
-	// maxFields limits the time: that answer had about a million, and four million take some 100
-	// ms.
+	// maxFields limits the number of fields, and thereby the time. The answer of that node had
+	// about a million fields, and four million take about 100 ms.
 	maxFields = 4 << 20
-	// maxKept is how much is kept of an answer, in bytes: names, and entrySize for each entry. 500
-	// pods with 10 devices each take about 1 MiB.
+	// maxKept limits the memory that is kept of an answer, in bytes: the names, and entrySize for
+	// each entry. 500 pods with 10 devices each take about 1 MiB.
 	maxKept   = 8 << 20
 	entrySize = 128
-	// maxListed is how many ids, or CDI devices, one element can have.
+	// maxListed limits the IDs, or CDI devices, of one element.
 	maxListed = maxKept / entrySize
 )
 
@@ -68,7 +69,7 @@ var (
 	errTooMuch   = fmt.Errorf("the answer has more than %d MiB of different names, or more than %d fields", maxKept>>20, maxFields)
 )
 
-// The numbers of the fields in k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+// These are the numbers of the fields in k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 const (
 	responsePods = 1 // in ListPodResourcesResponse and GetPodResourcesResponse
 
@@ -100,17 +101,17 @@ const (
 	cdiName = 1
 )
 
-// parser reads one answer. It fails if it has more than maxFields, or if more than maxKept would be
-// kept.
+// parser parses one answer. It returns an error if the answer has more than maxFields fields, or if
+// more than maxKept bytes would be kept.
 type parser struct{ left, fieldsLeft int }
 
-// parse reads a ListPodResourcesResponse or a GetPodResourcesResponse. Pods for which keep returns
-// false are left out.
+// parse parses a ListPodResourcesResponse or a GetPodResourcesResponse. It omits pods for which
+// keep returns false.
 func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 	p := &parser{left: maxKept, fieldsLeft: maxFields}
 	var pods []Pod
 	if answer == nil {
-		answer = []byte{} // gRPC has no bytes of an empty message.
+		answer = []byte{} // gRPC passes nil for an empty message.
 	}
 	err := p.fields(answer, func(number int, raw []byte, _ uint64) error {
 		if number != responsePods {
@@ -135,7 +136,8 @@ func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 }
 
 // fields visits the fields of a message that are messages, texts or numbers, and skips others. raw
-// is nil for a number. A message that is nil is a number where a message is due.
+// is nil for a number. If message is nil, a number was encoded in place of a message, which is an
+// error.
 func (p *parser) fields(message []byte, visit func(number int, raw []byte, value uint64) error) error {
 	if message == nil {
 		return errMalformed
@@ -175,7 +177,7 @@ func (p *parser) fields(message []byte, visit func(number int, raw []byte, value
 	return nil
 }
 
-// entry counts an entry that is kept.
+// entry counts an entry that is kept towards maxKept.
 func (p *parser) entry() error {
 	if p.left -= entrySize; p.left < 0 {
 		return errTooMuch
@@ -183,7 +185,7 @@ func (p *parser) entry() error {
 	return nil
 }
 
-// text keeps a text.
+// text stores a text and counts its bytes towards maxKept.
 func (p *parser) text(to *string, raw []byte) error {
 	if raw == nil || !utf8.Valid(raw) {
 		return errMalformed
@@ -247,7 +249,7 @@ func (p *parser) container(message []byte) (c Container, err error) {
 }
 
 // devices adds the devices of one element. The kubelet lists a device once for each of its NUMA
-// nodes. known has the positions of the devices.
+// nodes. known maps the devices to their positions in c.Devices.
 func (p *parser) devices(c *Container, known map[[2]string]int, message []byte) error {
 	var resource string
 	var ids [][]byte
@@ -311,8 +313,8 @@ func (p *parser) devices(c *Container, known map[[2]string]int, message []byte) 
 	return err
 }
 
-// claim reads the name of a claim, which can be encoded after its devices. It counts nothing: a
-// claim that is repeated is kept once.
+// claim reads the name of a claim, which may be encoded after its devices. It does not count the
+// name, because a claim that is repeated is kept once.
 func (p *parser) claim(message []byte) (c Claim, err error) {
 	left := p.left
 	err = p.fields(message, func(number int, raw []byte, _ uint64) error {
@@ -334,8 +336,9 @@ func (p *parser) claim(message []byte) (c Claim, err error) {
 type claimReader struct {
 	*parser
 	claim Claim
-	known map[[4]string]bool // driver, pool, device and share of the devices
-	// driver and before are those of the device before, and its CDI devices as they were listed.
+	known map[[4]string]bool // by driver, pool, device and share
+	// driver is the driver of the previous device. before has the CDI devices that were listed for
+	// it.
 	driver []byte
 	before [][]byte
 }
@@ -351,7 +354,8 @@ func (r *claimReader) read(message []byte) error {
 	})
 }
 
-// device adds a device, unless it is known, without the CDI devices of the devices before it.
+// device adds a device without the CDI devices of the devices before it. It does nothing if the
+// device is already known.
 func (r *claimReader) device(message []byte) error {
 	var parts [resourceShare + 1][]byte
 	for i := range parts {

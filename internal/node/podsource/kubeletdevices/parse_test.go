@@ -26,7 +26,7 @@ func encoded(t testing.TB, pods ...*podresourcesv1.PodResources) []byte {
 	return data
 }
 
-// kept is the memory that parse counts for pods: never more than maxKept.
+// kept returns the memory that parse counts for pods. It never exceeds maxKept.
 func kept(pods []Pod) int {
 	n := 0
 	for _, p := range pods {
@@ -51,7 +51,7 @@ func kept(pods []Pod) int {
 }
 
 // TestMalformedAnswers: an answer that was damaged anywhere is an error or a value, never a panic,
-// and what is kept is bounded. The test is run with 10,000 answers and more by -rapid.checks.
+// and the memory that is kept is bounded. With -rapid.checks the test runs 10,000 answers and more.
 func TestMalformedAnswers(t *testing.T) {
 	valid := encoded(t, train(), &podresourcesv1.PodResources{Namespace: "a", Name: "b"})
 	var fine, bad int
@@ -100,7 +100,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// nested is a message in messages, as the field numbers say, n times.
+// nested returns n copies of a message that is nested in messages by the field numbers.
 func nested(n int, numbers ...protowire.Number) []byte {
 	var message []byte
 	for _, number := range slices.Backward(numbers) {
@@ -109,7 +109,7 @@ func nested(n int, numbers ...protowire.Number) []byte {
 	return slices.Repeat(message, n)
 }
 
-// inside is a message as one field of others.
+// inside returns a message nested in others by the field numbers.
 func inside(message []byte, numbers ...protowire.Number) []byte {
 	for _, number := range slices.Backward(numbers) {
 		message = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), message)
@@ -117,8 +117,8 @@ func inside(message []byte, numbers ...protowire.Number) []byte {
 	return message
 }
 
-// TestManyEmptyMessages: after an answer of the largest size that has nothing but empty messages,
-// of each kind, the heap has no more than a few times what is kept.
+// TestManyEmptyMessages: an answer of the largest size may have nothing but empty messages, of any
+// kind. Afterwards the heap has no more than a few times the bytes that are kept.
 func TestManyEmptyMessages(t *testing.T) {
 	const n = maxAnswer / 4
 	for name, answer := range map[string][]byte{
@@ -132,7 +132,7 @@ func TestManyEmptyMessages(t *testing.T) {
 		"of no pod":     nested(n/2, responsePods, podContainers),
 	} {
 		var before, after runtime.MemStats
-		runtime.GC() // What was not collected yet would count as used, on a busy machine most of it.
+		runtime.GC() // Garbage would count as used, on a busy machine most of it.
 		runtime.ReadMemStats(&before)
 		pods, err := parse(answer, func(*Pod) bool { return name != "of no pod" })
 		runtime.GC()
@@ -156,8 +156,8 @@ func TestRepeatedEntries(t *testing.T) {
 	}
 }
 
-// FuzzParse compares what both decoders accept, this and the API's own: the pods, their containers,
-// devices and claims.
+// FuzzParse compares the pods, containers, devices and claims of answers that both this decoder and
+// the API's own accept.
 func FuzzParse(f *testing.F) {
 	f.Add(encoded(f, train()))
 	f.Add(nested(3, responsePods, podContainers, containerDynamic, dynamicResources, resourceCDI))
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// decoded is what the API's own decoder reads, as names, and whether it reads anything.
+// decoded returns the names that the API's own decoder reads, and whether it accepts the answer.
 func decoded(data []byte) (string, bool) {
 	var response podresourcesv1.ListPodResourcesResponse
 	if proto.Unmarshal(data, &response) != nil {
@@ -198,7 +198,8 @@ func decoded(data []byte) (string, bool) {
 	return names(pods), true
 }
 
-// names are the pods with their containers, devices and claims, each device and claim once.
+// names returns the pods with their containers, devices and claims as text, each device and claim
+// once.
 func names(pods []Pod) string {
 	var out strings.Builder
 	for _, p := range pods {

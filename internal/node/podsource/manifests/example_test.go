@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
 )
 
-// A file is written badly while its pod runs: the pod stays, and the Problem says what to mend.
+// A file is replaced by a broken one while its pod runs. The pod stays, and the Problem describes
+// the error.
 func Example() {
 	dir, err := os.MkdirTemp("", "pods")
 	if err != nil {

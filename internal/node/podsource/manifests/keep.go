@@ -14,7 +14,7 @@ import (
 type root struct {
 	path  string
 	kind  kind
-	err   error // of the path at the last look
+	err   error // the error of the path at the last look
 	files []*manifest
 	odd   []string
 }
@@ -22,15 +22,15 @@ type root struct {
 // manifest is one file: its present error, and its last good version.
 type manifest struct {
 	path string
-	sum  [sha256.Size]byte // of the content that was parsed last; zero if it could not be read
+	sum  [sha256.Size]byte // the digest of the content that was parsed last; zero if it could not be read
 	err  error
-	// good is true if there was a good version. It has these pods and notes.
+	// good is true if there was a good version. pods and notes are those of the last good version.
 	good  bool
 	pods  []podspec.Source
 	notes []string
 }
 
-// absorb takes over the result of a look.
+// absorb stores the result of a look.
 func (r *root) absorb(g glance, gates podspec.Gates) {
 	r.kind, r.err = g.kind, g.err
 	if g.err != nil && !g.gone {
@@ -47,7 +47,7 @@ func (r *root) absorb(g glance, gates podspec.Gates) {
 	r.files, r.odd = files, g.odd
 }
 
-// update returns the file with its present content.
+// update returns the file with its present content. It does not change m.
 func (m *manifest) update(f found, gates podspec.Gates) *manifest {
 	if f.err == nil && m.sum == f.sum {
 		return m
@@ -100,7 +100,7 @@ func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 	return pods, lines, nil
 }
 
-// few joins errors. The thousand replicas of one controller all have the same one.
+// few joins errors. A thousand replicas of one controller may all have the same error.
 func few(errs []error) error {
 	const most = 5
 	if more := len(errs) - most; more > 0 {
@@ -136,7 +136,7 @@ func collect(roots []*root, unwatched error) Set {
 	return set
 }
 
-// kept is the number of pods that the path keeps while it cannot be read.
+// kept returns the number of pods that the path keeps while it cannot be read.
 func (r *root) kept() int {
 	n := 0
 	for _, m := range r.files {

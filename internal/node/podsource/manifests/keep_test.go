@@ -15,7 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// TestDirectoryThatCannotBeListed: from the start it says nothing, later it keeps what it had.
+// TestDirectoryThatCannotBeListed: if it could never be listed, its pods are unknown. Later its
+// earlier pods are kept.
 func TestDirectoryThatCannotBeListed(t *testing.T) {
 	r := &root{path: "pods"}
 	denied := glance{kind: directory, err: errors.New("open pods: permission denied")}
@@ -36,7 +37,7 @@ func TestDirectoryThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// TestTooManyPods: the files together have no more than one file may have.
+// TestTooManyPods: all files together have the same limit of pods as one file.
 func TestTooManyPods(t *testing.T) {
 	pods := make([]podspec.Source, podspec.MaxPods+2)
 	for i := range pods {
@@ -50,7 +51,8 @@ func TestTooManyPods(t *testing.T) {
 	}
 }
 
-// TestErrorsOfReplicasAreFew: a thousand replicas do not say a thousand times what is wrong.
+// TestErrorsOfReplicasAreFew: the same error of a thousand replicas is not repeated a thousand
+// times.
 func TestErrorsOfReplicasAreFew(t *testing.T) {
 	var errs []error
 	for i := range 1000 {
@@ -61,8 +63,8 @@ func TestErrorsOfReplicasAreFew(t *testing.T) {
 	}
 }
 
-// TestFollow: a watch begins anew when a directory is another one, and when it failed, and else
-// stays. A link and the directory that it leads to are one place.
+// TestFollow: a watch begins again if a directory was replaced or the watch failed, and otherwise
+// stays. A link and the directory to which it leads are one place.
 func TestFollow(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// kind is what is at a path.
+// kind is the kind of file at a path.
 type kind int
 
 const (
-	unknown kind = iota // nothing existed since the start
+	unknown kind = iota // nothing has existed at the path since the start
 	file
 	directory
 )
@@ -27,13 +27,13 @@ const (
 // sight is the result of one look at all paths.
 type sight struct {
 	glances   []glance // parallel to the paths
-	unwatched error    // the reason why changes have no events
+	unwatched error    // why changes cause no events
 }
 
 // glance is the result of one look at one path.
 type glance struct {
 	kind  kind
-	err   error // it could not be read, or does not exist
+	err   error // why it could not be read, or that it does not exist
 	gone  bool  // it was a file, and was removed
 	found []found
 	odd   []string // names that were left out, perhaps by mistake
@@ -47,7 +47,7 @@ type found struct {
 	err  error
 }
 
-// digest is equal for two looks with the same result.
+// digest returns a digest that is equal for two looks with the same result.
 func (s sight) digest() [sha256.Size]byte {
 	var all []byte
 	for _, g := range s.glances {
@@ -66,7 +66,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// look reads a path that had the kind was.
+// look reads a path. was is the kind that the path had before.
 func look(path string, was kind) glance {
 	info, err := os.Stat(path)
 	switch {
@@ -75,8 +75,8 @@ func look(path string, was kind) glance {
 	case err == nil:
 		return glance{kind: file, found: []found{readFile(path)}}
 	case was == file:
-		// It was removed if its directory exists and has no such name, not even a link that leads
-		// nowhere.
+		// The file was removed if its directory exists and does not have the name, not even as a
+		// link that leads nowhere.
 		_, missing := os.Lstat(path)
 		if _, around := os.Stat(filepath.Dir(path)); errors.Is(missing, fs.ErrNotExist) && around == nil {
 			return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file no longer exists", path)}
@@ -96,14 +96,14 @@ func lookDir(dir string) glance {
 		path, name := filepath.Join(dir, e.Name()), e.Name()
 		switch {
 		case e.IsDir():
-		// Hidden files, and those that editors and mounted volumes keep beside the real ones.
+		// Skip hidden files, and those that editors and mounted volumes keep beside the real ones.
 		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "#"), strings.HasSuffix(name, "~"),
 			slices.Contains([]string{".swp", ".swx", ".tmp", ".bak", ".part"}, strings.ToLower(filepath.Ext(name))):
 		case !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
 			g.odd = append(g.odd, path+": ignored, because the names of manifests end in .yaml, .yml or .json")
 		default:
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				continue // a link to one
+				continue // a link to a directory
 			}
 			g.found = append(g.found, readFile(path))
 		}

@@ -18,15 +18,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pod is the manifest of a pod.
+// pod returns the manifest of a pod.
 func pod(name string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: '" + name + "'}\nspec: {containers: [{name: c}]}\n---\n"
 }
 
-// invalid has a good form and asks for what cannot be given.
+// invalid is a manifest with correct syntax and an invalid request.
 const invalid = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: c, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}\n"
 
-// summary is a set in a line: the pods, then "!file" or "!file+kept" for each problem, then
+// summary returns a set in one line: the pods, then "!file" or "!file+kept" for each problem, then
 // "partial".
 func summary(dir string, s Set) string {
 	var words []string
@@ -86,17 +86,17 @@ func all(acts ...act) act {
 	}
 }
 
-// running is a source at work in a directory.
+// running is a source that runs on a directory.
 type running struct {
 	t    *testing.T
 	dir  string
 	sets chan Set
-	// tell says that something changed.
+	// tell notifies the source of a change.
 	tell chan struct{}
 }
 
 // play runs a source in a bubble, where an hour passes at once. Paths are relative to a new
-// directory in which begin was done.
+// directory to which begin was applied.
 func play(t *testing.T, paths []string, begin act, script func(r running)) {
 	dir := t.TempDir()
 	if err := begin(dir); err != nil {
@@ -137,7 +137,7 @@ func (r running) do(a act) {
 	}
 }
 
-// next is the next set, within the time that is given.
+// next returns the next set. It fails if there is none within the given time.
 func (r running) next(within time.Duration) Set {
 	r.t.Helper()
 	select {
@@ -149,7 +149,7 @@ func (r running) next(within time.Duration) Set {
 	return Set{}
 }
 
-// quiet fails when a set is delivered within some rescans.
+// quiet fails if a set is delivered within the time of some rescans.
 func (r running) quiet() {
 	r.t.Helper()
 	select {
@@ -159,5 +159,5 @@ func (r running) quiet() {
 	}
 }
 
-// soon is no time at all, for those who need none.
+// soon is the shortest time, for sets that need no wait.
 const soon = time.Nanosecond

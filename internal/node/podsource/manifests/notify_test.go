@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNotify is about the events of a real file system: nothing is ever rescanned here.
+// TestNotify tests the events of a real file system. There is no rescan in this test.
 func TestNotify(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -83,7 +83,7 @@ func onEvents(t *testing.T, paths []string, begin act, then []step) {
 		late := time.After(5 * time.Minute)
 		for got := same; got != step.want; {
 			select {
-			case set := <-sets: // what is between may be seen, too
+			case set := <-sets: // intermediate states may be seen, too
 				got = summary(dir, set)
 			case <-late:
 				t.Fatalf("step %d: last seen %q, want %q", i, got, step.want)
@@ -92,7 +92,7 @@ func onEvents(t *testing.T, paths []string, begin act, then []step) {
 	}
 }
 
-// TestUnwatched: without events the rescan finds everything, and a note says so.
+// TestUnwatched: without events the rescan finds everything, and a note reports this.
 func TestUnwatched(t *testing.T) {
 	s := New([]string{t.TempDir()}, Options{After: time.After})
 	s.notify = func([]place) (<-chan struct{}, func(), error) {

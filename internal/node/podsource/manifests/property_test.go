@@ -12,15 +12,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// version is what a file holds now and what counts of it, said by a dumb twin.
+// version is the expected state of a file, according to a simple twin: its last good pods, and
+// whether it is broken now.
 type version struct {
 	pods   []string
 	broken bool
-	known  bool // it was good once
+	known  bool // whether it was ever good
 }
 
-// TestHistories writes, breaks, renames and deletes files at random and looks now and then.
-// What the source makes of it is what the twin says, which has no files and no hashes.
+// TestHistories writes, breaks, renames and deletes files at random and looks now and then. The
+// result of the source must be that of the twin, which uses no files and no hashes.
 func TestHistories(t *testing.T) {
 	base, runs := t.TempDir(), 0
 	name := rapid.SampledFrom([]string{"a.yaml", "b.yaml", "c.yaml"})
@@ -111,7 +112,7 @@ func expected(files map[string]version) string {
 	return strings.Join(words, " ")
 }
 
-// BenchmarkLook is a rescan of 200 files that did not change.
+// BenchmarkLook measures a rescan of 200 files that did not change.
 func BenchmarkLook(b *testing.B) {
 	dir := b.TempDir()
 	for i := range 200 {

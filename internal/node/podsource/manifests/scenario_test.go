@@ -2,7 +2,7 @@ package manifests
 
 import "testing"
 
-// step is something that happens, and the set that is delivered then; "=": none is.
+// step is an action, and the set that is delivered afterwards. "=" means that none is delivered.
 type step struct {
 	what string
 	do   act
@@ -13,7 +13,7 @@ const same = "="
 
 var scenarios = []struct {
 	name  string
-	paths []string // default: the directory itself
+	paths []string // if nil, the directory itself
 	begin act
 	first string
 	then  []step

@@ -10,28 +10,28 @@ import (
 // Set is the set of pods in the manifests at one time.
 type Set struct {
 	// Pods are the pods that should run, in the order of the paths and files. They are defaulted
-	// and valid, podspec.Request gives no error for them, and no two have one UID. They may be
-	// shared with other Sets and must not be changed.
+	// and valid, podspec.Request returns no error for them, and no two have the same UID. They may
+	// be shared with other Sets and must not be changed.
 	Pods []podspec.Source
-	// Broken are the errors, in the order of the paths and files.
+	// Broken has the files and directories with errors, in the order of the paths and files.
 	Broken []Problem
-	// Partial is true if a file or directory could never be read since the start: pods that are not
-	// in the set may have to run.
+	// Partial is true if a file or directory has not been readable since the start. Pods that are
+	// not in the set may then have to run.
 	Partial bool
-	// Notes have a line for each object without pods that is no error.
+	// Notes has a line for each object that is not a pod and not an error.
 	Notes []string
 }
 
 // Problem is a file or a directory with an error.
 type Problem struct {
 	File string
-	// Err names the file, and what is wrong where.
+	// Err names the file, and describes what is wrong and where.
 	Err error
 	// Kept is the number of earlier pods that stay in the set because of it.
 	Kept int
 }
 
-// problem adds to the error how many pods are kept.
+// problem returns a Problem whose error includes the number of pods that are kept.
 func problem(file string, err error, kept int) Problem {
 	switch kept {
 	case 0:
@@ -43,13 +43,13 @@ func problem(file string, err error, kept int) Problem {
 	return Problem{File: file, Err: err, Kept: kept}
 }
 
-// census finds pods that are in the set already.
+// census finds pods that are already in the set.
 type census struct {
 	uids, names map[string]podspec.Origin
 }
 
-// add counts a pod, or returns an error if the pod is there already: by its UID, or, for manifests
-// of pods, by its name. The pods of controllers may have the names of others.
+// add counts a pod, or returns an error if the pod is already counted: by its UID or, for manifests
+// of pods, by its name. The pods of controllers may have the names of other pods.
 func (c census) add(s podspec.Source) error {
 	if len(c.uids) == podspec.MaxPods {
 		return fmt.Errorf("%s: the pod is ignored, because all files together have more than %d pods, the limit", s.Origin, podspec.MaxPods)
@@ -68,11 +68,11 @@ func (c census) add(s podspec.Source) error {
 	return nil
 }
 
-// isPod reports whether the manifest is of the pod itself and not of a controller.
+// isPod reports whether the manifest describes the pod itself and not a controller.
 func isPod(s podspec.Source) bool { return strings.HasPrefix(s.Object, "Pod ") }
 
-// admit adds the pods of one file. The error is about the first pod that is left out, and how many
-// more are.
+// admit adds the pods of one file. The error describes the first pod that is left out, and the
+// number of further ones.
 func (c census) admit(set *Set, pods []podspec.Source) error {
 	var first error
 	more := 0

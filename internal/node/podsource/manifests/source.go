@@ -9,29 +9,29 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// Options configure a source. After is needed; the rest has defaults.
+// Options configure a source. After is required. The other fields have defaults.
 type Options struct {
 	Gates podspec.Gates
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
-	// Rescan is the longest time until a change without an event is noticed: in a network file
-	// system, or behind a link. Default: DefaultRescan.
+	// Rescan is the longest time until a change without an event is noticed, e.g. in a network file
+	// system or behind a link. If zero, it is DefaultRescan.
 	Rescan time.Duration
-	// Settle is how long the files must stay the same before a change is accepted. Default:
+	// Settle is how long the files must stay the same before a change is accepted. If zero, it is
 	// DefaultSettle.
 	Settle time.Duration
 }
 
-// The default times.
+// These are the default times.
 const (
 	DefaultRescan = 20 * time.Second
 	DefaultSettle = 100 * time.Millisecond
 )
 
-// mostLooks limits the wait for files that never stay the same.
+// mostLooks limits the number of looks at files that never stay the same.
 const mostLooks = 20
 
-// Source reads manifests again and again. One goroutine may run it.
+// Source reads manifests repeatedly. Only one goroutine may run it.
 type Source struct {
 	options Options
 	paths   []string
@@ -58,7 +58,7 @@ func New(paths []string, options Options) *Source {
 }
 
 // Run delivers the set of pods at once, and again after each change, one call after the other,
-// until ctx ends. It returns the cause of that. A source that is run again keeps the good versions
+// until ctx ends. It returns the cause of ctx. A source that is run again keeps the good versions
 // of its files.
 func (s *Source) Run(ctx context.Context, deliver func(Set)) error {
 	w := watch{begin: s.notify}
@@ -74,7 +74,7 @@ func (s *Source) Run(ctx context.Context, deliver func(Set)) error {
 	return context.Cause(ctx)
 }
 
-// change waits until the files differ from the last look, and stay the same again.
+// change waits until the files differ from the last look and have stopped changing.
 func (s *Source) change(ctx context.Context, w *watch, seen sight) sight {
 	known := seen.digest()
 	for {
@@ -90,7 +90,7 @@ func (s *Source) change(ctx context.Context, w *watch, seen sight) sight {
 	}
 }
 
-// settle looks until two looks are equal, or until nothing differs from what is known.
+// settle repeats looks until two are equal, or one equals what is known, at most mostLooks times.
 func (s *Source) settle(ctx context.Context, w *watch, known [32]byte) sight {
 	now := s.look(w)
 	for range mostLooks {
@@ -110,7 +110,8 @@ func (s *Source) settle(ctx context.Context, w *watch, known [32]byte) sight {
 	return now
 }
 
-// look reads all paths once. A file that two paths have by the same name belongs to the first.
+// look reads all paths once. A file that two paths reach by the same name belongs to the first
+// path.
 func (s *Source) look(w *watch) sight {
 	w.follow(s.paths) // before reading, so that no change is missed
 	seen := sight{unwatched: w.err}

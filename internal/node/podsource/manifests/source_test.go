@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestEventsAreSeenSoon: an event leads to a look at once, and no event to one at the rescan.
+// TestEventsAreSeenSoon: an event leads to a look at once. Without an event, the rescan looks.
 func TestEventsAreSeenSoon(t *testing.T) {
 	play(t, []string{"."}, all(), func(r running) {
 		r.next(soon)
@@ -29,7 +29,7 @@ func TestEventsAreSeenSoon(t *testing.T) {
 	})
 }
 
-// TestBurstIsOneSet: a file that is being written is believed when it stays the same.
+// TestBurstIsOneSet: a file that is being written is accepted only when it stays the same.
 func TestBurstIsOneSet(t *testing.T) {
 	play(t, []string{"."}, write("a.yaml", pod("a")), func(r running) {
 		r.next(soon)
@@ -52,7 +52,7 @@ func TestBurstIsOneSet(t *testing.T) {
 	})
 }
 
-// TestRestlessFile: one that never stays the same does not hold up the others for ever.
+// TestRestlessFile: a file that never stays the same does not delay the others for ever.
 func TestRestlessFile(t *testing.T) {
 	play(t, []string{"."}, all(), func(r running) {
 		r.next(soon)
@@ -73,7 +73,7 @@ func TestRestlessFile(t *testing.T) {
 	})
 }
 
-// TestProblemsSayWhatAndWhere holds the texts.
+// TestProblemsSayWhatAndWhere checks the texts of the problems.
 func TestProblemsSayWhatAndWhere(t *testing.T) {
 	begin := all(write("a.yaml", "kind: ["), write("b.yaml", invalid), write("c.yaml", pod("c")),
 		write("d.yaml", pod("c")+pod("d")), link("nowhere", "e.yaml"), write("f.yaml", ""),
@@ -103,7 +103,7 @@ func TestProblemsSayWhatAndWhere(t *testing.T) {
 	})
 }
 
-// TestPodsAreAdmissible: defaults are filled in, and the UID is that of the manifest as written.
+// TestPodsAreAdmissible: defaults are filled in, and the UID belongs to the manifest as written.
 func TestPodsAreAdmissible(t *testing.T) {
 	play(t, []string{"."}, write("a.yaml", strings.Replace(pod("a"), "{name: c}", "{name: c, resources: {limits: {cpu: 1}}}", 1)), func(r running) {
 		first := r.next(soon).Pods[0].Pod

@@ -16,17 +16,17 @@ import (
 type place struct {
 	dir   string // with all links resolved
 	info  fs.FileInfo
-	every bool     // changes of every name count
-	names []string // or those of these
+	every bool     // whether changes of all names count
+	names []string // otherwise only changes of these names count
 }
 
 func (p place) equal(q place) bool {
 	return p.dir == q.dir && p.every == q.every && slices.Equal(p.names, q.names) && os.SameFile(p.info, q.info)
 }
 
-// placesOf are the directories that show changes of the paths: the directories themselves, and the
-// one around each path, in which a file is replaced by renaming and a directory is removed and made
-// again.
+// placesOf returns the directories whose events show changes of the paths. These are the paths that
+// are directories, and the parent of each path, in which a file is replaced by renaming and a
+// directory is removed and created again.
 func placesOf(paths []string) []place {
 	var places []place
 	add := func(dir, name string) {
@@ -58,12 +58,12 @@ func placesOf(paths []string) []place {
 	return places
 }
 
-// notifier begins to watch places. The channel has an element when something changed since it was
-// read last. stop ends the watch and waits for its end. With an error, some places may still be
+// notifier starts to watch places. The channel has an element if something changed since it was
+// last read. stop ends the watch and waits for its end. With an error, some places may still be
 // watched.
 type notifier func(places []place) (changes <-chan struct{}, stop func(), err error)
 
-// watch follows the places of paths while they move.
+// watch watches the places of paths, and follows them when they change.
 type watch struct {
 	begin   notifier
 	changes <-chan struct{}
@@ -73,7 +73,7 @@ type watch struct {
 	places []place
 }
 
-// follow makes sure that the right places are watched. A change after it returns has an event.
+// follow makes sure that the right places are watched. A change after it returns causes an event.
 func (w *watch) follow(paths []string) {
 	places := placesOf(paths)
 	if w.stop != nil && w.err == nil && slices.EqualFunc(places, w.places, place.equal) {
@@ -91,7 +91,7 @@ func (w *watch) end() {
 	w.changes, w.stop = nil, nil
 }
 
-// notify is the notifier of the operating system.
+// notify is the notifier that uses the operating system's events.
 func notify(places []place) (<-chan struct{}, func(), error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -114,8 +114,8 @@ func notify(places []place) (<-chan struct{}, func(), error) {
 	}, errors.Join(errs...)
 }
 
-// pass passes on events until the watcher is closed. An error is an event too: the system lost
-// some.
+// pass forwards events until the watcher is closed. An error counts as an event, because the system
+// lost some.
 func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	for {
 		select {
@@ -138,9 +138,9 @@ func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	}
 }
 
-// concerned reports whether an event at the path counts: of a watched directory itself, of a
-// watched name, or of "..data" and its likes, which a mounted volume replaces when it has new
-// files.
+// concerned reports whether an event at the path counts. It counts if it concerns a watched
+// directory itself, a watched name, or a name such as "..data", which a mounted volume replaces
+// when it has new files.
 func concerned(places []place, path string) bool {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	for _, p := range places {

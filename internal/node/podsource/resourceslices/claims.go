@@ -15,17 +15,17 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// claimTime is how long a call for a claim takes at most.
+// claimTime limits the time of a request for a claim.
 const claimTime = 5 * time.Second
 
-// Claims asks for ResourceClaims. It is safe for use by several goroutines.
+// Claims requests ResourceClaims. It is safe for use by several goroutines.
 type Claims struct{ client *rest.RESTClient }
 
 // NewClaims returns a client of an API server. It sends no request.
 func NewClaims(c *rest.Config) (*Claims, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, resourceapi.SchemeGroupVersion)
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // For errors of the API server.
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors of the API server
 	c = rest.CopyConfig(c)
 	c.APIPath, c.GroupVersion = "/apis", &resourceapi.SchemeGroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -37,12 +37,12 @@ func NewClaims(c *rest.Config) (*Claims, error) {
 	return &Claims{client}, nil
 }
 
-// Allocation returns the devices that are allocated to a claim; nil: none are.
+// Allocation returns the devices that are allocated to a claim, or nil if there are none.
 func (c *Claims) Allocation(ctx context.Context, namespace, name string) ([]claims.Allocated, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	result := c.client.Get().Namespace(namespace).Resource("resourceclaims").Name(name).Do(ctx)
-	if err := result.Error(); err != nil { // It has what the API server writes, Raw has not.
+	if err := result.Error(); err != nil { // Error has the text of the API server; Raw does not.
 		return nil, fmt.Errorf("ResourceClaim %s/%s: %w", namespace, name, err)
 	}
 	data, err := result.Raw()

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/apiserver"
 )
 
-// TestAllocation: the devices of a claim, or the reason why they are not known, whatever the API
-// server answers.
+// TestAllocation: Allocation returns the devices of a claim, or the reason why they are not known,
+// whatever the API server answers.
 func TestAllocation(t *testing.T) {
 	const claim = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","status":{"allocation":{"devices":{"results":[{"request":"r","driver":"d","pool":"p","device":"x"}]}}}}`
 	for name, c := range map[string]struct {

@@ -22,14 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // server answers lists and watches of ResourceSlices.
 type server struct {
 	*httptest.Server
-	// list is the answer to a list; status is its status, 0: 200.
+	// list is the answer to a list, and status its HTTP status. Zero means 200.
 	mu       sync.Mutex
 	list     string
 	status   int
 	selector string
-	// events are the lines of watches.
+	// events sends the lines of watches.
 	events chan string
-	// frozen holds every answer back until it is closed; nil: none.
+	// frozen delays every answer until it is closed. If nil, no answer is delayed.
 	frozen chan struct{}
 }
 
@@ -41,7 +41,7 @@ func newServer(t *testing.T, list string) *server {
 	return s
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/apis/resource.k8s.io/v1/resourceslices" {
 		http.NotFound(w, r)
@@ -80,7 +80,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// selected is the field selector of the last request.
+// selected returns the field selector of the last request.
 func (s *server) selected() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ type text struct {
 	buffer bytes.Buffer
 }
 
-// Write is io.Writer's.
+// Write implements io.Writer.
 func (l *text) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *server) set(list string, status int) {
 	s.list, s.status = list, status
 }
 
-// send is an event of a watch. It waits until a watch takes it.
+// send sends an event of a watch. It waits until a watch receives it.
 func (s *server) send(t *testing.T, kind, object string) {
 	t.Helper()
 	select {
@@ -122,7 +122,7 @@ func (s *server) send(t *testing.T, kind, object string) {
 	}
 }
 
-// slice is a ResourceSlice with GPUs on NUMA nodes.
+// slice returns a ResourceSlice with one GPU for each element of nodes, on that NUMA node.
 func slice(name string, version, generation int, nodes ...int) string {
 	var devices []map[string]any
 	for i, n := range nodes {
@@ -138,7 +138,7 @@ func slice(name string, version, generation int, nodes ...int) string {
 	return string(text)
 }
 
-// listOf is a list of slices.
+// listOf returns a list of slices.
 func listOf(slices ...string) string {
 	var items []json.RawMessage
 	for _, s := range slices {
@@ -151,8 +151,8 @@ func listOf(slices ...string) string {
 	return string(text)
 }
 
-// started is a watch that runs until the test ends. Every change of its places is sent to the
-// channel.
+// started returns a watch that runs until the test ends, and a channel that receives an element for
+// every change of its places.
 func started(t *testing.T, s *server, log *text) (*Watch, chan struct{}) {
 	t.Helper()
 	config, err := apiserver.Address{URL: s.URL}.Config(func(string) string { return "" })
@@ -179,11 +179,11 @@ func run(t *testing.T, config *rest.Config, log *text) (*Watch, chan struct{}) {
 		defer close(ended)
 		_ = w.Run(ctx)
 	}()
-	t.Cleanup(func() { <-ended }) // The context of a test ends before.
+	t.Cleanup(func() { <-ended }) // The context of a test ends before its cleanups run.
 	return w, changes
 }
 
-// await waits for so many changes.
+// await waits for n changes.
 func await(t *testing.T, changes chan struct{}, n int) {
 	t.Helper()
 	for range n {

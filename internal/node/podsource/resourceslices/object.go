@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxSlices limits a list. A node has one or a few for each of its drivers.
+// maxSlices limits the slices of a list. A node has one or a few for each of its drivers.
 const maxSlices = 1024
 
 // object is a ResourceSlice whose spec is not decoded: at worst, decoded objects take a hundred
@@ -30,12 +30,12 @@ type metadata struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// GetObjectMeta is metav1.ObjectMetaAccessor's.
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (o *object) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Name: o.Metadata.Name, ResourceVersion: o.Metadata.ResourceVersion}
 }
 
-// DeepCopyObject is runtime.Object's.
+// DeepCopyObject implements runtime.Object.
 func (o *object) DeepCopyObject() runtime.Object {
 	other := *o
 	other.Spec = bytes.Clone(o.Spec)
@@ -48,7 +48,7 @@ type list struct {
 	Items           items `json:"items"`
 }
 
-// DeepCopyObject is runtime.Object's.
+// DeepCopyObject implements runtime.Object.
 func (l *list) DeepCopyObject() runtime.Object {
 	other := *l
 	other.Items = slices.Clone(l.Items)
@@ -60,7 +60,7 @@ func (l *list) DeepCopyObject() runtime.Object {
 
 type items []object
 
-// UnmarshalJSON is json.Unmarshaler's.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *items) UnmarshalJSON(raw []byte) error {
 	*l = nil
 	if string(raw) == "null" {
@@ -83,7 +83,7 @@ func (l *items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// codecs decode the two kinds, and what an API server answers instead of them.
+// codecs returns codecs for ResourceSlices, lists of them, and the other answers of an API server.
 func codecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(resourceapi.SchemeGroupVersion.WithKind("ResourceSlice"), &object{})
@@ -93,7 +93,7 @@ func codecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// client asks for the two kinds, in JSON.
+// client returns a client that requests ResourceSlices and lists of them, in JSON.
 func client(c *rest.Config) (*rest.RESTClient, error) {
 	c = rest.CopyConfig(c)
 	c.APIPath, c.GroupVersion = "/apis", &resourceapi.SchemeGroupVersion

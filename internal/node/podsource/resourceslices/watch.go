@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// answerTime is how long a list takes at most, and how much longer than agreed a watch does.
+	// answerTime limits the time of a list, and the time for which a watch may exceed its timeout.
 	answerTime = 30 * time.Second
-	// maxDevices limits what is kept of all slices together: some 10 MiB.
+	// maxDevices limits the devices that are kept of all slices together, about 10 MiB.
 	maxDevices = 65_536
 )
 
@@ -30,14 +30,15 @@ const (
 type Options struct {
 	// Node is the name of the Kubernetes node.
 	Node string
-	// PCI is for devices whose attributes have no NUMA node; nil: they are not known.
+	// PCI is used for devices whose attributes have no NUMA node. If nil, their NUMA nodes are not
+	// known.
 	PCI claims.PCI
 	Log *slog.Logger
-	// Changed is called after each change of Places, and must not wait; nil: it is not.
+	// Changed is called after each change of Places. It must not wait. If nil, it is not called.
 	Changed func()
 }
 
-// Watch is safe for use by several goroutines.
+// Watch watches the ResourceSlices of a node. It is safe for use by several goroutines.
 type Watch struct {
 	options Options
 	client  *rest.RESTClient
@@ -46,13 +47,13 @@ type Watch struct {
 	once    sync.Once
 
 	mu      sync.Mutex
-	trouble error // of the last request
+	trouble error // the error of the last request
 	asked   bool  // a request was answered, or failed
 
 	slices map[string]*claims.Slice // by name; used by the reflector's goroutine
 }
 
-// New returns a watch at an API server.
+// New returns a watch of an API server.
 func New(c *rest.Config, o Options) (*Watch, error) {
 	client, err := client(c)
 	if err != nil {
@@ -61,28 +62,28 @@ func New(c *rest.Config, o Options) (*Watch, error) {
 	return &Watch{options: o, client: client, first: make(chan struct{}), slices: map[string]*claims.Slice{}}, nil
 }
 
-// Places are the places of the node's devices as they are known now; nil: no list was read yet.
+// Places returns the places of the node's devices that are known now, or nil before the first list.
 func (w *Watch) Places() *claims.Places { return w.places.Load() }
 
 // First is closed when the first list is read.
 func (w *Watch) First() <-chan struct{} { return w.first }
 
-// Trouble is the reason why the slices cannot be read now; nil: they are read, or Run did not ask
-// yet.
+// Trouble returns the reason why the slices cannot be read now. It returns nil if they are read, or
+// Run did not send a request yet.
 func (w *Watch) Trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trouble
 }
 
-// Run lists and watches until ctx ends, and returns the cause of that.
+// Run lists and watches until ctx ends, and returns the cause of ctx.
 func (w *Watch) Run(ctx context.Context) error {
 	reflector := cache.NewReflectorWithOptions(source{w}, &object{}, store{w, ctx}, cache.ReflectorOptions{Name: "resourceslices"})
 	reflector.RunWithContext(ctx)
 	return context.Cause(ctx)
 }
 
-// report logs trouble once, and its end once.
+// report logs a problem once, and its end once.
 func (w *Watch) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -101,13 +102,14 @@ func (w *Watch) report(ctx context.Context, err error) {
 	}
 }
 
-// source is the reflector's cache.ListerWatcherWithContext.
+// source implements the reflector's cache.ListerWatcherWithContext.
 type source struct{ of *Watch }
 
-// IsWatchListSemanticsUnSupported makes the reflector list before it watches: a list has an end.
+// IsWatchListSemanticsUnSupported makes the reflector list before it watches, because a list has an
+// end.
 func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
-// List and Watch are those of cache.ListerWatcher, which the reflector does not call.
+// List and Watch implement cache.ListerWatcher. The reflector does not call them.
 func (s source) List(o metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), o) //nolint:forbidigo // The interface has no context.
 }
@@ -121,7 +123,7 @@ func (s source) request(o metav1.ListOptions) *rest.Request {
 	return s.of.client.Get().Resource("resourceslices").VersionedParams(&o, metav1.ParameterCodec)
 }
 
-// ListWithContext is cache.ListerWithContext's.
+// ListWithContext implements cache.ListerWithContext.
 func (s source) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -131,7 +133,7 @@ func (s source) ListWithContext(ctx context.Context, o metav1.ListOptions) (runt
 	return l, err
 }
 
-// WatchWithContext is cache.WatcherWithContext's.
+// WatchWithContext implements cache.WatcherWithContext.
 func (s source) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	longest := answerTime
 	if o.TimeoutSeconds != nil {
@@ -154,31 +156,32 @@ type bounded struct {
 	cancel context.CancelFunc
 }
 
-// Stop is watch.Interface's.
+// Stop implements watch.Interface.
 func (b bounded) Stop() {
 	b.cancel()
 	b.Interface.Stop()
 }
 
-// store is the reflector's cache.ReflectorStore: it keeps slices, and publishes what they say.
+// store implements the reflector's cache.ReflectorStore. It stores slices and publishes their
+// content.
 type store struct {
 	*Watch
 	ctx context.Context //nolint:containedctx // It is for the log; the interface has none.
 }
 
-// Add is cache.ReflectorStore's.
+// Add implements cache.ReflectorStore.
 func (s store) Add(o any) error { return s.change(o, true) }
 
-// Update is cache.ReflectorStore's.
+// Update implements cache.ReflectorStore.
 func (s store) Update(o any) error { return s.change(o, true) }
 
-// Delete is cache.ReflectorStore's.
+// Delete implements cache.ReflectorStore.
 func (s store) Delete(o any) error { return s.change(o, false) }
 
-// Resync is cache.ReflectorStore's.
+// Resync implements cache.ReflectorStore.
 func (store) Resync() error { return nil }
 
-// Replace is cache.ReflectorStore's.
+// Replace implements cache.ReflectorStore.
 func (s store) Replace(all []any, _ string) error {
 	clear(s.slices)
 	for _, o := range all {
@@ -204,7 +207,8 @@ func (s store) change(o any, there bool) error {
 	return nil
 }
 
-// keep keeps a slice, unless it is not as an API server accepts it, or there are too many devices.
+// keep stores a slice, unless an API server would not accept it, or there are too many devices or
+// slices.
 func (s store) keep(o *object) {
 	devices := 0
 	for _, kept := range s.slices {

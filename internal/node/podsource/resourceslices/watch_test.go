@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// places shows where the first two devices of a pool are.
+// show returns the NUMA nodes of the first two devices of a pool as text.
 func (w *Watch) show(pool string) string {
 	var text []string
 	for _, name := range []string{"gpu0", "gpu1"} {
@@ -31,8 +31,8 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestWatch: the slices of one node are listed, and followed by a watch. One that is broken is left
-// out alone.
+// TestWatch: the slices of one node are listed, and followed by a watch. A broken slice is ignored
+// without an effect on the others.
 func TestWatch(t *testing.T) {
 	s := newServer(t, listOf(slice("a", 1, 1, 0, 1), strings.Replace(slice("b", 2, 1, 1), `"driver":"gpu.example.com"`, `"driver":5`, 1)))
 	var log text
@@ -59,7 +59,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: an answer that is no list changes nothing that is known, and its reason is there.
+// TestBadAnswers: an answer that is not a list changes nothing that is known, and its error is
+// reported.
 func TestBadAnswers(t *testing.T) {
 	many := listOf(strings.Split(strings.TrimSuffix(strings.Repeat(slice("x", 1, 1)+"\n", maxSlices+1), "\n"), "\n")...)
 	for name, c := range map[string]struct {
@@ -92,7 +93,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestServerComesBack: what was known stays while the server is away, and is read again.
+// TestServerComesBack: what was known stays while the server is away, and is read again afterwards.
 func TestServerComesBack(t *testing.T) {
 	s := newServer(t, listOf(slice("a", 1, 1, 0)))
 	w, changes := started(t, s, nil)
@@ -111,7 +112,7 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestFrozenServer: a server that accepts and does not answer delays no reader.
+// TestFrozenServer: a server that accepts a connection and does not answer delays no reader.
 func TestFrozenServer(t *testing.T) {
 	s := newServer(t, listOf(slice("a", 1, 1, 0)))
 	s.frozen = make(chan struct{})
@@ -124,8 +125,8 @@ func TestFrozenServer(t *testing.T) {
 	same(t, "a", w.show("a"), "{0} true {} false")
 }
 
-// TestMutatedLists decodes 10,000 changed lists, and keeps what they have: an error or a value,
-// never a panic.
+// TestMutatedLists decodes 10,000 changed lists and stores their content. The result is an error or
+// a value, never a panic.
 func TestMutatedLists(t *testing.T) {
 	text := listOf(slice("a", 1, 1, 0, 1), slice("b", 2, 1, 1))
 	decoder := codecs().UniversalDeserializer()

@@ -9,7 +9,7 @@ import (
 
 var levels = map[control.Level]slog.Level{control.Info: slog.LevelInfo, control.Warn: slog.LevelWarn, control.Error: slog.LevelError}
 
-// effect carries out an action that has an effect on other parts of the node.
+// effect carries out an action that affects other parts of the node.
 func (e *edge) effect(a control.Action) {
 	c := &e.config
 	switch a := a.(type) {
@@ -46,7 +46,7 @@ func (e *edge) effect(a control.Action) {
 	}
 }
 
-// count carries out an action for the metrics.
+// count carries out an action that updates metrics.
 func (e *edge) count(a control.Action) {
 	o := e.config.Observer
 	switch a := a.(type) {
@@ -77,7 +77,7 @@ func (e *edge) update(a control.Update) {
 	})
 }
 
-// grant is the durable grant of a pod, or nil; see control.Engine.
+// grant returns the durable grant of a pod, or nil if it has none; see control.Engine.
 func (p *Plugin) grant(uid string) *node.Grant {
 	now := p.engine()
 	return now.Grant(uid)

@@ -31,86 +31,88 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a node of eight CPUs, four on each of two NUMA nodes, two threads a core: a runtime that
-// does what containerd does, its pods, and an agent that can be taken away. CPU 0 is reserved.
+// bench is a node with eight CPUs, four on each of two NUMA nodes, two threads a core. It has a
+// runtime that behaves as containerd does, pods, and an agent that can be taken away. CPU 0 is
+// reserved.
 type bench struct {
 	ctx    context.Context
 	plugin *driver
 	engine *engine.Engine
-	// disk is what a new agent starts from. The engine writes it in a goroutine of its own; what an
-	// agent that ended writes later is lost.
+	// disk is the state from which a new agent starts. The engine writes it in its own goroutine.
+	// Writes of an agent that has ended are lost.
 	disk   atomic.Pointer[node.State]
 	alive  atomic.Pointer[atomic.Bool]
 	policy node.Policy
 	clock  *clock
-	now    func() time.Time // the plugin's
+	now    func() time.Time // the plugin's clock
 	config func(*nri.Config)
-	// texts are the grants that sandboxes come with, plan is the engine's planner; nil: none.
+	// texts maps pods to the grants with which their sandboxes come. plan is the engine's planner.
+	// If nil, there are no grants, and the engine's default planner is used.
 	texts map[string]string
 	plan  func(*node.State, engine.Candidate) (*node.Plan, *handover.Outcome)
-	// cut is after how many writes of the state and unsolicited updates the agent dies: nothing
-	// that it does later has an effect; 0: it does not.
+	// cut is the number of writes of the state and unsolicited updates after which the agent dies:
+	// nothing that it does later has an effect. Zero means that it does not die.
 	cut  atomic.Int64
-	busy error // of every unsolicited update
-	// moves is what the agent does about moves, kept are the promises of the present agent; nil: it
-	// makes none.
+	busy error // the error of every unsolicited update
+	// moves configures the agent's moves. kept has the promises of the present agent. If nil, it
+	// makes no promises.
 	moves nri.MovesConfig
 	kept  *kept
 
-	source  map[string]request.Pod // what the kubelet lists
-	hidden  map[string]request.Pod // what it does not, though they run
-	pending map[string]string      // why it does not carry out what pods ask for
-	// unseen and unreadable are why what runs cannot be listed, and why cgroups cannot be read.
+	source  map[string]request.Pod // the pods that the kubelet lists
+	hidden  map[string]request.Pod // the pods that run although the kubelet does not list them
+	pending map[string]string      // the reason why the kubelet does not apply the request of a pod
+	// unseen is the error of listing what runs. unreadable is the error of reading cgroups.
 	unseen, unreadable error
-	// runtime is its name; empty: containerd.
+	// runtime is the name of the runtime. If empty, it is containerd.
 	runtime string
-	// deafToPods runtimes do not forward UpdatePodSandbox.
+	// deafToPods is set if the runtime does not forward UpdatePodSandbox.
 	deafToPods bool
-	// open is the reply that the runtime carries out.
+	// open is the reply that the runtime is applying.
 	open []*api.ContainerUpdate
-	// broken is the error of the next update of a container by the kubelet; nil: there is none.
+	// broken is the error of the kubelet's next update of a container. If nil, it succeeds.
 	broken  error
-	deaf    error         // why it does not
-	listing error         // why it does not list pods, although it knows each
-	slow    time.Duration // how long asking it takes
+	deaf    error         // why the kubelet does not answer
+	listing error         // why it does not list pods, although it knows each of them
+	slow    time.Duration // how long a request to it takes
 	looked  int
 	planned int
-	plans   atomic.Int64        // how often a pod was planned
-	mu      sync.Mutex          // of what the agent's jobs reach: runs and quotas
-	runs    map[string]*running // the runtime's containers, by id
+	plans   atomic.Int64        // counts the plans of pods
+	mu      sync.Mutex          // guards what the agent's jobs access: runs and quotas
+	runs    map[string]*running // the runtime's containers, by ID
 	boxes   map[string]*api.PodSandbox
-	quotas  map[string]bool               // cgroups that have one
-	pages   map[string]map[int]int64      // the memory of cgroups
-	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: nothing
+	quotas  map[string]bool               // cgroups that exist, and whether they have a quota
+	pages   map[string]map[int]int64      // the memory of cgroups, by NUMA node
+	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: it does not wait
 	full    atomic.Bool                   // every write fails
 	writes  atomic.Int64
-	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses
-	// replies.
+	// If slowKubelet is set, the kubelet never answers. old runtimes take no unsolicited updates.
+	// lost makes the runtime lose replies.
 	slowKubelet time.Duration
 	hurry       time.Duration // how long the runtime waits for an answer; 0: 2 s
 	old, lost   bool
 	link        *link
 	linked      atomic.Bool // there is a link
 	lastID      int
-	// lose tells which of the updates that may fail get lost; nil: none.
+	// lose reports which of the updates that may fail are lost. If nil, none is.
 	lose func(*api.ContainerUpdate) bool
-	// fail makes the first creation fail after the reply, and between happens before a reply is
-	// carried out; nil: neither.
+	// fail reports whether a creation fails after the reply. between runs before a reply is
+	// applied. If nil, neither happens.
 	fail     func() bool
 	between  func()
-	wrong    error // the first promise that was broken
+	wrong    error // the first invariant that was violated
 	said     journal
 	observed observed
 }
 
-// driver is a plugin with its loop, and the requests that the runtime makes of its connection.
+// driver is a plugin, its loop, and the requests that the runtime sends on its connection.
 type driver struct {
 	*nri.Plugin
 	handler
 	stop func()
 }
 
-// handler are the requests of a runtime, as the stub serves them.
+// handler has the requests of a runtime, as the stub serves them.
 type handler interface {
 	Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error)
 	Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error)
@@ -127,22 +129,21 @@ type handler interface {
 	RemoveContainer(context.Context, *api.PodSandbox, *api.Container) error
 }
 
-// clock stands still unless it is told to pass.
+// clock is a clock that advances only by pass.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) now() time.Time       { return time.Unix(1_800_000_000, c.passed.Load()) }
 func (c *clock) pass(d time.Duration) { c.passed.Add(int64(d)) }
 
-// never is for agents whose rounds a test makes.
+// never is the After of agents whose rounds are started by the test.
 func never(time.Duration) <-chan time.Time { return nil }
 
-// running is a container that runs.
 type running struct {
 	c       *api.Container
 	setting converge.Setting
 }
 
-// journal is what the agent logs. A test reads it while the agent runs.
+// journal is the log of the agent. A test may read it while the agent runs.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -166,7 +167,7 @@ type observed struct {
 	asked    []time.Duration
 	away     time.Duration
 	repaired int
-	// slow are the events that took long, unverified is the last number.
+	// slow lists the events that took long. unverified is the last number that was reported.
 	slow       []string
 	unverified int
 }
@@ -199,7 +200,7 @@ func (o *observed) Unverified(n int) {
 	o.unverified = n
 }
 
-// newBench is a node whose agent is there and synchronised.
+// newBench returns a node. start starts its agent.
 func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 	b := &bench{
 		ctx:    ctx,
@@ -222,13 +223,13 @@ func eightCPUs() *machine.Machine {
 	return scenario.Machine("numa=2 cores=2 threads=2 numbering=adjacent memory=2Gi hugepages-2Mi=64")
 }
 
-// start starts an agent on what the last one left, and connects it.
+// start starts an agent with the state that the last one left, and connects it.
 func (b *bench) start() {
 	b.boot()
 	b.connect()
 }
 
-// boot starts an agent without connection.
+// boot starts an agent without a connection.
 func (b *bench) boot() {
 	m := eightCPUs()
 	inventory, err := device.NewInventory(m, nil)
@@ -286,7 +287,8 @@ func (b *bench) boot() {
 	}(b.plugin)
 }
 
-// counts notes a write or an update of an agent. It reports whether the agent lives until then.
+// counts records a write or an update of an agent. It reports whether the agent was alive until
+// then.
 func (b *bench) counts(agent *atomic.Bool) bool {
 	alive := agent.Load()
 	if alive && b.cut.Load() > 0 && b.cut.Add(-1) == 0 {
@@ -295,7 +297,7 @@ func (b *bench) counts(agent *atomic.Bool) bool {
 	return alive
 }
 
-// replaceAgent ends the effects of the last agent. The flag is of the next one.
+// replaceAgent ends the effects of the last agent. It returns the flag of the next one.
 func (b *bench) replaceAgent() *atomic.Bool {
 	next := &atomic.Bool{}
 	next.Store(true)
@@ -305,7 +307,7 @@ func (b *bench) replaceAgent() *atomic.Bool {
 	return next
 }
 
-// countedPlan is engine.Config.Plan, and counts its calls.
+// countedPlan implements engine.Config.Plan and counts its calls.
 func (b *bench) countedPlan(s *node.State, c engine.Candidate) (*node.Plan, *handover.Outcome) {
 	b.plans.Add(1)
 	if b.plan != nil {
@@ -314,7 +316,7 @@ func (b *bench) countedPlan(s *node.State, c engine.Candidate) (*node.Plan, *han
 	return s.Plan(c.Pod), nil
 }
 
-// reserve is engine.Config.Reserve: under the policy dynamic there are promises.
+// reserve returns engine.Config.Reserve. Promises exist only under the policy dynamic.
 func (b *bench) reserve() func(*node.State) *node.State {
 	if b.policy.Moves.Pods == 0 {
 		return nil
@@ -325,11 +327,11 @@ func (b *bench) reserve() func(*node.State) *node.State {
 	return func(s *node.State) *node.State { return s.WithReservations(keeper.Reservations()) }
 }
 
-// kept is a keeper of promises that shows the last one.
+// kept is a keeper of promises that exposes the last promise.
 type kept struct {
 	*promise.Keeper
 	mu    sync.Mutex
-	uid   string // empty: there is none
+	uid   string // empty: there is no promise
 	place cpuset.Set
 	until time.Time
 }
@@ -359,8 +361,8 @@ func (k *kept) Drop(uid string) {
 	k.Keeper.Drop(uid)
 }
 
-// promised are the CPUs of the pod that has a promise at that time and is not there; empty: none
-// has.
+// promised returns the pod that has a promise at that time and no grant, and its CPUs. uid is empty
+// if there is no such pod.
 func (k *kept) promised(s *node.State, at time.Time) (uid string, place cpuset.Set) {
 	if k == nil {
 		return "", cpuset.Set{}
@@ -393,14 +395,14 @@ func (s store) Write([]byte) error {
 	return nil
 }
 
-// decisions counts what the engine was asked.
+// decisions counts the decisions of the engine.
 type decisions struct{ *bench }
 
 func (d decisions) Decided(engine.Decision) { d.planned++ }
 func (decisions) Wrote(engine.Write)        {}
 func (decisions) Released(string)           {}
 
-// pods is nri.Pods.
+// pods implements nri.Pods.
 type pods struct{ *bench }
 
 var errUnlisted = errors.New("not listed")
@@ -436,8 +438,8 @@ func (p pods) Latest(uid string) (request.Pod, string, bool) {
 	return pod, p.pending[uid], there
 }
 
-// Gone is of a kubelet that has run for long: what it does not list is gone at once, with a sandbox
-// after a while.
+// Gone behaves like a kubelet that has run for a long time: a pod that it does not list is gone at
+// once, or after 30 s if the pod has a sandbox.
 func (p pods) Gone(uid string, trace absence.Trace) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -445,7 +447,7 @@ func (p pods) Gone(uid string, trace absence.Trace) bool {
 	return !there && (!trace.Sandbox || p.now().Sub(trace.Since) >= 30*time.Second)
 }
 
-// cgroups is nri.Cgroups.
+// cgroups implements nri.Cgroups.
 type cgroups struct{ *bench }
 
 func (c cgroups) Read(path string) (converge.Setting, error) {
@@ -459,7 +461,7 @@ func (c cgroups) Read(path string) (converge.Setting, error) {
 	return converge.Setting{}, fs.ErrNotExist
 }
 
-// Pages are those that a test has set; nil: none.
+// Pages returns the pages that a test has set, or nil.
 func (c cgroups) Pages(path string) (map[int]int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

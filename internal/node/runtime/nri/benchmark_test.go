@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// BenchmarkAdmission is the life of a pod that fits without moves, on a node that moves no pods and
-// on one that does: its sandbox is created and removed, and its grant is released. The disk takes
-// no time.
+// BenchmarkAdmission measures the life of a pod that fits without moves, on a node that moves no
+// pods and on one that does: its sandbox is created and removed, and its grant is released. The
+// disk takes no time.
 func BenchmarkAdmission(b *testing.B) {
 	for name, policy := range map[string]node.MovePolicy{"static": {}, "dynamic": {Pods: 2, Bytes: 1 << 30}} {
 		b.Run(name, func(b *testing.B) {
@@ -44,8 +44,8 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// wide is a pod-level pod of that many containers: one exclusive, the others share what is left of
-// the pod's limit. Under every other scope they share the pod's pool.
+// wide returns a pod-level pod with the given number of containers: one exclusive, the others share
+// the rest of the pod's limit. Under every other scope they share the pod's pool.
 func wide(containers int) request.Pod {
 	pod := request.Pod{Identity: request.Identity{UID: "wide", Namespace: "default", Name: "wide"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000, CPULimit: 4000}}
 	for i := range containers - 1 {
@@ -63,9 +63,9 @@ func withExclusive(pod request.Pod) request.Pod {
 	return pod
 }
 
-// BenchmarkManyContainers is what the loop does on a node with that many containers, all of one pod
-// or one in each pod, which run everywhere when the agent comes: the reply to Synchronize, which
-// updates each of them, and the reply to one more creation, which does the same.
+// BenchmarkManyContainers measures the loop on a node with many containers, all of one pod or one
+// in each pod, which run on all CPUs when the agent connects. It measures the reply to Synchronize,
+// which updates each of them, and the reply to one more creation, which does the same.
 func BenchmarkManyContainers(b *testing.B) {
 	for _, scope := range []node.Scope{node.PodScope, node.ContainerScope} {
 		for _, containers := range []int{10, 1000, 5000} {
@@ -128,8 +128,8 @@ func manyContainers(b *testing.B, scope node.Scope, pods ...request.Pod) {
 	b.ReportMetric(float64(create.Microseconds())/1000/float64(b.N), "ms/create")
 }
 
-// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many
-// others share and each of them must be moved.
+// BenchmarkCreateContainer measures the answer for one exclusive container on a node on which the
+// given number of other containers share CPUs and each of them must be moved.
 func BenchmarkCreateContainer(b *testing.B) {
 	for _, others := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

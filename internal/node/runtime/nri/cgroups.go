@@ -25,8 +25,9 @@ func (p *Plugin) read(ctx context.Context, sights []control.Sight) {
 	}
 }
 
-// readWithin is read, or nil if ctx ends first. While a read of an earlier request waits for the
-// kernel, none is added to it: each takes a thread for as long as it waits.
+// readWithin calls read and returns its result, or nil if ctx ends first. It also returns nil while
+// the read of an earlier request still waits for the kernel, because each such read occupies a
+// thread.
 func (p *Plugin) readWithin(ctx context.Context, sights []control.Sight) []control.Sight {
 	select {
 	case p.glances <- struct{}{}:
@@ -46,8 +47,9 @@ func (p *Plugin) readWithin(ctx context.Context, sights []control.Sight) []contr
 	}
 }
 
-// glance reads the cgroups of the containers whose settings are open before a reply is made. It
-// waits at most a quarter of the time for the answer; what is not read by then stays open.
+// glance reads the cgroups of the containers whose settings are unknown, before a reply is made. It
+// waits at most a quarter of the time for the answer. Settings that are not read by then stay
+// unknown.
 func (s *session) glance(ctx context.Context) {
 	sights, err := ask[[]control.Sight](ctx, s.Plugin, control.Glance{Connection: s.id})
 	if err != nil || len(sights) == 0 {
@@ -59,14 +61,15 @@ func (s *session) glance(ctx context.Context) {
 }
 
 const (
-	// leftBehind is how much of a container's anonymous memory may be outside its NUMA nodes after
-	// a move: pages that are in use by the kernel at that moment. leftPart is the same as a part of
-	// all of it.
+	// leftBehind limits the bytes of a container's anonymous memory that may be outside its NUMA
+	// nodes after a move: pages that the kernel uses at that moment. leftPart gives the same limit
+	// as a fraction, 1/leftPart, of all its anonymous memory. The larger limit applies.
 	leftBehind, leftPart = int64(16 << 20), 100
 )
 
-// prove reads back that the containers have their settings and, with pages, that their memory is
-// on their NUMA nodes. It returns what is wrong, nil if nothing is. It may wait.
+// prove reads the cgroups back and checks that the containers have their settings. If pages is set,
+// it also checks that their memory is on their NUMA nodes. It returns an error for the first
+// container that differs. It may wait.
 func (p *Plugin) prove(ctx context.Context, proofs []control.Proof, pages bool) error {
 	for _, at := range proofs {
 		if at.Path == "" {

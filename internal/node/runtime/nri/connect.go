@@ -16,17 +16,17 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// The waits between attempts to connect, and how long an attempt may take. A runtime that is back
-// is found within a second: until then pods start without CPUs of their own, and an attempt at a
-// socket that does not exist costs nothing.
+// These are the waits between attempts to connect, and the time limit of an attempt. A runtime that
+// comes back is found within a second. Until then pods start without CPUs of their own, and an
+// attempt at a socket that does not exist costs nothing.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = time.Second
 	dialing     = 15 * time.Second
 )
 
-// connect connects again and again. After a connection that was synchronised, it starts with the
-// first wait again.
+// connect connects to the runtime repeatedly until ctx ends. After a connection that was
+// synchronised, the wait is firstWait again.
 func (p *Plugin) connect(ctx context.Context) error {
 	wait := firstWait
 	for {
@@ -81,7 +81,7 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 }
 
 // close ends the connection. If the runtime ended after the registration, the stub would wait for
-// Configure without a limit: close calls it.
+// Configure without a limit, so close calls Configure.
 func (s *session) close(ctx context.Context) error {
 	s.over.Store(true)
 	var err error
@@ -96,7 +96,7 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// socketLink is a stub with its connection. A stub that was never configured does not close the
+// socketLink is a stub and its connection. A stub that was never configured does not close the
 // connection itself.
 type socketLink struct {
 	stub.Stub
@@ -104,11 +104,11 @@ type socketLink struct {
 	conn net.Conn
 }
 
-// failurePolicy makes the runtime fail a request that is not answered in time, and keep the
-// connection, so that no pod starts without Paddock because of one late answer. Runtimes know it
+// failurePolicy makes the runtime fail a request that is not answered in time and keep the
+// connection, so that no pod starts without Paddock because of one late answer. Runtimes support it
 // from NRI 0.12.5. Older ones, such as containerd 2.4.2, drop the plugin and continue without it.
-// It applies to every request of the connection: a stop or a removal that is not answered fails
-// too, and the kubelet repeats it.
+// The policy applies to every request of the connection: a stop or a removal that is not answered
+// fails too, and the kubelet repeats it.
 var failurePolicy = &api.FailurePolicy{FailRequest: true, KeepConnected: true}
 
 // socket connects to the runtime's socket.
@@ -147,7 +147,7 @@ func (l *socketLink) Close() error {
 	return nil
 }
 
-// stubLog is the stub's log, at debug level: this package logs what users need.
+// stubLog logs the messages of the stub at debug level. This package itself logs what users need.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) write(ctx context.Context, format string, args []any) {
@@ -156,14 +156,14 @@ func (l stubLog) write(ctx context.Context, format string, args []any) {
 	}
 }
 
-// Debugf and its likes are the stub's.
+// Debugf implements the stub's logger.
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.write(ctx, format, args) }
 
-// Infof is the stub's.
+// Infof implements the stub's logger.
 func (l stubLog) Infof(ctx context.Context, format string, args ...any) { l.write(ctx, format, args) }
 
-// Warnf is the stub's.
+// Warnf implements the stub's logger.
 func (l stubLog) Warnf(ctx context.Context, format string, args ...any) { l.write(ctx, format, args) }
 
-// Errorf is the stub's.
+// Errorf implements the stub's logger.
 func (l stubLog) Errorf(ctx context.Context, format string, args ...any) { l.write(ctx, format, args) }

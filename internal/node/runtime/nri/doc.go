@@ -1,29 +1,29 @@
 // Package nri drives containerd and CRI-O through the Node Resource Interface.
 //
-// The runtime asks before it acts, and the answers contain what Paddock decided:
+// The runtime asks before it acts, and Paddock's decisions are in the answers:
 //
-//	RunPodSandbox    the whole pod is planned, and durable, before any container exists; a rejection
-//	                 fails the sandbox with the reason and the account
-//	CreateContainer  cpuset.cpus, cpuset.mems and the quota of the container, and in the same reply the
+//	RunPodSandbox    plans the whole pod and makes the plan durable before any container exists; a rejection
+//	                 fails the sandbox and reports the reason and the account
+//	CreateContainer  returns cpuset.cpus, cpuset.mems and the quota of the container and, in the same reply, the
 //	                 updates of every container whose CPUs changed; containers that shrink come first
-//	UpdatePodSandbox the whole resize of a pod is decided, and durable, before the kubelet changes a cgroup; an error
-//	                 rejects it, and the user finds the reason in the condition PodResizeInProgress
-//	UpdateContainer  the same, if no such question came before; the reply has our CPUs, memory nodes and quota in place
-//	                 of the kubelet's, in the same write
-//	StopContainer    nothing is released; the reply contains updates that wait
-//	Synchronize      the desired settings are compared with the cgroups of everything that runs
+//	UpdatePodSandbox decides the whole resize of a pod and makes it durable before the kubelet changes a cgroup; an
+//	                 error rejects the resize, and the pod's condition PodResizeInProgress shows the reason
+//	UpdateContainer  does the same if no UpdatePodSandbox came before; the reply replaces the kubelet's CPUs, memory
+//	                 nodes and quota with Paddock's, in the same write
+//	StopContainer    releases nothing; the reply contains the updates that wait
+//	Synchronize      compares the desired settings with the cgroups of everything that runs
 //
-// StartContainer and the requests after a creation and a start prove what is known. If they name a
-// container that is not known, it was created without Paddock.
+// StartContainer and the requests after a creation and after a start confirm what is known. A
+// container that they name and that is not known was created without Paddock.
 //
 // # The edge of the loop
 //
-// The control loop is a value: see package control. One goroutine has it, edge: it feeds it with
-// events and carries its actions out, and nothing else reaches the loop's data. No event waits, and
-// one that takes more than 100 ms is logged and counted by its name. What waits for the source of
-// pods, the disk or the kernel is a job, in a goroutine of its own, and decides nothing. A session
-// translates the requests of one connection into events, and the answers into replies. No code
-// waits while it has a lock.
+// The control loop is a value; see package control. One goroutine, edge, owns it: it feeds events
+// to the loop and carries out the loop's actions. Nothing else accesses the loop's data. Handling
+// an event never blocks. An event that takes more than 100 ms is logged and counted by its name.
+// Work that waits for the source of pods, the disk or the kernel is a job: it runs in its own
+// goroutine and decides nothing. A session translates the requests of one connection into events,
+// and the answers into replies. No code waits while it has a lock.
 //
 // # Estimates
 //
@@ -33,6 +33,6 @@
 // estimated. If the source lists the pod later, the pod keeps its place.
 //
 // For a runtime, an empty cpuset.cpus or cpuset.mems means "no change". This package never sends
-// one and rejects a pod that would need one. The cgroup file system, which the jobs read, is
-// the truth about what a container has.
+// one and rejects a pod that would need one. The cgroup file system, which the jobs read, is the
+// truth about what a container has.
 package nri

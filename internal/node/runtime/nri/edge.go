@@ -11,46 +11,47 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// slowEvent is the time after which an event is logged and counted. No event waits, so a longer
-// one computes too much, or the machine has no CPU time for the agent.
+// slowEvent is the time after which an event is logged and counted. Handling an event never blocks,
+// so an event that takes longer computes too much, or the machine has no CPU time for the agent.
 const slowEvent = 100 * time.Millisecond
 
-// edge is the goroutine that feeds the loop with events and carries out its actions. Only it has
-// the loop.
+// edge feeds the loop with events and carries out its actions, in one goroutine. Only this
+// goroutine accesses the loop.
 type edge struct {
 	*Plugin
 	loop control.Loop
-	// ctx is the edge's context. flow is the same context with the number of the event, for the
-	// log.
+	// ctx is the edge's context. flow is ctx with the number of the event, for the log.
 	ctx, flow context.Context
 	timer     <-chan time.Time
-	// number counts the events, and waiting takes the answers of those that are not answered yet,
-	// by number.
+	// number counts the events. waiting maps the numbers of the events that are not answered yet to
+	// the channels that take the answers.
 	number  uint64
 	waiting map[uint64]chan any
-	// late are the answers of the present event that come after their senders gave up.
+	// late lists the answers to the present event that come after their senders gave up.
 	late []control.Placed
-	// quiet are closed once nothing is under way.
+	// quiet lists the channels that are closed when no work is in progress.
 	quiet []chan struct{}
 }
 
-// moment is the loop after an event, and when it does something by itself next.
+// moment is the loop after an event, and the time at which the loop next acts without an event.
 type moment struct {
 	loop control.Loop
 	wake time.Time
 }
 
-// message is an event on its way to the loop, with what its sender waits for; nil: nothing.
+// message is an event on its way to the loop, with the channels on which its sender waits. A
+// channel is nil if the sender does not wait.
 type message struct {
 	of control.Occurrence
-	// ctx ends when the sender has given up: then the event is not handled. reply takes the answer.
+	// ctx ends when the sender gives up. The event is then not handled. reply takes the answer.
 	ctx   context.Context
 	reply chan any
-	// connects is the session of Connected.
+	// connects is the session of a Connected event.
 	connects *session
-	// quiet is closed once nothing is under way.
+	// quiet is closed when no work is in progress.
 	quiet chan struct{}
-	// returned is an answer that its sender did not take: it has no event of its own.
+	// returned is the reply channel of an answer that its sender did not take. Such a message has
+	// no event of its own.
 	returned chan any
 }
 
@@ -84,13 +85,12 @@ func (e *edge) run(ctx context.Context) error {
 	}
 }
 
-// engine is what the engine shows now.
+// engine returns what the engine shows now.
 func (p *Plugin) engine() control.Engine {
 	s := p.config.Engine.Snapshot()
 	return control.Engine{State: s.State, Pending: s.Pending, Unreleased: s.Unreleased, Version: s.Version}
 }
 
-// handle handles an event.
 func (e *edge) handle(m message) {
 	begin := e.config.Now()
 	if m.ctx != nil && m.ctx.Err() != nil {
@@ -126,7 +126,7 @@ func (e *edge) handle(m message) {
 	}
 }
 
-// take is one Step.
+// take makes one Step of the loop.
 func (e *edge) take(event control.Event) {
 	event.Engine = e.engine()
 	if s := e.present.Load(); s != nil {
@@ -138,8 +138,9 @@ func (e *edge) take(event control.Event) {
 	e.carryOut(control.Step(e.loop, event, e.config.Now()))
 }
 
-// undelivered is the event that takes an answer back which its sender did not take; nil: there was
-// none, or it has no effect. An answer that is still to come is not waited for any more.
+// undelivered returns the event that takes back an answer that its sender did not receive. It
+// returns nil if there was no answer or the answer has no effect. If the answer is still to come,
+// the edge stops waiting for it.
 func (e *edge) undelivered(returned chan any) control.Occurrence {
 	for number, reply := range e.waiting {
 		if reply == returned {
@@ -156,8 +157,8 @@ func (e *edge) undelivered(returned chan any) control.Occurrence {
 	return nil
 }
 
-// nameOf is the name of an event for the log and the metrics: for the outcome of a job that of the
-// job's action.
+// nameOf returns the name of an event for the log and the metrics. For the outcome of a job, it is
+// the type of the outcome.
 func nameOf(of control.Occurrence) string {
 	if d, is := of.(control.Done); is && d.Outcome != nil {
 		of = d.Outcome
@@ -165,7 +166,7 @@ func nameOf(of control.Occurrence) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", of), "control.")
 }
 
-// carryOut takes over the next loop and carries out the actions, in their order.
+// carryOut stores the next loop and carries out the actions in their order.
 func (e *edge) carryOut(next control.Loop, actions []control.Action) {
 	e.loop = next
 	wake := e.latest.Load().wake
@@ -179,7 +180,7 @@ func (e *edge) carryOut(next control.Loop, actions []control.Action) {
 		switch a := a.(type) {
 		case control.Answer:
 			if reply := e.waiting[a.Request]; reply != nil {
-				reply <- a.Reply // It has room for one.
+				reply <- a.Reply // The channel has room for one reply.
 				delete(e.waiting, a.Request)
 			} else if placed, is := a.Reply.(control.Placed); is {
 				e.late = append(e.late, placed)
@@ -213,8 +214,8 @@ func (p *Plugin) send(ctx context.Context, m message) {
 	}
 }
 
-// surely passes an event to the loop, whatever happens to the caller. It waits until ctx ends at
-// most; then the event comes later.
+// surely passes an event to the loop, whatever happens to the caller. It waits at most until ctx
+// ends. If the event was not taken by then, surely passes it in the background.
 func (p *Plugin) surely(ctx context.Context, of control.Occurrence) {
 	select {
 	case p.events <- message{of: of}:
@@ -224,9 +225,10 @@ func (p *Plugin) surely(ctx context.Context, of control.Occurrence) {
 	}
 }
 
-// ask has the loop answer an event, until ctx ends. It returns an error if ctx or the loop ends
-// before the answer is there. An event whose sender has given up is not handled. If the sender
-// gives up while the loop answers, the loop gets the answer back: see undelivered.
+// ask passes an event to the loop and waits for the answer until ctx ends. It returns an error if
+// ctx or the loop ends before the answer is there. An event whose sender has given up is not
+// handled. If the sender gives up while the loop answers, the loop gets the answer back: see
+// undelivered.
 func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error) {
 	var answer A
 	reply := make(chan any, 1)
@@ -245,14 +247,15 @@ func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error
 		return answer, control.ErrGone
 	case <-ctx.Done():
 	}
-	// The loop handles events in their order: when it takes this one, it has given the answer, or
-	// will not give one.
+	// The loop handles events in order. When it takes this message, it has either given the answer
+	// to the event before or will not give one.
 	go p.send(context.WithoutCancel(ctx), message{returned: reply})
 	return answer, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
 }
 
-// askJobs is ask for an event that is answered after jobs, which end with ctx. The answer, with the
-// reason, comes then, and is waited for a little longer: the runtime waits for twice as long.
+// askJobs is like ask, for an event that is answered after jobs, which end when ctx reaches its
+// deadline. The answer, with the reason, comes then, so askJobs waits for longer than ctx. The
+// runtime itself waits for twice as long.
 func askJobs[A any](ctx context.Context, s *session, of control.Occurrence, longer time.Duration) (A, error) {
 	end, _ := ctx.Deadline()
 	all, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(longer))
@@ -266,8 +269,8 @@ func askJobs[A any](ctx context.Context, s *session, of control.Occurrence, long
 	return ask[A](all, s.Plugin, of)
 }
 
-// askSurely is ask for an event that the loop must learn of: without an answer in time, it gets
-// later instead.
+// askSurely is like ask, for an event that must reach the loop. If there is no answer in time, the
+// loop gets the event later instead.
 func askSurely[A any](ctx context.Context, p *Plugin, of, later control.Occurrence) (A, error) {
 	answer, err := ask[A](ctx, p, of)
 	if err != nil {

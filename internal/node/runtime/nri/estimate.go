@@ -17,14 +17,15 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// The periods of a CFS quota that the kernel takes, in microseconds.
+// leastPeriod and mostPeriod limit the period of a CFS quota that the kernel accepts, in
+// microseconds.
 const (
 	leastPeriod = 1_000
 	mostPeriod  = 1_000_000
 )
 
-// find asks for the request of a pod that starts. Only if the source of pods has no answer and
-// Config.Estimate agrees, it reads the numbers of the pod's cgroup.
+// find asks for the request of a pod that starts. It reads the numbers of the pod's cgroup only if
+// the source of pods has no answer and Config.Estimate agrees.
 func (p *Plugin) find(ctx context.Context, a control.Admission) control.Found {
 	sandbox, _ := a.Shown.(*api.PodSandbox)
 	pod, err := p.lookup(ctx, sandbox, a.Until.Sub(p.config.Now()))
@@ -36,7 +37,7 @@ func (p *Plugin) find(ctx context.Context, a control.Admission) control.Found {
 	return found
 }
 
-// findAll asks for the requests of pods that run, one after the other.
+// findAll asks for the requests of running pods, one after the other.
 func (p *Plugin) findAll(ctx context.Context, a control.Adoption, limit time.Duration) control.AllFound {
 	found := control.AllFound{Of: a, Pods: make([]request.Pod, len(a.Boxes)), Errs: make([]error, len(a.Boxes))}
 	for i, box := range a.Boxes {
@@ -46,9 +47,9 @@ func (p *Plugin) findAll(ctx context.Context, a control.Adoption, limit time.Dur
 	return found
 }
 
-// lookup asks the source of pods, and beside it for the devices that others chose for the pod. It
-// waits for them only if the pod asks for devices, and for half of limit, the time that the caller
-// has.
+// lookup asks the source of pods for a pod and, in parallel, asks Config.Devices for the devices
+// that were allocated to it. It waits for the devices only if the pod asks for some, and for at
+// most half of limit, the time that the caller has.
 func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time.Duration) (request.Pod, error) {
 	begin := p.config.Now()
 	within, cancel := context.WithTimeout(ctx, limit/2)
@@ -62,13 +63,13 @@ func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time
 	return pod, err
 }
 
-// chosen is the answer of Config.Devices.
+// chosen is an answer of Config.Devices.
 type chosen struct {
 	add func(request.Pod) request.Pod
 	err error
 }
 
-// askDevices asks in a goroutine, until ctx ends.
+// askDevices calls Config.Devices in a goroutine, until ctx ends.
 func (p *Plugin) askDevices(ctx context.Context, sandbox *api.PodSandbox) <-chan chosen {
 	answers := make(chan chosen, 1)
 	if p.config.Devices != nil {
@@ -80,13 +81,15 @@ func (p *Plugin) askDevices(ctx context.Context, sandbox *api.PodSandbox) <-chan
 	return answers
 }
 
-// mostReason limits the reason why devices are not known, in bytes. It is kept with the pod.
+// mostReason limits the length of the reason why devices are not known, in bytes. The reason is
+// kept with the pod.
 const mostReason = 300
 
-// withDevices returns the pod with its devices. Without an answer until ctx ends, after that time,
-// or with an error, CPUs and memory are not aligned with them, and the pod has the reason. A policy
-// that rejects pods that are not aligned does not let such a pod in if the answer may come later:
-// what it gets is never decided again.
+// withDevices returns the pod with its devices. If there is no answer before ctx ends, or the
+// answer is an error, CPUs and memory are not aligned with the devices, and the pod has the reason.
+// A policy that rejects pods that are not aligned then rejects the pod if the answer may come
+// later, because the placement of an admitted pod is never decided again. wait is the time limit
+// that the reason names.
 func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-chan chosen, wait time.Duration) (request.Pod, error) {
 	var a chosen
 	select {
@@ -113,11 +116,11 @@ func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-cha
 	return pod, nil
 }
 
-// estimate is the request of a pod, computed from the numbers of its cgroup. A Guaranteed pod asks
-// for them as a whole if the policy has pools, and any other pod for no CPUs and memory of its own.
-// NRI shows neither whether resources are pod-level nor which containers qualify for CPUs of their
-// own, so no container qualifies. The error is the reason why the numbers are not credible: then
-// the pod asks for no CPUs and memory of its own.
+// estimate computes the request of a pod from the numbers of its cgroup. A Guaranteed pod requests
+// them for the pod as a whole if the policy has pools. Any other pod requests no CPUs and no memory
+// of its own. NRI shows neither whether resources are pod-level nor which containers qualify for
+// exclusive CPUs, so no container qualifies. The error is the reason why the numbers are not
+// credible. The pod then requests no CPUs and no memory of its own.
 func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	pod := request.Pod{
 		Identity: request.Identity{UID: sandbox.GetUid(), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName()}, Ask: request.Ask{
@@ -145,15 +148,16 @@ func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return pod, nil
 }
 
-// qosOf reads the QoS class of a pod from the name of its cgroup, as the kubelet writes it for the
-// driver cgroupfs, "/kubepods/burstable/podUID", or systemd, "kubepods-burstable-podUID.slice".
-// With an error the class is Burstable, which gives no CPUs of its own.
+// qosOf reads the QoS class of a pod from the name of its cgroup. The kubelet writes the name for
+// the cgroup driver cgroupfs as "/kubepods/burstable/podUID" and for systemd as
+// "kubepods-burstable-podUID.slice". With an error the class is Burstable, which gives no CPUs of
+// its own.
 func qosOf(parent string) (request.QoS, error) {
 	levels := strings.Split(strings.Trim(parent, "/"), "/")
 	if slice, is := strings.CutSuffix(path.Base(parent), ".slice"); is {
 		levels = strings.Split(slice, "-")
 	}
-	above := func(n int) string { // the name n levels above the pod's
+	above := func(n int) string { // returns the name n levels above the pod's
 		if at := len(levels) - 1 - n; at >= 0 {
 			return levels[at]
 		}
@@ -171,8 +175,8 @@ func qosOf(parent string) (request.QoS, error) {
 	return request.Burstable, fmt.Errorf("its cgroup %q: want a name that the kubelet gives to the cgroup of a pod", parent)
 }
 
-// cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths.
-// most is the number of CPUs. The limit is 0 if the kubelet writes no quota.
+// cpuOf reads the CPU request and limit of a Guaranteed pod, which are equal, in thousandths of a
+// CPU. most is the number of CPUs of the machine. The limit is 0 if the kubelet writes no quota.
 func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
@@ -199,10 +203,10 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	return milli, limit, nil
 }
 
-// memoryOf reads the memory and the huge pages that a Guaranteed pod is limited to. A size may be
-// listed several times, as containerd does after an update.
+// memoryOf reads the memory and huge page limits of a Guaranteed pod. A page size may be listed
+// several times, as containerd does after an update.
 func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, error) {
-	var there request.Amounts // the machine's bytes, by type of memory
+	var there request.Amounts // the machine's bytes, by memory type
 	add := func(name string, bytes int64) {
 		before, _ := there.Get(name)
 		there = there.With(name, before+bytes)
@@ -235,8 +239,8 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 	return memory, nil
 }
 
-// hugePageType is the resource of a page size as the kubelet writes it for a runtime, "2MB"; empty
-// if the text is not a page size.
+// hugePageType returns the resource of a page size such as "2MB", as the kubelet writes it for a
+// runtime. It returns an empty name if the text is not a page size.
 func hugePageType(size string) request.Resource {
 	var number uint32
 	var unit, rest string

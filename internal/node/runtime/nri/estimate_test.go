@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// estimating is a bench whose agent estimates what is not listed.
+// estimating returns a bench whose agent estimates the requests of pods that are not listed.
 func estimating(t *testing.T) *bench {
 	b := newBench(t.Context(), func(c *nri.Config) { c.Estimate = func(error) bool { return true } })
 	b.start()
 	return b
 }
 
-// brief is an estimate in a line.
+// brief formats an estimate in one line.
 func brief(pod request.Pod, doubt error) string {
 	if doubt != nil {
 		return fmt.Sprintf("%s, in doubt", pod.QoS)
@@ -31,7 +31,7 @@ func brief(pod request.Pod, doubt error) string {
 	return fmt.Sprintf("%s %s, cpus=%d (%dm/%dm) %s", pod.QoS, pod.Kind, pod.BudgetCPUs, pod.BudgetCPUMilli, pod.CPULimit, pod.BudgetMemory)
 }
 
-// What containerd showed of pods' cgroups, and what follows of it.
+// TestEstimatesOfRecordedPods compares the estimates with what containerd showed of pods' cgroups.
 func TestEstimatesOfRecordedPods(t *testing.T) {
 	b := newBench(t.Context())
 	b.boot()
@@ -49,7 +49,7 @@ func TestEstimatesOfRecordedPods(t *testing.T) {
 		"none plr-g-e2enode": "Guaranteed pod-level, cpus=3 (3000m/3000m) memory=512Mi",
 		"none plr-h-e2enode": "Guaranteed pod-level, cpus=1 (1000m/1000m) memory=256Mi", // Its huge pages are not shown.
 		"none plr-b-e2enode": "Burstable plain, cpus=0 (0m/0m) none",
-		// The kubelet's static policy has lifted the quota.
+		// The kubelet's static policy has disabled the quota.
 		"static-pod-restricted ctr-g-e2enode": "Guaranteed pod-level, cpus=2 (2000m/0m) memory=128Mi",
 		"static-pod-restricted plr-g-e2enode": "Guaranteed pod-level, cpus=3 (3000m/3000m) memory=512Mi",
 		"static-pod-restricted plr-b-e2enode": "Burstable plain, cpus=0 (0m/0m) none",
@@ -95,14 +95,14 @@ func TestEstimates(t *testing.T) {
 		{guaranteed, numbers(1024, 100_000, 100_000, 0), nothing},
 		{guaranteed, numbers(1024, 100_000, 100_000, -mib), nothing},
 		{guaranteed, numbers(1024, 100_000, 100_000, math.MaxInt64), nothing},
-		{guaranteed, numbers(1024, 200_000, 100_000, mib), nothing}, // A limit of 2 and a request of 1.
+		{guaranteed, numbers(1024, 200_000, 100_000, mib), nothing}, // The limit is 2 CPUs and the request is 1.
 		{guaranteed, numbers(1024, 100_000, 0, mib), nothing},
 		{guaranteed, numbers(1024, 100_000, -1, mib), nothing},
 		{guaranteed, numbers(1024, -7, 100_000, mib), nothing},
 		{guaranteed, numbers(1024, math.MaxInt64, 100_000, mib), nothing},
 		{guaranteed, numbers(-1, -1, 100_000, mib), nothing},
-		{guaranteed, numbers(1<<18, -1, 100_000, mib), nothing}, // 256 CPUs or more.
-		{guaranteed, numbers(9*1024, 0, 0, mib), nothing},       // The machine has 8.
+		{guaranteed, numbers(1<<18, -1, 100_000, mib), nothing}, // 256 CPUs or more
+		{guaranteed, numbers(9*1024, 0, 0, mib), nothing},       // The machine has 8 CPUs.
 		{guaranteed, pages(numbers(1024, 100_000, 100_000, mib), two(mib), two(2*mib)), nothing},
 		{guaranteed, pages(numbers(1024, 100_000, 100_000, mib), two(math.MaxUint64)), nothing},
 		{guaranteed, pages(numbers(1024, 100_000, 100_000, mib), &api.HugepageLimit{PageSize: "1GB", Limit: 1}), nothing},
@@ -121,9 +121,9 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// TestEstimateOfAnything: whatever the numbers, nobody gets anything exclusive, what is granted
-// stands, and in doubt nothing is assigned and no pod is rejected. What a kubelet writes for a
-// Guaranteed pod is read as it was.
+// TestEstimateOfAnything: whatever the numbers are, no pod gets exclusive CPUs and every grant is
+// valid. In doubt nothing is assigned and no pod is rejected. The numbers that a kubelet writes for
+// a Guaranteed pod are read back exactly.
 func TestEstimateOfAnything(t *testing.T) {
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 2, 1024, 2048, 100_000, 200_000, 1 << 18, 1 << 30, math.MaxInt64}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,8 +173,9 @@ func holdsAsAWhole(t *rapid.T, s *node.State, pod request.Pod, doubt error) {
 	}
 }
 
-// A pod that is not listed gets its numbers as one pool for whatever containers it has, with its
-// quota; it keeps that through a restart, and when it is listed it is said once what it would get.
+// A pod that is not listed gets one pool of the size of its numbers for all its containers, and
+// keeps its quota. It keeps the pool through a restart. When it is listed, the log reports once
+// what it would get.
 func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -218,8 +219,8 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b.want(t, "gone", map[string]string{"b/web": "0-7 on {}"})
 }
 
-// A pod that a source never listed is not gone while it has a sandbox, though an image takes
-// minutes; but a sandbox of whose end nobody was told does not keep CPUs for ever.
+// A pod that the source never listed is not gone while it has a sandbox, even if pulling an image
+// takes minutes. But a sandbox whose end was not reported does not keep CPUs for ever.
 func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -261,8 +262,8 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	}
 }
 
-// What the source lists is not estimated, nor what it says no to for another reason, nor what runs
-// already.
+// A pod that the source lists is not estimated. Nor is a pod that the source rejects for another
+// reason, or a pod that runs already.
 func TestEstimateIsTheLastResort(t *testing.T) {
 	b := newBench(t.Context(), func(c *nri.Config) {
 		c.Estimate = func(err error) bool { return !strings.Contains(err.Error(), "cannot be used") }
@@ -296,8 +297,8 @@ func TestEstimateIsTheLastResort(t *testing.T) {
 	}
 }
 
-// In doubt a pod runs on the node shared pool; one whose numbers do not fit is rejected, with that
-// it is an estimate.
+// In doubt a pod runs on the node shared pool. A pod whose numbers do not fit is rejected, and the
+// error reports that they are an estimate.
 func TestEstimateInDoubtAndTooLarge(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -321,7 +322,7 @@ func TestEstimateInDoubtAndTooLarge(t *testing.T) {
 	}
 }
 
-// Without the setting a pod that is not listed waits, as ever.
+// Without the setting, a pod that is not listed waits, as before.
 func TestNoEstimateUnlessAsked(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -335,8 +336,8 @@ func TestNoEstimateUnlessAsked(t *testing.T) {
 	}
 }
 
-// The stock node again, its kubelet not to be asked: pools in place of CPUs of their own, and what
-// is listed later moves nothing.
+// TestRecordedStockNodeEstimated plays the stock node again, with a kubelet that cannot be asked.
+// Pods get pools in place of CPUs of their own, and pods that are listed later do not move.
 func TestRecordedStockNodeEstimated(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// Serve has one connection.
+// Serve serves one connection.
 func (p *Plugin) Serve(ctx context.Context) (bool, error) { return p.serve(ctx) }
 
-// Loop is the event loop.
+// Loop runs the event loop.
 func (p *Plugin) Loop(ctx context.Context) error { return p.newEdge().run(ctx) }
 
 // Reconcile makes a round, and reports whether the next one comes soon.
@@ -25,7 +25,7 @@ func (p *Plugin) Reconcile(ctx context.Context) (soon bool) {
 	return p.latest.Load().wake.Sub(p.config.Now()) <= 2*time.Second
 }
 
-// Phase is what is known of a container, in a word.
+// Phase returns the phase of a container, or "none" if it is not known.
 func (p *Plugin) Phase(id string) string {
 	for _, r := range p.Running() {
 		if r.ID == id {
@@ -35,12 +35,12 @@ func (p *Plugin) Phase(id string) string {
 	return "none"
 }
 
-// Block keeps the loop busy for a time.
+// Block keeps the loop busy for the duration d.
 func (p *Plugin) Block(ctx context.Context, d time.Duration) {
 	p.send(ctx, message{of: control.Left{}, ctx: busy{ctx, p, d}})
 }
 
-// busy is a context that takes time to answer.
+// busy is a context whose Err blocks for the duration d.
 type busy struct {
 	context.Context
 	p *Plugin
@@ -52,15 +52,15 @@ func (b busy) Err() error {
 	return nil
 }
 
-// Estimate is estimate.
+// Estimate exports estimate.
 func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return estimate(sandbox, s)
 }
 
-// TakesUpdates is takesUpdates.
+// TakesUpdates exports takesUpdates.
 func TakesUpdates(runtime, release, nri string) bool { return takesUpdates(runtime, release, nri) }
 
-// HangUp closes the connection, as it is when a runtime dies.
+// HangUp closes the connection, as if the runtime had died.
 func (p *Plugin) HangUp() error {
 	c, closes := p.present.Load().link.(io.Closer)
 	if !closes {

@@ -11,9 +11,10 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// The schedules of this file were found by the concurrent histories of runtime/sim.
+// The concurrent histories of runtime/sim found the schedules of this file.
 
-// A container that is always put elsewhere costs an old runtime fewer and fewer connections.
+// A container whose setting is changed again after every update costs an old runtime fewer and
+// fewer connections.
 func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -28,7 +29,7 @@ func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 			b.mu.Unlock()
 			b.reconnect()
 		}
-		if ended < 10 || ended > 25 { // Some 400 with a wait that stays the same.
+		if ended < 10 || ended > 25 { // about 400 if the wait stayed the same
 			t.Errorf("the connection was closed %d times in an hour", ended)
 		}
 		pass(time.Minute)
@@ -37,8 +38,8 @@ func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// The runtime takes 3 s to carry a reply out, and meanwhile the cgroup of a container shows what it
-// had before. What the reply gives it counts all the same.
+// The runtime takes 3 s to apply a reply. Meanwhile the cgroup of a container shows its earlier
+// setting. The setting in the reply counts all the same.
 func TestReplyThatIsCarriedOutLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -47,7 +48,7 @@ func TestReplyThatIsCarriedOutLate(t *testing.T) {
 		b.list(guaranteed("g", 2), burstable("y"), burstable("z"), guaranteed("h", 2))
 		b.mustRun(t, "g", "y", "z")
 		b.end("g")
-		pass(time.Second) // It is released, and y is owed its CPUs.
+		pass(time.Second) // It is released, and an update that gives y its CPUs waits.
 		b.between = func() { pass(3 * time.Second) }
 		b.stop("z")
 		b.between = nil
@@ -57,8 +58,8 @@ func TestReplyThatIsCarriedOutLate(t *testing.T) {
 	})
 }
 
-// A pod comes back while its release waits for a disk that stalls, and its CPUs are planned for
-// another pod already. It does not run on them.
+// A pod comes back while its release waits for a disk that stalls, and its CPUs are already planned
+// for another pod. It must not run on them.
 func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -67,7 +68,7 @@ func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 		b.mustRun(t, "x", "w")
 		b.end("x")
 		goOn := b.stallDisk()
-		pass(15 * time.Second) // x is released, and that is not written.
+		pass(15 * time.Second) // x is released, and the release is not written.
 		if err := b.run("y"); err == nil {
 			t.Fatal("y was admitted without the disk")
 		}
@@ -83,8 +84,8 @@ func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 	})
 }
 
-// A container runs on nothing but a CPU that another one is to own, and the reply to Synchronize
-// changes both: it leaves first.
+// A container runs only on a CPU that another container is to own, and the reply to Synchronize
+// changes both. The container leaves the CPU before the owner gets it.
 func TestLeavesBeforeTheOwnerComes(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -98,8 +99,8 @@ func TestLeavesBeforeTheOwnerComes(t *testing.T) {
 	b.check(t)
 }
 
-// A container is created and not started yet, so it has no cgroup, and its pod is listed no more.
-// It may start at any time: its CPUs stay its own until it has ended.
+// A container is created and not started yet, so it has no cgroup, and its pod is no longer listed.
+// It may start at any time, so its CPUs stay its own until it has ended.
 func TestReleaseBeforeTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -125,7 +126,8 @@ func TestReleaseBeforeTheStart(t *testing.T) {
 	})
 }
 
-// stalledCgroups are cgroups that are not read until the channel is closed. It counts who waits.
+// stalledCgroups are cgroups whose reads block until the channel is closed. waits counts all reads,
+// waiting counts those that block now.
 type stalledCgroups struct {
 	nri.Cgroups
 	wait           chan struct{}
@@ -141,7 +143,7 @@ func (s *stalledCgroups) Read(path string) (converge.Setting, error) {
 }
 
 // Reading a cgroup stalls while it is not known which CPUs a container has. Requests are answered
-// in their time, as if it had all that it may have, and do not pile up threads that wait.
+// in time, as if the container had all CPUs that it may have, and waiting threads do not pile up.
 func TestStalledCgroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := &stalledCgroups{wait: make(chan struct{})}
@@ -153,7 +155,7 @@ func TestStalledCgroup(t *testing.T) {
 		b.list(burstable("y"), guaranteed("x", 2), guaranteed("w", 2), guaranteed("v", 2))
 		b.mustRun(t, "y")
 		fails := 0
-		b.fail = func() bool { fails++; return fails%2 == 1 } // It is not known whether its reply was carried out.
+		b.fail = func() bool { fails++; return fails%2 == 1 } // It is not known whether the reply was applied.
 		for _, uid := range []string{"x", "w", "v"} {
 			begin := time.Now()
 			if err := b.run(uid); err != nil || time.Since(begin) > 250*time.Millisecond {

@@ -9,10 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. A
-// container that is being created is waited for, because updates reach it only after its start. It
-// returns when that is done, or ctx ends. From its call on, Paddock manages nothing any more. Run
-// must still be running. It is for the final end: afterwards no container has CPUs of its own.
+// HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. From
+// its call on, Paddock manages nothing any more. HandBack waits for containers that are being
+// created, because updates reach a container only after its start. It returns when all containers
+// are handed back, or ctx ends. Run must still be running. HandBack is for the final end:
+// afterwards no container has CPUs of its own.
 func (p *Plugin) HandBack(ctx context.Context) error {
 	now := p.config.Engine.State()
 	policy := node.Policy{StaticCPU: now.Policy().StaticCPU}

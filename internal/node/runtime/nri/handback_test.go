@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The way back: everything runs everywhere, the state is empty, what starts afterwards is left
-// alone, and an agent that starts later finds nothing that belongs to another manager. Also on a
-// runtime that takes updates in replies only.
+// After the hand-back all containers run on all CPUs, the state is empty, and containers that start
+// later are not changed. An agent that starts later finds no setting of another manager. The same
+// is true on a runtime that takes updates only in replies.
 func TestHandBack(t *testing.T) {
 	for name, old := range map[string]bool{"containerd 2.4": false, "containerd 2.1": true} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestHandBack(t *testing.T) {
 }
 
 // A container that is being created has its CPUs from the reply, and no update reaches it before
-// its start: it is handed back then, and the grants stay until that.
+// its start. It is handed back after its start, and the grants stay until then.
 func TestHandBackDuringACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -75,7 +75,8 @@ func TestHandBackDuringACreation(t *testing.T) {
 	})
 }
 
-// A runtime that is gone cannot take anything back: that is reported in time, with what is left.
+// Nothing can be handed back to a runtime that is gone. HandBack reports that in time, with the
+// number of containers that are left.
 func TestHandBackWithoutRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)

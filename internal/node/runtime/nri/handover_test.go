@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// TestHandover: the grant arrives with the sandbox and is applied as it is, also if a pod that is
+// TestHandover: the grant arrives with the sandbox and is applied as it is, even if a pod that is
 // gone still has the CPUs. A grant for another node is not applied, and the pod starts all the
 // same.
 func TestHandover(t *testing.T) {

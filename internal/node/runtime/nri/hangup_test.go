@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// traffic asks for the sandbox of a pod that is listed nowhere again and again, until the
-// connection ends. It counts the requests, and those that failed because the connection is about to
-// end.
+// traffic requests the sandbox of a pod that is not listed, repeatedly, until the connection ends.
+// It counts the requests, and those that failed because the connection is about to end.
 func (b *bench) traffic(every time.Duration) (asked, refused int) {
 	for {
 		select {
@@ -26,9 +25,9 @@ func (b *bench) traffic(every time.Duration) (asked, refused int) {
 	}
 }
 
-// TestHangUpUnderTraffic: an update hangs in line behind the requests of a runtime that never
-// pauses for as long as a quiet moment takes. The connection ends all the same, and creations fail
-// before it ends, so that none is made without Paddock.
+// TestHangUpUnderTraffic: an update waits behind the requests of a runtime that never pauses for as
+// long as a quiet moment requires. The connection ends all the same. Creations fail before it ends,
+// so that no container is created without Paddock.
 func TestHangUpUnderTraffic(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -39,7 +38,7 @@ func TestHangUpUnderTraffic(t *testing.T) {
 				b.mustRun(t, "g", "b")
 				goOn := b.stallUpdates()
 				b.end("g")
-				pass(3 * time.Second) // b is to have all CPUs; the update hangs.
+				pass(3 * time.Second) // b is to get all CPUs, and the update hangs.
 				begin := time.Now()
 				asked, refused := b.traffic(every)
 				if took := time.Since(begin); took > 25*time.Second {
@@ -62,7 +61,8 @@ func TestHangUpUnderTraffic(t *testing.T) {
 	}
 }
 
-// TestUpdateThatLandsInTime: a connection that was to end goes on if the update lands first.
+// TestUpdateThatLandsInTime: a connection that was about to end continues if the update lands
+// first.
 func TestUpdateThatLandsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -92,8 +92,8 @@ func TestUpdateThatLandsInTime(t *testing.T) {
 }
 
 // TestOwedUpdatesWaitForCreations: a runtime that takes updates only in replies is not asked to
-// synchronise again while it creates a container, because what it creates between two connections
-// is created without Paddock. It does not wait for a creation that never ends.
+// synchronise again while it creates a container, because a container that it creates between two
+// connections is created without Paddock. A creation that never ends is not waited for.
 func TestOwedUpdatesWaitForCreations(t *testing.T) {
 	for name, ends := range map[string]bool{"the creation ends": true, "the creation never ends": false} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOwedUpdatesWaitForCreations(t *testing.T) {
 				b.broke(err)
 				made := b.container(box, "web")
 				b.broke(made.ask())
-				b.end("g") // b is owed the CPUs, after the last reply.
+				b.end("g") // An update that gives b the CPUs waits, and no reply follows.
 				begin := time.Now()
 				if ends {
 					pass(time.Minute)

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// want compares what runs where.
+// want compares the containers' settings with the expected ones.
 func (b *bench) want(t *testing.T, what string, want map[string]string) {
 	t.Helper()
 	if got := b.shown(); !maps.Equal(got, want) {
@@ -39,8 +39,8 @@ func (b *bench) mustRun(t *testing.T, uids ...string) {
 	}
 }
 
-// A neighbour leaves the CPUs of an exclusive container in the reply to its creation, keeps away
-// while the pod is there, and comes back when it is gone.
+// A neighbour leaves the CPUs of an exclusive container in the reply to the container's creation.
+// It stays off them while the pod exists, and gets them back when the pod is gone.
 func TestNeighbourMoves(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -67,8 +67,8 @@ func TestNeighbourMoves(t *testing.T) {
 	}
 }
 
-// Init containers lend their CPUs to the containers after them; a container that stops and starts
-// again has the same ones.
+// Init containers lend their CPUs to the containers after them. A container that stops and starts
+// again gets the same CPUs.
 func TestContainersComeAndGo(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -91,7 +91,7 @@ func TestContainersComeAndGo(t *testing.T) {
 	b.want(t, "after restarts", before)
 }
 
-// A sandbox that is made anew keeps the grant, also when the source cannot be asked for a moment.
+// A sandbox that is created again keeps the grant, even if the source cannot be asked for a moment.
 func TestSandboxMadeAnew(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -121,8 +121,8 @@ func TestSandboxMadeAnew(t *testing.T) {
 	}
 }
 
-// Who waits for the kubelet is told apart from who waits for us; a pod that is held is not asked
-// for.
+// Time spent waiting for the kubelet is measured apart from Paddock's own time. The source is not
+// asked for a pod that has a grant.
 func TestTimeOfAsking(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -137,7 +137,7 @@ func TestTimeOfAsking(t *testing.T) {
 	}
 }
 
-// A pod that is gone from the list while its containers still run keeps everything.
+// A pod whose containers still run keeps everything, even if it is no longer listed.
 func TestGoneFromTheListAndRunning(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -179,8 +179,8 @@ func TestRejection(t *testing.T) {
 	b.mustRun(t, "h")
 }
 
-// TestRoomWithoutAnAnswer: a pod that does not fit beside one that ended is not rejected while the
-// source does not answer whether that one is gone.
+// TestRoomWithoutAnAnswer: a pod that fits only without a pod that ended is not rejected while the
+// source does not answer whether that pod is gone.
 func TestRoomWithoutAnAnswer(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -227,7 +227,7 @@ func TestNoPoolForSharedContainers(t *testing.T) {
 	}
 }
 
-// Somebody writes to a container's cgroup. The next round repairs it.
+// Another process writes to a container's cgroup. The next round repairs it.
 func TestDrift(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -294,16 +294,16 @@ func TestAccountIsBounded(t *testing.T) {
 	}
 }
 
-// asking is a pod whose container asks for devices, which others chose.
+// asking returns a pod whose container requests devices.
 func asking(uid string, devices request.Amounts, claims ...string) request.Pod {
 	pod := guaranteed(uid, 2)
 	pod.Containers[0].Devices, pod.Containers[0].Claims = devices, claims
 	return pod
 }
 
-// TestDevicesOfOthers: the devices that others chose are asked for beside the pod, by its name, and
-// added to its request. Without an answer the pod is admitted, and its account names the devices
-// and the reason: the one that is kept with the grant.
+// TestDevicesOfOthers: the devices that other components allocated are looked up along with the
+// pod, by its name, and added to its request. Without an answer the pod is admitted. Its account
+// then names the devices and the reason, which is kept with the grant.
 func TestDevicesOfOthers(t *testing.T) {
 	long := strings.Repeat("ä", 400) + "\xff"
 	for name, c := range map[string]struct {
@@ -338,10 +338,10 @@ func TestDevicesOfOthers(t *testing.T) {
 	}
 }
 
-// TestStalledDeviceSocket: a socket that takes questions and never answers. A pod with devices
-// waits for half of the hook's time, which half of the runtime's own time limits too. Then it is
-// admitted, with the account, under a policy that admits pods that are not aligned. A pod without
-// devices does not wait, and the question that was asked for it ends.
+// TestStalledDeviceSocket: a socket accepts requests and never answers. A pod with devices waits
+// for half of the hook's time, which half of the runtime's own time limits too. Then a policy that
+// admits pods that are not aligned admits it, with the account. A pod without devices does not
+// wait, and the request that was sent for it ends.
 func TestStalledDeviceSocket(t *testing.T) {
 	gpu := request.Amounts{{Resource: "example.com/gpu", Value: 1}}
 	for name, c := range map[string]struct {
@@ -385,8 +385,8 @@ func TestStalledDeviceSocket(t *testing.T) {
 			if synctest.Wait(); open != 0 {
 				t.Errorf("%s: %d questions are still open", name, open)
 			}
-			// The account is kept: a sandbox that is created again asks for nothing, and the state
-			// has it.
+			// The account is kept: a sandbox that is created again sends no request, and the state
+			// has the account.
 			b.stop("x")
 			begin = time.Now()
 			b.mustRun(t, "x")
@@ -398,8 +398,9 @@ func TestStalledDeviceSocket(t *testing.T) {
 	}
 }
 
-// TestStalledDeviceSocketIsTriedAgain: under a policy that rejects pods that are not aligned, a pod
-// with devices is not let in without them while the answer may still come. The next try has it.
+// TestStalledDeviceSocketIsTriedAgain: a policy that rejects pods that are not aligned does not
+// admit a pod with devices without them while the answer may still come. The next try gets the
+// answer.
 func TestStalledDeviceSocketIsTriedAgain(t *testing.T) {
 	for _, topology := range []node.TopologyPolicy{node.TopologyRestricted, node.TopologySingleNUMANode} {
 		synctest.Test(t, func(t *testing.T) {
@@ -443,8 +444,8 @@ func TestStalledDeviceSocketIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRejectedWithoutDevices: the event of a pod that is rejected has the account of its devices,
-// within an event.
+// TestRejectedWithoutDevices: the event of a rejected pod has the account of its devices, and fits
+// into an event.
 func TestRejectedWithoutDevices(t *testing.T) {
 	b := newBench(t.Context(), func(config *nri.Config) {
 		config.Devices = func(context.Context, string, string) (func(request.Pod) request.Pod, error) {

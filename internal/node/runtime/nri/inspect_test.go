@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// inspected is a bench whose agent verifies what runs.
+// inspected returns a bench whose agent verifies what runs.
 func inspected(t *testing.T) *bench {
 	t.Helper()
 	var b *bench
@@ -25,7 +25,7 @@ func inspected(t *testing.T) *bench {
 	return b
 }
 
-// seen are the containers that run, as the kubelet lists them.
+// seen returns the containers that run, as the kubelet lists them.
 func (b *bench) seen() ([]nri.Seen, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *bench) seen() ([]nri.Seen, error) {
 	return list, b.unseen
 }
 
-// drift writes to the cgroup of a container.
+// drift writes CPUs to the cgroup of a container.
 func (b *bench) drift(id, cpus string) {
 	set, err := cpuset.Parse(cpus)
 	b.broke(err)
@@ -49,12 +49,13 @@ func (b *bench) drift(id, cpus string) {
 	b.runs[id].setting.CPUs = set
 }
 
-// TestInspect: whatever the reason, a running container that does not have its setting is reported
-// within two periods, and repaired.
+// TestInspect: a running container that does not have its setting is reported within two periods
+// and repaired, whatever the reason.
 func TestInspect(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(b *bench, app string)
-		// why is what is reported; empty: nothing, it is repaired before it counts.
+		// why is the text that is reported. If empty, nothing is reported, because the container is
+		// repaired in time.
 		why string
 	}{
 		"everything is right":         {func(*bench, string) {}, ""},
@@ -104,8 +105,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectFindsWhatNoRequestNamed: a container that runs and that the runtime never reported, of
-// a pod that it never reported, gets its CPUs.
+// TestInspectFindsWhatNoRequestNamed: a container that runs gets its CPUs even if the runtime
+// reported neither it nor its pod.
 func TestInspectFindsWhatNoRequestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inspected(t)
@@ -128,7 +129,7 @@ func TestInspectFindsWhatNoRequestNamed(t *testing.T) {
 	})
 }
 
-// TestInspectWithoutAList: a list that cannot be read proves nothing.
+// TestInspectWithoutAList: a list that cannot be read does not count as a finding.
 func TestInspectWithoutAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inspected(t)
@@ -146,7 +147,7 @@ func TestInspectWithoutAList(t *testing.T) {
 	})
 }
 
-// setUnreadable makes cgroups unreadable; nil: they can be read.
+// setUnreadable makes reads of cgroups fail with err. If nil, they succeed.
 func (b *bench) setUnreadable(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

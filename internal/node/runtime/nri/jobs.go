@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// begin carries out a job, in a goroutine of its own.
+// begin carries out a job in its own goroutine.
 func (e *edge) begin(job control.Job) {
 	ctx := e.config.Operation(e.ctx)
 	e.jobs.Go(func() { e.tell(ctx, control.Done{Job: job.Name, Outcome: e.work(ctx, job)}) })
 }
 
-// work carries out a job, and returns its outcome; nil: there is none. It may wait.
+// work carries out a job and returns its outcome, or nil if it has none. It may wait.
 func (p *Plugin) work(ctx context.Context, job control.Job) control.Occurrence {
 	until := p.config.Now().Add(p.config.Period)
 	if !job.Until.IsZero() {
@@ -53,7 +53,7 @@ func (p *Plugin) work(ctx context.Context, job control.Job) control.Occurrence {
 	return nil
 }
 
-// workOnPods is work for the actions about the source of pods.
+// workOnPods is the part of work for the actions about the source of pods.
 func (p *Plugin) workOnPods(ctx, within context.Context, job control.Job) control.Occurrence {
 	switch a := job.Of.(type) {
 	case control.Find:
@@ -78,7 +78,7 @@ func (p *Plugin) workOnPods(ctx, within context.Context, job control.Job) contro
 	}
 }
 
-// workOnDecisions is work for the actions that decide or write.
+// workOnDecisions is the part of work for the actions that decide or write.
 func (p *Plugin) workOnDecisions(ctx, within context.Context, a control.Action) control.Occurrence {
 	switch a := a.(type) {
 	case control.Preview:
@@ -132,8 +132,8 @@ func (p *Plugin) workOnDecisions(ctx, within context.Context, a control.Action) 
 	return nil
 }
 
-// listing is what the source of pods answered, with what it makes of the traces of pods that it
-// does not list.
+// listing returns the answer of the source of pods and, for each trace of a pod that it does not
+// list, whether the pod is gone.
 func (p *Plugin) listing(listed map[string]request.Pod, traces map[string]control.Trace) control.Listing {
 	gone := map[string]bool{}
 	for uid, t := range traces {
@@ -144,7 +144,7 @@ func (p *Plugin) listing(listed map[string]request.Pod, traces map[string]contro
 	return control.Listing{Pods: listed, Traces: traces, Gone: gone}
 }
 
-// listLatest asks for the pods, and for the one that is being resized.
+// listLatest lists the pods, and looks up the latest version of the pod that is being resized.
 func (p *Plugin) listLatest(ctx context.Context, a control.ListLatest) control.LatestFound {
 	begin := p.config.Now()
 	listed, err := p.config.Pods.List(ctx)

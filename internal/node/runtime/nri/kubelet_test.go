@@ -12,14 +12,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// sizes are the numbers that a kubelet writes for a Guaranteed pod or one of its containers.
+// sizes are the resources that a kubelet writes for a Guaranteed pod or one of its containers: CPU
+// in thousandths and memory in bytes.
 type sizes struct{ milli, memory int64 }
 
 func (s sizes) message() *api.LinuxResources {
 	return numbers(s.milli*1024/1000, s.milli*100, 100_000, s.memory)
 }
 
-// podSizes are those of the pod, containerSizes those of its containers, by name.
+// podSizes returns the sizes of the pod. containerSizes returns those of its containers, by name.
 func podSizes(pod request.Pod) sizes {
 	if pod.Kind == request.PodLevel {
 		memory, _ := pod.BudgetMemory.Get(machine.Memory)
@@ -44,19 +45,20 @@ func containerSizes(pod request.Pod) map[string]sizes {
 	return all
 }
 
-// resizing is what a kubelet has carried out of a pod's resizes so far.
+// resizing has the sizes of a pod that a kubelet has applied so far.
 type resizing struct {
 	pod        sizes
 	containers map[string]sizes
 }
 
-// actuated is what was carried out of a pod that was started so.
+// actuated returns the sizes of a pod that was just started.
 func actuated(pod request.Pod) *resizing { return &resizing{podSizes(pod), containerSizes(pod)} }
 
-// resize does what a kubelet does that has accepted a request: memory, then CPUs; the pod's cgroup
-// before the containers where it grows, after them where it shrinks; containers that shrink before
-// those that grow. The runtime is asked before each write. The first error ends it; what was done
-// stays, and the next call goes on. Without a quota there is no limit: every limit is more.
+// resize does what a kubelet does after it accepted a request. It applies memory, then CPUs. It
+// writes the pod's cgroup before the containers if the pod grows and after them if it shrinks.
+// Containers that shrink come before those that grow. The kubelet asks the runtime before each
+// write. The first error ends the resize: what was applied stays, and the next call continues.
+// Without a quota there is no limit, so every limit counts as more.
 func (b *bench) resize(r *resizing, to request.Pod) error {
 	box := b.box(to.UID)
 	if err := b.resizePart(box, r, to, func(s *sizes) *int64 { return &s.memory }, false); err != nil {
@@ -68,7 +70,7 @@ func (b *bench) resize(r *resizing, to request.Pod) error {
 	return b.resizePart(box, r, to, func(s *sizes) *int64 { return &s.milli }, lifted)
 }
 
-// resizePart is resize for memory or for CPUs.
+// resizePart is the part of resize for memory or for CPUs.
 func (b *bench) resizePart(box *api.PodSandbox, r *resizing, to request.Pod, part func(*sizes) *int64, lifted bool) error {
 	pod, containers := podSizes(to), containerSizes(to)
 	more := func(name string) int64 {
@@ -105,7 +107,7 @@ func (b *bench) resizePart(box *api.PodSandbox, r *resizing, to request.Pod, par
 	return nil
 }
 
-// resizePod asks the runtime, and writes the pod's cgroup.
+// resizePod asks the runtime and writes the pod's cgroup.
 func (b *bench) resizePod(box *api.PodSandbox, r *resizing, to sizes, part func(*sizes) *int64) error {
 	next := r.pod
 	*part(&next) = *part(&to)
@@ -132,9 +134,9 @@ func (b *bench) box(uid string) *api.PodSandbox {
 	return nil
 }
 
-// updateContainer is a runtime's UpdateContainer: it asks, makes the updates of the others, and
-// then the one update of the container, which has the kubelet's numbers under those of the reply. A
-// container that does not run is not updated.
+// updateContainer is a runtime's UpdateContainer. It asks the plugin, applies the updates of the
+// other containers, and then applies the one update of the container, in which the reply overrides
+// the kubelet's numbers. A container that does not run is not updated.
 func (b *bench) updateContainer(box *api.PodSandbox, name string, to sizes) error {
 	at := slices.IndexFunc(b.of(box.GetUid()), func(id string) bool { return b.runs[id].c.GetName() == name })
 	if at < 0 {
@@ -149,7 +151,7 @@ func (b *bench) updateContainer(box *api.PodSandbox, name string, to sizes) erro
 			return err
 		}
 	}
-	if b.broken != nil { // The kernel does not take the container's own update.
+	if b.broken != nil { // The kernel rejects the container's own update.
 		err := b.broken
 		b.broken = nil
 		b.carryOut(slices.DeleteFunc(updates, func(u *api.ContainerUpdate) bool { return u.GetContainerId() == id }))

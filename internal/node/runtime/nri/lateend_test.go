@@ -7,8 +7,8 @@ import (
 )
 
 // TestEndsWhileBusy: the runtime reports the end of a container and of a sandbox while the loop is
-// busy for longer than an answer may take. The runtime does not report it again, and the loop
-// learns of it all the same.
+// busy for longer than an answer may take. The runtime does not report them again, but the loop
+// learns of them all the same.
 func TestEndsWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)

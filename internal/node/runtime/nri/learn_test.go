@@ -10,9 +10,9 @@ import (
 )
 
 // TestCreatedWhileAway: a container is created while the connection is renewed, and the runtime
-// does not show it when it synchronises, as CRI-O. The request that names it first makes it known,
-// and it gets its CPUs: at once, or, where updates ride on replies, with the next reply or
-// connection.
+// does not show it when it synchronises, as CRI-O does. The first request that names the container
+// makes it known, and it gets its CPUs: at once or, if updates are sent only in replies, with the
+// next reply or connection.
 func TestCreatedWhileAway(t *testing.T) {
 	update := func(c *creation) error {
 		updates, err := c.plugin.UpdateContainer(c.ctx, c.box, c.c, numbers(512, 0, 0, 0))
@@ -37,7 +37,7 @@ func TestCreatedWhileAway(t *testing.T) {
 					b.broke(err)
 					b.disconnect()
 					c := b.container(box, "app")
-					b.connect() // The container is in creation, and not shown.
+					b.connect() // The container is in creation and not shown.
 					b.mu.Lock()
 					b.runs[c.c.GetId()] = &c.running
 					b.mu.Unlock()
@@ -60,7 +60,7 @@ func TestCreatedWhileAway(t *testing.T) {
 	}
 }
 
-// TestStartAfterTheEnd: a request that comes after the end of its container does not bring it back.
+// TestStartAfterTheEnd: a request after the end of its container does not bring the container back.
 func TestStartAfterTheEnd(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -78,8 +78,8 @@ func TestStartAfterTheEnd(t *testing.T) {
 	b.check(t)
 }
 
-// TestKnownWhileInCreation: CRI-O synchronises while it carries out the reply to a creation, and
-// does not show the container. What the reply gave it stays counted.
+// TestKnownWhileInCreation: CRI-O synchronises while it applies the reply to a creation, and does
+// not show the container. The CPUs in the reply still count as the container's.
 func TestKnownWhileInCreation(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -100,8 +100,8 @@ func TestKnownWhileInCreation(t *testing.T) {
 	b.check(t)
 }
 
-// TestStartedWhileAway: what was created while the agent was away is reported, also if its pod was
-// admitted before.
+// TestStartedWhileAway: containers that were created while the agent was away are reported, even if
+// their pod was admitted before.
 func TestStartedWhileAway(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// run starts a pod as a runtime does: sandbox, then containers, the standard init containers ending
-// in between. Without a connection nobody is asked.
+// run starts a pod as a runtime does: the sandbox, then the containers. Standard init containers
+// end before the next container starts. Without a connection no plugin is asked.
 func (b *bench) run(uid string) error {
 	box, err := b.sandbox(uid)
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *bench) run(uid string) error {
 	return nil
 }
 
-// linux is what a runtime shows of the cgroup that a kubelet makes for a pod of whole CPUs.
+// linux returns what a runtime shows of the cgroup that a kubelet creates for a pod of whole CPUs.
 func linux(pod request.Pod) *api.LinuxPodSandbox {
 	var cpus, memory int64
 	for _, c := range pod.Containers {
@@ -43,7 +43,8 @@ func linux(pod request.Pod) *api.LinuxPodSandbox {
 	return &api.LinuxPodSandbox{CgroupParent: "/kubepods/pod" + pod.UID, PodResources: numbers(1024*cpus, 100_000*cpus, 100_000, memory)}
 }
 
-// numbers are a cgroup's, as a runtime shows them. A quota or memory limit of 0 is not shown.
+// numbers returns the numbers of a cgroup as a runtime shows them. A quota or memory limit of 0 is
+// not shown.
 func numbers(shares, quota, period, memory int64) *api.LinuxResources {
 	r := &api.LinuxResources{Memory: &api.LinuxMemory{}, Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(shares))}}
 	if quota != 0 {
@@ -110,7 +111,7 @@ func (b *bench) stop(uid string) {
 	}
 }
 
-// of are the ids of a pod's containers.
+// of returns the IDs of a pod's containers.
 func (b *bench) of(uid string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +125,8 @@ func (b *bench) of(uid string) []string {
 	return ids
 }
 
-// guaranteed is a pod with an exclusive container app of that many CPUs and a sharing one, log.
+// guaranteed returns a pod with an exclusive container, app, of the given number of CPUs and a
+// container that shares CPUs, log.
 func guaranteed(uid string, cpus int) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
 	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
@@ -139,21 +141,21 @@ func burstable(uid string) request.Pod {
 	}}}
 }
 
-// hide makes pods known that the source does not list.
+// hide adds pods that the source does not list.
 func (b *bench) hide(all ...request.Pod) {
 	for _, p := range all {
 		b.hidden[p.UID] = p
 	}
 }
 
-// unlist takes a pod out of the source.
+// unlist removes a pod from the source.
 func (b *bench) unlist(uid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.source, uid)
 }
 
-// list puts pods into the source.
+// list adds pods to the source.
 func (b *bench) list(all ...request.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,5 +164,5 @@ func (b *bench) list(all ...request.Pod) {
 	}
 }
 
-// grace is as long as a pod that nobody can tell of keeps what it holds.
+// grace returns a time after which a pod loses its grant if no source can report on it.
 func (b *bench) grace() time.Duration { return 31 * time.Second }

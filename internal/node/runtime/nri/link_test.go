@@ -18,16 +18,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// link is a connection. Updates are made at once unless the test holds them.
+// link is a connection. Updates are applied at once unless the test delays them.
 type link struct {
 	*bench
 	ctx    context.Context
 	cancel context.CancelFunc
 	up     chan struct{}
 	ended  chan struct{}
-	hold   chan struct{} // nil: updates are made at once
+	hold   chan struct{} // nil: updates are applied at once
 	sent   int
-	// timeout is the runtime's; 0: 2 s.
+	// timeout is the timeout of the runtime. Zero means 2 s.
 	timeout time.Duration
 }
 
@@ -62,14 +62,14 @@ func (l *link) UpdateContainers(updates []*api.ContainerUpdate) ([]*api.Containe
 	return nil, nil
 }
 
-// setUpdates makes unsolicited updates fail; nil: they do not.
+// setUpdates makes unsolicited updates fail with an error. If nil, they succeed.
 func (b *bench) setUpdates(busy error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy = busy
 }
 
-// holds makes updates wait for a channel; nil: they do not.
+// holds makes updates wait for a channel. If nil, they do not wait.
 func (l *link) holds(hold chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *link) holds(hold chan struct{}) {
 func (l *link) RuntimeNRIVersion() string     { return "v0.12.3" }
 func (l *link) RequestTimeout() time.Duration { return cmp.Or(l.timeout, 2*time.Second) }
 
-// connect lets the plugin serve a connection, and the runtime synchronise it.
+// connect makes the plugin serve a connection, and the runtime synchronise it.
 func (b *bench) connect() {
 	b.link = &link{bench: b, timeout: b.hurry, up: make(chan struct{}), ended: make(chan struct{})}
 	b.linked.Store(true)
@@ -100,7 +100,7 @@ func (b *bench) connect() {
 	for _, id := range slices.Sorted(maps.Keys(b.boxes)) {
 		boxes = append(boxes, b.boxes[id])
 	}
-	b.mu.Lock() // An update of the connection before may be carried out now.
+	b.mu.Lock() // An update of the previous connection may be applied now.
 	for _, id := range slices.Sorted(maps.Keys(b.runs)) {
 		r := b.runs[id]
 		r.c.Linux.Resources = resources(r.setting)
@@ -134,7 +134,7 @@ func (b *bench) broke(err error) {
 	}
 }
 
-// resources are a setting as a runtime shows it.
+// resources returns a setting as a runtime shows it.
 func resources(s converge.Setting) *api.LinuxResources {
 	cpu := &api.LinuxCPU{Cpus: s.CPUs.String(), Mems: cpuset.Of(s.Mems.Nodes()...).String(), Quota: api.Int64(int64(200000))}
 	if s.Quota == node.NoQuota {
@@ -143,7 +143,7 @@ func resources(s converge.Setting) *api.LinuxResources {
 	return &api.LinuxResources{Cpu: cpu}
 }
 
-// set changes a setting as the runtime does: what is empty means no change.
+// set changes a setting as the runtime does: an empty value means no change.
 func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting {
 	cpus, err := cpuset.Parse(r.GetCpu().GetCpus())
 	mems, err2 := cpuset.Parse(r.GetCpu().GetMems())
@@ -165,8 +165,8 @@ func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting 
 	return s
 }
 
-// carryOut makes the updates in a reply, after what happens in between. The runtime has its lock
-// meanwhile: an update that was not asked for comes after them.
+// carryOut applies the updates in a reply, after the between function of the bench. The runtime has
+// its lock meanwhile, so an unsolicited update comes after them.
 func (b *bench) carryOut(updates []*api.ContainerUpdate) {
 	b.mu.Lock()
 	b.open = updates
@@ -185,8 +185,9 @@ func (b *bench) close() {
 	b.reply(updates)
 }
 
-// reply makes the updates in the reply to a hook other than Synchronize. A runtime merges them into
-// one update a container, and fails the request if a plugin sets the CPUs of a container twice.
+// reply applies the updates in the reply to a hook other than Synchronize. A runtime merges them
+// into one update per container, and fails the request if a plugin sets the CPUs of a container
+// twice.
 func (b *bench) reply(updates []*api.ContainerUpdate) {
 	set := map[string]bool{}
 	for _, u := range updates {
@@ -198,7 +199,7 @@ func (b *bench) reply(updates []*api.ContainerUpdate) {
 	b.apply(updates)
 }
 
-// apply makes updates in their order, and holds each of them to the promises.
+// apply applies updates in their order, and checks after each that no new overlap exists.
 func (b *bench) apply(updates []*api.ContainerUpdate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,8 +215,8 @@ func (b *bench) apply(updates []*api.ContainerUpdate) {
 	}
 }
 
-// overlaps are the containers that run on CPUs that another one has for its own, or another pod for
-// its pool.
+// overlaps returns the pairs of containers in which the second runs on CPUs that belong to the
+// first alone, or to the pool of the first one's pod if the second is of another pod.
 func (b *bench) overlaps() map[[2]string]bool {
 	found := map[[2]string]bool{}
 	if !b.linked.Load() {
@@ -229,7 +230,7 @@ func (b *bench) overlaps() map[[2]string]bool {
 		}
 		_, i := g.Pod.Container(r.c.GetName())
 		if i < 0 || g.Isolation(i) == node.HostIsolation || !r.setting.CPUs.Equal(g.Containers[i].CPUs) && (g.Moving == nil || !r.setting.CPUs.Equal(g.Moving.Containers[i].CPUs)) {
-			continue // It was not told that it owns CPUs.
+			continue // It did not get the CPUs that it is to own.
 		}
 		for other, o := range b.runs {
 			pooled := g.Isolation(i) == node.PodIsolation && b.boxes[o.c.GetPodSandboxId()].GetUid() == g.Pod.UID
@@ -241,7 +242,7 @@ func (b *bench) overlaps() map[[2]string]bool {
 	return found
 }
 
-// everywhere is where a container runs, without a cpuset too.
+// everywhere returns the CPUs on which a container runs: all CPUs if it has no cpuset.
 func (r *running) everywhere() cpuset.Set {
 	if r.setting.CPUs.IsEmpty() {
 		return cpuset.Of(0, 1, 2, 3, 4, 5, 6, 7)
@@ -249,7 +250,7 @@ func (r *running) everywhere() cpuset.Set {
 	return r.setting.CPUs
 }
 
-// noMoreThan holds that nobody overlaps who did not.
+// noMoreThan checks that there are no overlaps except those in before.
 func (b *bench) noMoreThan(before map[[2]string]bool) {
 	for pair := range b.overlaps() {
 		if !before[pair] {
@@ -258,14 +259,14 @@ func (b *bench) noMoreThan(before map[[2]string]bool) {
 	}
 }
 
-// apart holds that nobody overlaps.
+// apart checks that there are no overlaps.
 func (b *bench) apart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.noMoreThan(nil)
 }
 
-// shown are what containers run on, by pod/name.
+// shown returns the settings of the running containers, by pod/container.
 func (b *bench) shown() map[string]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -284,7 +285,7 @@ func (b *bench) show() map[string]string {
 	return out
 }
 
-// check ends a test.
+// check ends a test, and reports the first violated invariant.
 func (b *bench) check(t *testing.T) {
 	t.Helper()
 	b.disconnect()

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// watcher notes what an observer of moves learns.
+// watcher records the notifications of an observer of moves.
 type watcher struct {
 	mu    sync.Mutex
 	moves []nri.Moving
@@ -51,8 +51,8 @@ func consents(pod request.Pod, to request.Consent) request.Pod {
 	return pod
 }
 
-// fragmented is a live node under the policy dynamic on which pod "big" of 4 CPUs fits on no NUMA
-// node, because pod "c" has two of NUMA node 1. "c" may go anywhere.
+// fragmented returns a live node under the policy dynamic. Pod "big" of 4 CPUs fits on no NUMA
+// node, because pod "c" has two CPUs of NUMA node 1. "c" may be moved anywhere.
 func fragmented(t *testing.T, change ...func(*bench)) (*bench, *watcher) {
 	t.Helper()
 	b, w := live(t), &watcher{}
@@ -69,15 +69,15 @@ func fragmented(t *testing.T, change ...func(*bench)) (*bench, *watcher) {
 		b.unlist(uid)
 	}
 	pass(30 * time.Second)
-	if b.old { // It hung up, because it had updates.
+	if b.old { // It hung up, because updates waited.
 		<-b.link.ended
 		b.connect()
 	}
 	return b, w
 }
 
-// A pod that does not fit makes another one move, with its memory. Its next attempt finds the
-// place, which no pod gets that comes in between.
+// A pod that does not fit causes a move of another pod, with its memory. The next attempt of the
+// pod gets the place, and no pod that comes in between gets it.
 func TestMoveForAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -107,8 +107,8 @@ func TestMoveForAPod(t *testing.T) {
 	})
 }
 
-// The agent dies after every write and every update of a move. The next one ends the move, and big
-// has its place.
+// The agent dies after every write and every update of a move. The next agent ends the move, and
+// big gets its place.
 func TestMoveAndCrash(t *testing.T) {
 	for cut := int64(1); cut <= 8; cut++ {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestMoveAndCrash(t *testing.T) {
 	}
 }
 
-// What keeps a move from its end: the pod gets its old place again, and the pod that waits is
-// decided as without moves.
+// If something prevents a move from ending, the pod gets its old place again, and the pod that
+// waits is decided as without moves.
 func TestMoveThatFails(t *testing.T) {
 	for name, hinder := range map[string]func(*bench) (heal func()){
 		"the runtime loses every update": func(b *bench) func() {
@@ -183,7 +183,7 @@ func TestMoveThatFails(t *testing.T) {
 	}
 }
 
-// A pod ends, or a container of it starts again, while it is being moved.
+// A pod ends while it is being moved, or one of its containers starts again.
 func TestMoveOfAPodThatEnds(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *bench){
 		"the pod ends": func(_ *testing.T, b *bench) { b.stop("c"); b.unlist("c") },
@@ -219,8 +219,8 @@ func TestMoveOfAPodThatEnds(t *testing.T) {
 	}
 }
 
-// Who is not moved: pods without consent, those that were just started or moved, and any while the
-// runtime takes no updates that it did not ask for.
+// Pods without consent are not moved, nor are pods that were just started or moved. No pod is moved
+// while the runtime accepts no unsolicited updates.
 func TestWhoIsNotMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*bench)
@@ -252,8 +252,8 @@ func TestWhoIsNotMoved(t *testing.T) {
 	}
 }
 
-// Under moves: all a pod without consent that is on both NUMA nodes anyway gets other CPUs of them.
-// Its memory stays.
+// Under "moves: all", a pod without consent that is on both NUMA nodes anyway gets other CPUs of
+// them. Its memory stays.
 func TestMoveWithinNUMANodes(t *testing.T) {
 	for _, consent := range []request.Consent{request.NoMoves, request.NeverMoves} {
 		t.Run(consent.String(), func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestMoveWithinNUMANodes(t *testing.T) {
 	}
 }
 
-// A pod that grows gets nothing of the place that is promised to another one. When the promise has
-// ended without the pod, it does, though nothing else has changed.
+// A pod that grows gets nothing of a place that is promised to another pod. When the promise has
+// ended without that pod, it does, although nothing else has changed.
 func TestResizeBesideAPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := fragmented(t, func(b *bench) { b.policy.StaticMemory, b.policy.ReservedMemory = false, nil })
@@ -305,7 +305,7 @@ func TestResizeBesideAPromise(t *testing.T) {
 			t.Fatal(err)
 		}
 		has := actuated(b.source["c"])
-		b.list(guaranteed("c", 5)) // Three CPUs of NUMA node 0, and two of the place of "big".
+		b.list(guaranteed("c", 5)) // three CPUs of NUMA node 0, and two of the place of "big"
 		for _, why := range []string{"the pod is being moved", "reserved for pod default/big", "reserved for pod default/big"} {
 			err := b.resize(has, b.source["c"])
 			if !errors.Is(err, nri.ErrResizeRejected) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "Deferred") {

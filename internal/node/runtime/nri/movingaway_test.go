@@ -11,10 +11,10 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// While the agent is away, the containers of a pod that is being moved are created again,
-// everywhere, and the time for the step passes. The agent moves them to the new place, and then
-// takes the move back, before it has seen that they are there: none of them gets CPUs on which
-// another one of the pod may still be alone.
+// While the agent is away, the containers of a pod that is being moved are created again and run on
+// all CPUs, and the time for the step passes. The agent moves them to the new place, and then takes
+// the move back before it has seen that they are there. No container may get CPUs that another
+// container of the pod may still have alone.
 func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 	b, w := newBench(t.Context()), &watcher{}
 	b.policy.Scope = node.ContainerScope
@@ -33,7 +33,7 @@ func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.pages = map[string]map[int]int64{}
-	for _, id := range b.of("c") { // Pages that do not move.
+	for _, id := range b.of("c") { // pages that do not move
 		b.pages[b.runs[id].c.GetLinux().GetCgroupsPath()] = map[int]int64{0: 32 << 20, 1: 32 << 20}
 	}
 	for range 4 {
@@ -48,7 +48,7 @@ func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 	b.clock.pass(40 * time.Second)
 	b.connect()
 	for range 6 {
-		b.clock.pass(5 * time.Second) // Replies are not waited for any more.
+		b.clock.pass(5 * time.Second) // The agent does not wait for replies any more.
 		b.plugin.Reconcile(t.Context())
 	}
 	b.want(t, "taken back", map[string]string{"c/app": "2-3 on {0} no quota", "c/log": "0-1,4-7 on {0}", "web/web": "0-1,4-7 on {}"})

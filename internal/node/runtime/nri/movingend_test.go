@@ -14,8 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// The disk is slow, and a pod ends while the begin of its move waits for it: one write has both, so
-// no state that is published shows the move. The set has ended then, and others can be moved.
+// The disk is slow, and a pod ends while the begin of its move waits for the disk. One write
+// contains both, so no published state shows the move. The set of moves has then ended, and other
+// pods can be moved.
 func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -48,8 +49,8 @@ func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
 	})
 }
 
-// A move fails, and the runtime does not take the pod back to its old memory: the pod has both
-// places until it does. The pod that waits is decided as without moves meanwhile.
+// A move fails, and the runtime does not take the pod back to its old memory. The pod has both
+// places until it does. Meanwhile the pod that waits is decided as without moves.
 func TestMoveThatCannotBeTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -75,8 +76,8 @@ func TestMoveThatCannotBeTakenBack(t *testing.T) {
 	})
 }
 
-// The disk stalls while the end of a move is written. The pod stays where it is: a state without
-// its old place may be durable at any moment.
+// The disk stalls while the end of a move is written. The pod stays at its new place, because a
+// state without its old place may become durable at any moment.
 func TestMoveThatIsDoneAndNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -101,8 +102,8 @@ func TestMoveThatIsDoneAndNotWritten(t *testing.T) {
 	})
 }
 
-// The disk is full when a move is done. The end is written when it is not any more, and until then
-// it is tried at times.
+// The disk is full when a move is done. The end of the move is written when the disk has space
+// again. Until then the write is repeated at intervals.
 func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -126,8 +127,8 @@ func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// An operator moves no pod to a place that is promised to another one. When the promise has ended,
-// it is a place like others.
+// An operator cannot move a pod to a place that is promised to another pod. When the promise has
+// ended, the place is like any other.
 func TestMoveBesideAPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t, func(b *bench) { b.list(consents(guaranteed("small", 1), request.MoveMemory)) })
@@ -168,8 +169,9 @@ func TestMoveBesideAPromise(t *testing.T) {
 	})
 }
 
-// A move is given up that took longer than the interval. The pod is left alone for as long after
-// its end, and after a restart of the agent, which does not know when that was.
+// A move that took longer than the interval is given up. The pod is then not moved for the interval
+// after the end of the move, and for the interval after a restart of the agent, which does not know
+// when the move ended.
 func TestMoveIsRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -232,8 +234,8 @@ func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
 	})
 }
 
-// A pod is asked whether it may be moved only if it would be: others do not use up the time for
-// which they can object.
+// A pod is asked whether it may be moved only if it would be moved. Other pods do not use up the
+// time in which they can object.
 func TestMoveAsksWhomItMoves(t *testing.T) {
 	for objects, want := range map[string]string{"": "c", "c": "c"} {
 		synctest.Test(t, func(t *testing.T) {

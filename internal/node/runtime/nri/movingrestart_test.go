@@ -12,7 +12,7 @@ import (
 )
 
 // The agent dies after every write and every update of a move. A container that has its new CPUs by
-// then keeps them: the next agent goes on from there.
+// then keeps them, because the next agent continues the move from there.
 func TestMoveGoesOnWhereItWas(t *testing.T) {
 	there := 0
 	for cut := int64(1); cut <= 8; cut++ {

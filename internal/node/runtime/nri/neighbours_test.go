@@ -13,9 +13,10 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// This file has neighbours that behave badly, and what Paddock must not do because of them.
+// This file tests neighbours that behave badly, and what Paddock must not do because of them.
 
-// rejectedFor tries to run a pod every second, and returns for how long it could not be created.
+// rejectedFor tries to run a pod every second, and returns the time for which it could not be
+// created.
 func (b *bench) rejectedFor(uid string) time.Duration {
 	begin := time.Now()
 	for time.Since(begin) < 5*time.Minute && b.run(uid) != nil {
@@ -25,8 +26,8 @@ func (b *bench) rejectedFor(uid string) time.Duration {
 	return time.Since(begin)
 }
 
-// TestPhantoms: a container that never came to be, and whose end is not reported or is reported
-// first, is in no pod's way for long.
+// TestPhantoms: a container that was never created does not block other pods for long, even if its
+// end is not reported or is reported first.
 func TestPhantoms(t *testing.T) {
 	for name, c := range map[string]struct {
 		phantom func(b *bench, c *creation)
@@ -63,7 +64,7 @@ func TestPhantoms(t *testing.T) {
 	}
 }
 
-// stuck are cgroups in which the write of a quota waits.
+// stuck are cgroups in which the write of a quota blocks.
 type stuck struct {
 	nri.Cgroups
 	stall chan struct{}
@@ -71,8 +72,8 @@ type stuck struct {
 
 func (s stuck) SetQuota(string, node.Quota) (bool, error) { <-s.stall; return false, nil }
 
-// TestSandboxDoesNotWait: neither for a write in the kernel, nor for a loop that is busy, beyond
-// its time.
+// TestSandboxDoesNotWait: a sandbox waits neither for a write in the kernel nor for a busy loop
+// beyond its time.
 func TestSandboxDoesNotWait(t *testing.T) {
 	for name, prepare := range map[string]func(b *bench, stall chan struct{}){
 		"the kernel": func(_ *bench, stall chan struct{}) {
@@ -105,8 +106,8 @@ func TestSandboxDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestNoAlarmOnABusyNode: exclusive pods come and go all the time, and the node shared pool is
-// never the same. Nothing is wrong.
+// TestNoAlarmOnABusyNode: exclusive pods come and go continuously, so the node shared pool changes
+// all the time. The verification reports no fault.
 func TestNoAlarmOnABusyNode(t *testing.T) {
 	for _, every := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 8 * time.Second} {
 		t.Run(every.String(), func(t *testing.T) {

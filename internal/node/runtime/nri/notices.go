@@ -2,19 +2,19 @@ package nri
 
 import "context"
 
-// Notices show containers what they have. No method but Open waits.
+// Notices show containers the resources that they have. Only Open may wait.
 type Notices interface {
-	// Open makes the notice of a container that is created, before ctx ends. It returns what to
-	// mount in the container; no Source: nothing.
+	// Open makes the notice of a container that is being created, before ctx ends. It returns the
+	// mount for the container. If its Source is empty, nothing is mounted.
 	Open(ctx context.Context, c Noticed) Mount
-	// Changed notes what a container has for certain.
+	// Changed records the verified resources of a container.
 	Changed(c Noticed)
-	// Keep notes the UIDs of the pods that are there. The caller does not change the map.
+	// Keep records the UIDs of the pods that exist. The caller must not change the map afterwards.
 	Keep(pods map[string]bool)
 }
 
-// Mount is a directory of the host, and where a container has it, read-only.
+// Mount is a directory of the host and the path at which a container sees it, read-only.
 type Mount struct{ Source, Destination string }
 
-// options are those of the mount of a notice.
+// options are the mount options of a notice.
 var options = []string{"bind", "ro", "nosuid", "nodev", "noexec", "rprivate"}

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// notices note what they are asked for. They never answer in time while slow is set.
+// notices records the calls of nri.Notices. If slow is set, Open never answers in time.
 type notices struct {
 	mu    sync.Mutex
 	lines []string
@@ -50,7 +50,7 @@ func (n *notices) Keep(pods map[string]bool) {
 	n.there = strings.Join(slices.Sorted(maps.Keys(pods)), " ")
 }
 
-// take are the lines since the last call, sorted.
+// take returns the lines since the last call, sorted.
 func (n *notices) take() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,9 +73,9 @@ func wantLines(t *testing.T, what, got string, want ...string) {
 	}
 }
 
-// What containers have is passed on once it is certain: after the update of a neighbour was
-// applied, and not when it is sent. A container that asks has its notice before it runs. What has
-// ended is not kept.
+// A notice gets a container's resources once they are certain: after the update of a neighbour was
+// applied, and not when it is sent. A container that asks has its notice before it runs. The
+// notices of pods that have ended are not kept.
 func TestNoticesFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, n := noticing(t)
@@ -111,8 +111,8 @@ func TestNoticesFollow(t *testing.T) {
 	})
 }
 
-// The mount of a container that asks is in the reply, read-only. The mounts that it has are passed
-// on, and a notice that does not come in time delays the reply by a quarter of the time for it.
+// The mount of a container that asks is in the reply, read-only. The container's own mounts are
+// passed on. A notice that does not come in time delays the reply by a quarter of the time for it.
 func TestNoticeMounts(t *testing.T) {
 	const mount = `bind /run/paddock/notices/g on /notice [bind ro nosuid nodev noexec rprivate]`
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAdmissionIsPlannedOnce: a pod that fits is planned once from the hook to the durable state,
-// also if the node moves pods, and if a scheduler may hand grants over.
+// even if the node moves pods, and if a scheduler may hand over grants.
 func TestAdmissionIsPlannedOnce(t *testing.T) {
 	for name, moved := range map[string]node.MovePolicy{"static": {}, "dynamic": {Pods: 2, Bytes: 1 << 30}} {
 		for _, handsOver := range []bool{false, true} {

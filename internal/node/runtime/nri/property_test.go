@@ -23,15 +23,16 @@ import (
 type history struct {
 	*bench
 	uids []string
-	// estimates tells whether what is not listed is estimated.
+	// estimates is set if the requests of pods that are not listed are estimated.
 	estimates bool
-	// pinned is what containers with CPUs of their own, or of their pod's estimated pool, ran on
-	// first, since their pod had a size or a place.
+	// pinned has, by container ID, the CPUs on which a container ran first since its pod got its
+	// present size or place. It has containers with CPUs of their own or of their pod's estimated
+	// pool.
 	pinned map[string]pinned
-	// actuated is what the kubelet has carried out of resizes, by pod.
+	// actuated is what the kubelet has applied of resizes, by pod.
 	actuated map[string]*resizing
 	watched  watcher
-	// besides are, by pod, the CPUs that it has of a promised place; waiting is the pod with the
+	// besides has, by pod, the CPUs that it has of a promised place. waiting is the pod with the
 	// promise.
 	besides map[string]cpuset.Set
 	waiting string
@@ -44,10 +45,15 @@ type pinned struct {
 }
 
 // TestHistories: pods, containers, the agent, its connection and the kubelet come and go in any
-// order, updates that may fail get lost, and creations fail after the reply. No empty cpuset is
-// sent, nobody ever runs on CPUs that another has for its own, no such CPUs change while a
-// container runs and is not resized, none of its admission is ever taken away, and in the end
-// everything runs where it should, what is gone holds nothing, and what can be resized is.
+// order, updates that may fail get lost, and creations fail after the reply. These invariants are
+// checked:
+//
+//   - No empty cpuset is sent.
+//   - No container ever runs on CPUs that another container has for its own.
+//   - Such CPUs do not change while a container runs and is not resized.
+//   - No container ever loses CPUs with which it was admitted.
+//   - In the end every container runs where it should, pods that are gone have no grant, and every
+//     pod that can be resized is.
 func TestHistories(t *testing.T) {
 	begun, done := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,7 +105,7 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d moves begun, %d done", begun, done)
 }
 
-// drawHistory is a node with a policy, and a runtime that fails now and then.
+// drawHistory returns a node with a policy, and a runtime that fails now and then.
 func drawHistory(t *rapid.T) *history {
 	h := &history{pinned: map[string]pinned{}, actuated: map[string]*resizing{}, estimates: rapid.Bool().Draw(t, "estimates")}
 	h.bench = newBench(t.Context(), func(c *nri.Config) {
@@ -157,7 +163,7 @@ func (h *history) unlistOne(t *rapid.T) {
 	h.stop(uid)
 }
 
-// retry lets the kubelet go on with a resize.
+// retry makes the kubelet continue a resize.
 func (h *history) retry(t *rapid.T) {
 	if uid := h.any(t); h.actuated[uid] != nil && h.box(uid) != nil {
 		_ = h.resize(h.actuated[uid], h.asked(uid))
@@ -172,11 +178,11 @@ func (h *history) runAgain(uid string) {
 	}
 }
 
-// settle lets the updates of a move land before the runtime asks again: they wait for its lock,
-// which this runtime has only while it applies a reply.
+// settle makes the updates of a move land before the runtime asks again. They wait for the
+// runtime's lock, which this runtime has only while it applies a reply.
 func (h *history) settle() { h.plugin.Reconcile(h.ctx) }
 
-// asked is what a pod asks for now.
+// asked returns the present request of a pod.
 func (h *history) asked(uid string) request.Pod {
 	if pod, listed := h.source[uid]; listed {
 		return pod
@@ -184,8 +190,8 @@ func (h *history) asked(uid string) request.Pod {
 	return h.hidden[uid]
 }
 
-// resizeOne lets a pod ask for other amounts. The kubelet accepts that, and carries it out as far
-// as it gets.
+// resizeOne changes the request of a pod. The kubelet accepts the change and applies as much of it
+// as it can.
 func (h *history) resizeOne(t *rapid.T) {
 	uid := h.any(t)
 	pod, listed := h.source[uid]
@@ -198,9 +204,9 @@ func (h *history) resizeOne(t *rapid.T) {
 	_ = h.resize(h.actuated[uid], pod)
 }
 
-// oddNumbers are those of a kubelet that carries out what nobody asked for, out of order: those of
-// any request, for the pod or a container, with a limit that no request has, and at times with
-// another list or a request that it has not accepted.
+// oddNumbers makes the kubelet apply numbers that were not requested, out of order: the numbers of
+// any request, for the pod or a container, with a limit that no request has. At times another list
+// or a request that the kubelet has not accepted comes with them.
 func (h *history) oddNumbers(t *rapid.T) {
 	uid := h.any(t)
 	box, pod := h.box(uid), h.asked(uid)
@@ -225,7 +231,7 @@ func (h *history) oddNumbers(t *rapid.T) {
 	}
 }
 
-// carry moves a pod as an operator does.
+// carry moves a pod as an operator would.
 func (h *history) carry(t *rapid.T) {
 	s := h.engine.State()
 	for _, uid := range rapid.Permutation(h.uids).Draw(t, "whom") {
@@ -236,12 +242,12 @@ func (h *history) carry(t *rapid.T) {
 		p := scenario.Elsewhere(s, g)
 		if p.Rejection == nil && h.plugin.Carry(h.ctx, []moves.Move{{From: g, To: p.Grant}}, false) == nil {
 			h.settle()
-			return // Others do not consent, or are not quiet.
+			return // Other pods do not consent, or are not quiet.
 		}
 	}
 }
 
-// container is the id of any container.
+// container returns the ID of a random container.
 func (h *history) container(t *rapid.T) (string, bool) {
 	ids := h.of(h.any(t))
 	if len(ids) == 0 {
@@ -258,13 +264,13 @@ func (h *history) restart(t *rapid.T) {
 	c := h.runs[id].c
 	h.exit(id)
 	uid := h.boxes[c.GetPodSandboxId()].GetUid()
-	if a := h.actuated[uid]; a != nil { // A container that is created again has what its pod asks for.
+	if a := h.actuated[uid]; a != nil { // A container that is created again has the resources that its pod now requests.
 		a.containers[c.GetName()] = containerSizes(h.asked(uid))[c.GetName()]
 	}
 	_, _ = h.create(h.boxes[c.GetPodSandboxId()], c.GetName())
 }
 
-// hold holds the node to what was promised.
+// hold checks the invariants of TestHistories.
 func (h *history) hold(t *rapid.T) {
 	if h.wrong != nil {
 		t.Fatalf("%v\n%s", h.wrong, h.said.String())
@@ -315,7 +321,7 @@ func (h *history) hold(t *rapid.T) {
 	}
 }
 
-// keepPromise: while a place is promised, other pods get no more of it than they had.
+// keepPromise checks that other pods get no more of a promised place than they had.
 func (h *history) keepPromise(t *rapid.T, s *node.State) {
 	uid, place := h.kept.promised(s, h.now())
 	has := map[string]cpuset.Set{}
@@ -328,7 +334,7 @@ func (h *history) keepPromise(t *rapid.T, s *node.State) {
 	h.waiting, h.besides = uid, has
 }
 
-// end lets everything settle and looks whether it is as it should be.
+// end lets everything settle and checks the final state.
 func (h *history) end(t *rapid.T) {
 	h.deaf, h.lose, h.fail, h.between, h.broken = nil, nil, nil, nil, nil
 	h.mu.Lock()
@@ -375,8 +381,8 @@ func (h *history) end(t *rapid.T) {
 	}
 }
 
-// starting tells whether a pod may still get a container: its request was estimated, so that it is
-// no news that it is not listed, and it has a sandbox.
+// starting reports whether a pod may still get a container. It may if its request was estimated, so
+// that it was never listed anyway, and it has a sandbox.
 func (h *history) starting(g *node.Grant) bool {
 	for _, box := range h.boxes {
 		if g.Pod.Estimated && box.GetUid() == g.Pod.UID {

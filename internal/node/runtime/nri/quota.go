@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// setQuotaWithin is setQuota, in a hook: it waits until ctx ends at most. While a write of an
-// earlier hook waits for the kernel, none is added to it; rounds write all quotas again.
+// setQuotaWithin is setQuota for a hook: it waits at most until ctx ends. While a write of an
+// earlier hook still waits for the kernel, it does nothing, because rounds write all quotas again.
 func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
 	select {
 	case p.writes <- struct{}{}:

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// message is one of what containerd 2.4.2 sent for a kubelet 1.36.3, without what this package does
-// not read.
+// message is a message that containerd 2.4.2 sent for kubelet 1.36.3, without the fields that this
+// package does not read.
 type message struct {
 	Event     string              `json:"event"`
 	Runtime   string              `json:"runtime"`
@@ -46,7 +46,7 @@ func messages(t *testing.T, name string) []message {
 	return all
 }
 
-// listed puts the pods of a kubelet's answer into the source.
+// listed adds the pods of a kubelet's answer to the source.
 func (b *bench) listed(t *testing.T, name string) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
@@ -67,7 +67,7 @@ func (b *bench) listed(t *testing.T, name string) {
 	}
 }
 
-// play sends a message, and carries out the answer.
+// play sends a message and applies the answer.
 func (b *bench) play(t *testing.T, m message) (*api.ContainerAdjustment, []*api.ContainerUpdate) {
 	t.Helper()
 	var adjust *api.ContainerAdjustment
@@ -101,7 +101,8 @@ func (b *bench) play(t *testing.T, m message) (*api.ContainerAdjustment, []*api.
 	return adjust, updates
 }
 
-// What a stock node sends, its kubelet's managers being off.
+// TestRecordedStockNode plays the messages of a stock node, on which the kubelet's managers are
+// off.
 func TestRecordedStockNode(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -124,9 +125,9 @@ func TestRecordedStockNode(t *testing.T) {
 	}
 }
 
-// The kubelet's own static policy, with the gate on, gave the same pods what Paddock gives them:
-// cpuset.cpus, cpuset.mems and quota, container by container. It admitted them by name; their
-// sandboxes came in another order.
+// The kubelet's own static policy, with the feature gate on, assigned the same resources to the
+// same pods as Paddock: cpuset.cpus, cpuset.mems and quota of each container. It admitted them by
+// name; their sandboxes came in another order.
 func TestRecordedKubeletAgrees(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -141,7 +142,7 @@ func TestRecordedKubeletAgrees(t *testing.T) {
 	})
 	for _, m := range all {
 		if m.Event == "UpdateContainer" {
-			continue // The kubelet's reconciliation.
+			continue // The kubelet reconciles.
 		}
 		kubelet := m.Container.GetLinux().GetResources().GetCpu()
 		cpus, mems, quota := kubelet.GetCpus(), kubelet.GetMems(), kubelet.GetQuota().GetValue()
@@ -159,7 +160,7 @@ func TestRecordedKubeletAgrees(t *testing.T) {
 	}
 }
 
-// Under the static policy containers come pinned: nothing of them is touched.
+// Under the static policy containers come pinned, and Paddock changes none of them.
 func TestRecordedStaticKubelet(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -175,9 +176,9 @@ func TestRecordedStaticKubelet(t *testing.T) {
 	}
 }
 
-// Pods are resized in place. The third CPU of ctr-g is not free on its NUMA node: a policy that
-// wants one node vetoes that before anything changes, another one gives a CPU elsewhere. plr-b is
-// Burstable, and the kubelet's alone.
+// Pods are resized in place. The third CPU of ctr-g is not free on its NUMA node. A policy that
+// requires a single NUMA node vetoes the resize before anything changes; another policy assigns a
+// CPU of another NUMA node. plr-b is Burstable, and only the kubelet decides about it.
 func TestRecordedResize(t *testing.T) {
 	const pod = "1e1caf5a-330e-4aac-846d-64ed283b5115"
 	for topology, want := range map[node.TopologyPolicy]struct{ veto, main string }{
@@ -193,7 +194,7 @@ func TestRecordedResize(t *testing.T) {
 			if m.Event == "UpdatePodSandbox" && !resizes {
 				b.listed(t, "apiserver-resize-pods2")
 				resizes = true
-				for _, id := range slices.Sorted(maps.Keys(b.runs)) { // They run; it was not recorded.
+				for _, id := range slices.Sorted(maps.Keys(b.runs)) { // They run, but their start was not recorded.
 					b.broke(b.plugin.PostStartContainer(t.Context(), m.Pod, b.runs[id].c))
 				}
 			}

@@ -15,21 +15,21 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// live is a bench whose agent makes its rounds by itself, in the time of a synctest bubble.
+// live returns a bench whose agent starts its rounds by itself, in the time of a synctest bubble.
 func live(t *testing.T) *bench {
 	t.Helper()
 	return newBench(t.Context(), func(c *nri.Config) { c.Now, c.After = time.Now, time.After })
 }
 
-// pass lets time pass: the clock is the bubble's.
+// pass lets time pass on the clock of the bubble.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // It takes no time.
 
 func sandboxOf(uid string) *api.PodSandbox {
 	return &api.PodSandbox{Id: "box-of-" + uid, Uid: uid, Name: uid, Namespace: "default"}
 }
 
-// A disk that stalls for 10 s: the new pod is rejected within the timeout, everything else is
-// answered at once, and the retry after the stall is admitted.
+// The disk stalls for 10 s. The new pod is rejected within the timeout, everything else is answered
+// at once, and the retry after the stall is admitted.
 func TestStalledDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -73,7 +73,7 @@ func TestStalledDisk(t *testing.T) {
 	})
 }
 
-// The pod whose grant became durable after its hook gave up never comes again: the grant is
+// A pod's grant becomes durable after its hook gave up, and the pod never comes again. The grant is
 // released.
 func TestStalledDiskAndThePodIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -98,8 +98,9 @@ func TestStalledDiskAndThePodIsGone(t *testing.T) {
 	})
 }
 
-// A pod that runs unlisted is adopted while the container of another pod is being created on the
-// shared pool: the first does not move onto its CPUs before the second has left them.
+// A pod that runs and was not listed is adopted while the container of another pod is being created
+// on the node shared pool. The adopted pod does not move onto its CPUs before the other one has
+// left them.
 func TestLateAdoptionDuringACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -113,7 +114,7 @@ func TestLateAdoptionDuringACreation(t *testing.T) {
 			t.Fatalf("created with %v, %v", again.setting, err)
 		}
 		b.list(guaranteed("x", 2))
-		pass(20 * time.Second) // The creation takes long.
+		pass(20 * time.Second) // The creation takes a long time.
 		g, adopted := b.engine.State().Grant("x")
 		if !adopted {
 			t.Fatal("x is not adopted")
@@ -136,7 +137,7 @@ func TestLateAdoptionDuringACreation(t *testing.T) {
 	})
 }
 
-// A runtime that never carries out an update is asked to synchronise again; pods are admitted
+// A runtime that never applies an update is asked to synchronise again. Pods are admitted
 // meanwhile.
 func TestHangingUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestHangingUpdate(t *testing.T) {
 		goOn := b.stallUpdates()
 		b.mu.Lock()
 		for _, r := range b.runs {
-			r.setting.CPUs = cpuset.Of(0, 1, 2, 3) // Somebody wrote to the cgroup.
+			r.setting.CPUs = cpuset.Of(0, 1, 2, 3) // Another process wrote to the cgroup.
 		}
 		b.mu.Unlock()
 		pass(5 * time.Second) // The next round finds it, and its update hangs.
@@ -177,8 +178,7 @@ func TestHangingUpdate(t *testing.T) {
 	})
 }
 
-// An update that was not asked for is carried out after the reply to a creation that was decided
-// later.
+// An unsolicited update is applied after the reply to a creation that was decided later.
 func TestOvertakenUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -187,7 +187,7 @@ func TestOvertakenUpdate(t *testing.T) {
 		b.mustRun(t, "g", "b")
 		goOn := b.stallUpdates()
 		b.end("g")
-		pass(5 * time.Second) // b is to have all CPUs; the update waits for the runtime's lock.
+		pass(5 * time.Second) // b is to get all CPUs, and the update waits for the runtime's lock.
 		b.mustRun(t, "c")     // The reply gives b all CPUs, too.
 		if err := b.run("h"); err == nil {
 			t.Error("a container was created on CPUs that b is about to get")
@@ -201,7 +201,8 @@ func TestOvertakenUpdate(t *testing.T) {
 	})
 }
 
-// The reply to Synchronize gets lost with its connection: nothing of it is believed.
+// The reply to Synchronize is lost with its connection. The agent does not assume that any of it
+// was applied.
 func TestLostSynchronizeReply(t *testing.T) {
 	for name, replaced := range map[string]bool{"the same connection": false, "a new connection": true} {
 		t.Run(name, func(t *testing.T) {
@@ -249,8 +250,8 @@ func TestRequestOfAReplacedConnection(t *testing.T) {
 	b.check(t)
 }
 
-// On a runtime that takes no unsolicited updates a pod that is adopted late gets its CPUs within 15
-// s, by a new connection, and until then they are not reported as assigned.
+// On a runtime that accepts no unsolicited updates, a pod that is adopted late gets its CPUs within
+// 15 s, through a new connection. Until then they are not reported as assigned.
 func TestLateAdoptionOnAnOldRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -261,7 +262,7 @@ func TestLateAdoptionOnAnOldRuntime(t *testing.T) {
 		b.start()
 		b.list(guaranteed("x", 2))
 		begin := time.Now()
-		<-b.link.ended // It hangs up.
+		<-b.link.ended // The agent hangs up.
 		if _, adopted := b.engine.State().Grant("x"); !adopted || !b.plugin.Status().Unenforced["x"] {
 			t.Errorf("adopted: %t; its CPUs are reported as assigned: %t", adopted, !b.plugin.Status().Unenforced["x"])
 		}
@@ -279,7 +280,7 @@ func TestLateAdoptionOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// CPUs that become free come back to the others on such a runtime, too.
+// On such a runtime, CPUs that become free also come back to the other containers.
 func TestFreedCPUsOnAnOldRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -298,8 +299,8 @@ func TestFreedCPUsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// Paddock stands aside while a container of another manager is there, and manages the node again,
-// by itself, when it is gone.
+// Paddock does not manage the node while a container of another manager exists. It manages the node
+// again by itself when that container is gone.
 func TestAsideAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -318,7 +319,7 @@ func TestAsideAndBack(t *testing.T) {
 		if got := b.shown()["h/app"]; got != " on {}" {
 			t.Errorf("while it stands aside a container is created with %s", got)
 		}
-		b.wrong = nil // Nothing is promised while another manager is there.
+		b.wrong = nil // No invariant is guaranteed while another manager is active.
 		if _, err := b.plugin.StopContainer(b.ctx, c.box, c.c); err != nil {
 			t.Error(err)
 		}
@@ -334,7 +335,7 @@ func TestAsideAndBack(t *testing.T) {
 	})
 }
 
-// A runtime that synchronises: what is gone is released before what runs is adopted.
+// When a runtime synchronises, pods that are gone are released before running pods are adopted.
 func TestReleaseBeforeAdoption(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -348,7 +349,7 @@ func TestReleaseBeforeAdoption(t *testing.T) {
 	b.check(t)
 }
 
-// A pod that is rejected because of one that is gone is not.
+// A pod that would be rejected because of a pod that is gone is admitted.
 func TestReleaseBeforeRejection(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -382,7 +383,7 @@ func TestCreationThatIsNeverReported(t *testing.T) {
 	})
 }
 
-// The runtime's timeout bounds ours.
+// The runtime's timeout limits the agent's own.
 func TestTimeoutOfTheRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)

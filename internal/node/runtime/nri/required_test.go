@@ -35,7 +35,7 @@ func manifest[T any](t *testing.T, name string) T {
 	return decoded
 }
 
-// validation is what deploy/containerd/required-plugins.toml configures: a version and one table. A
+// validation reads deploy/containerd/required-plugins.toml, which has a version and one table. A
 // key that NRI's validator does not have is an error.
 func validation(t *testing.T) *validator.DefaultValidatorConfig {
 	t.Helper()
@@ -65,7 +65,7 @@ func validation(t *testing.T) *validator.DefaultValidatorConfig {
 			}
 		case table != `[plugins."io.containerd.nri.v1.nri".default_validator]` || !known:
 			t.Fatalf("%s has no key %q", table, key)
-		default: // Values that are the same in TOML and YAML.
+		default: // values that are the same in TOML and YAML
 			if err := yaml.Unmarshal([]byte(value), reflect.ValueOf(config).Elem().Field(field).Addr().Interface()); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
@@ -86,7 +86,8 @@ func startValidating(t *testing.T, socket string, config *validator.DefaultValid
 	return starter{t, startRuntime(t, socket, nil, nil, adaptation.WithDefaultValidator(config))}
 }
 
-// create is nil, or why the runtime does not create a container of a pod with these annotations.
+// create creates a container of a pod with the given annotations. It returns the error of the
+// runtime.
 func (s starter) create(uid string, annotations map[string]string) error {
 	s.t.Helper()
 	box := &api.PodSandbox{Id: "box-" + uid, Uid: uid, Name: uid, Namespace: "default", Annotations: annotations}
@@ -97,7 +98,7 @@ func (s starter) create(uid string, annotations map[string]string) error {
 	return err
 }
 
-// rejected is whether the validator misses the plugin, not what comes before it.
+// rejected reports whether the validator misses the plugin, as opposed to an earlier error.
 func rejected(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "validation error: required plugin") && strings.Contains(err.Error(), "paddock")
 }
@@ -109,8 +110,8 @@ func (s starter) want(what string, err error, created bool) {
 	}
 }
 
-// TestRequiredPlugins: with the files of deploy, and NRI's own validator, no container is created
-// while the agent is away, but the agent's own; all are while it is connected.
+// TestRequiredPlugins: with the files of deploy and NRI's own validator, only the agent's own
+// containers are created while the agent is away. All containers are created while it is connected.
 func TestRequiredPlugins(t *testing.T) {
 	agent := manifest[appsv1.DaemonSet](t, "base/daemonset.yaml").Spec.Template.Annotations
 	first := manifest[v1.Pod](t, "first-pod.yaml").Annotations
@@ -135,7 +136,7 @@ func TestRequiredPlugins(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- b.plugin.Run(ctx) }()
 	<-r.synced
-	for known := false; !known; { // The runtime asks a plugin from a moment after it was synchronised on.
+	for known := false; !known; { // The runtime asks a plugin only from a moment after it was synchronised.
 		err := r.create("first", first)
 		if _, known = b.engine.State().Grant("first"); known {
 			r.want("the agent is connected", err, true)
@@ -153,8 +154,8 @@ func TestRequiredPlugins(t *testing.T) {
 	r.Stop()
 }
 
-// TestRequiredPluginsCountLateOnes is a limit that deploy/README.md names: a plugin that was asked
-// counts as present, also where it did not answer in time. The next container is not created.
+// TestRequiredPluginsCountLateOnes documents a limit that deploy/README.md names: a plugin that was
+// asked counts as present, even if it did not answer in time. The next container is not created.
 func TestRequiredPluginsCountLateOnes(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	r := startValidating(t, socket, validation(t))

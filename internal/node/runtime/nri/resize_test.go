@@ -9,8 +9,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// A runtime makes the updates of others before the resize itself: none of them takes CPUs that the
-// resized container is only about to leave.
+// A runtime applies the updates of other containers before the resize itself. None of them may take
+// CPUs that the resized container is only about to leave.
 func TestResizeDuringALateAdoption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -40,8 +40,8 @@ func TestResizeDuringALateAdoption(t *testing.T) {
 	})
 }
 
-// A pod runs that was rejected when it was adopted late. Its request changes, and nothing else
-// does: it is decided again.
+// A running pod was rejected when it was adopted late. Its request changes, and nothing else does.
+// It is decided again.
 func TestRejectedPodAsksForLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -61,8 +61,8 @@ func TestRejectedPodAsksForLess(t *testing.T) {
 	})
 }
 
-// A pod that is resized is reported with its CPUs while its container does not have the new ones
-// yet: it runs on its own.
+// A pod that is resized is still reported with its CPUs while its container does not have the new
+// ones yet, because the CPUs on which it runs are its own.
 func TestResizedPodStaysReported(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()

@@ -14,37 +14,40 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// Promises keep the place of the pod for which others are moved; see package promise. No method
-// waits.
+// Promises keeps the place of the pod for which other pods are moved; see package promise. No
+// method waits.
 type Promises interface {
 	Keep(uid string, place *node.Grant, moved []*node.Grant)
 	Until(uid string, at time.Time)
 	Drop(uid string)
-	// Kept is the pod that has a promise now, and until when; empty: none has.
+	// Kept returns the pod that has a promise now, and the end of the promise. uid is empty if no
+	// pod has one.
 	Kept() (uid string, until time.Time)
 }
 
-// MovesConfig is how running pods are moved. Which ones may be is in the policy of the state.
+// MovesConfig configures how running pods are moved. The policy of the state decides which pods may
+// be moved.
 type MovesConfig struct {
 	// Notice is the time between Begun and the first change of CPUs.
 	Notice time.Duration
-	// Interval is how long a pod is left alone after a move of it.
+	// Interval is the time after a move of a pod in which the pod is not moved again.
 	Interval time.Duration
-	// May returns why a pod must not be moved now, for people; nil: it may, or nothing is asked. It
-	// must not wait.
+	// May returns the reason, for users, why a pod must not be moved now, or nil if it may be
+	// moved. If May is nil, every pod may be moved. It must not wait.
 	May func(uid string) error
-	// Promises keeps the places of pods that wait; nil: no pod is moved for another one.
+	// Promises keeps the places of pods that wait. If nil, no pod is moved for another one.
 	Promises Promises
-	// Observer learns of moves; nil: none does.
+	// Observer is notified of moves. If nil, there is no notification.
 	Observer MoveObserver
 }
 
-// findRoom finds the cheapest set of moves of pods that do not stay. Only a pod that would be moved
-// is asked whether it may be: that begins the time for which it can object.
+// findRoom finds the cheapest set of moves of pods that are not in Stay. It asks only the pods that
+// would be moved whether they may be, because the question starts the time in which a pod can
+// object.
 func (p *Plugin) findRoom(ctx context.Context, a control.FindRoom) control.RoomFound {
 	s, pod, stay := a.Base, a.Of.Pod, maps.Clone(a.Stay)
 	terms := moves.TermsOf(s.Policy().Moves)
-	// An earlier promise is the pod's own, and it does not do.
+	// An earlier promise belongs to this pod, and does not suffice.
 	s = s.WithReservations(slices.DeleteFunc(slices.Clone(s.Reservations()), func(r node.Reservation) bool { return r.Why != node.OnItsWay }))
 	consent := terms.Consent
 	terms.Consent = func(g *node.Grant) request.Consent {
@@ -72,7 +75,7 @@ func (p *Plugin) findRoom(ctx context.Context, a control.FindRoom) control.RoomF
 	}
 }
 
-// mayNot is why a pod must not be moved now.
+// mayNot returns the reason why a pod must not be moved now, or nil if it may be moved.
 func (p *Plugin) mayNot(uid string) error {
 	if p.config.Moves.May == nil {
 		return nil
@@ -80,14 +83,15 @@ func (p *Plugin) mayNot(uid string) error {
 	return p.config.Moves.May(uid)
 }
 
-// Carry carries out a list of moves, one after the other, for an operator; see control.Carry. It
-// returns when the first move is durable, or nothing has changed; Status has the progress.
+// Carry carries out a list of moves for an operator, one after the other; see control.Carry. It
+// returns when the first move is durable, or when it is certain that nothing changes. Status has
+// the progress.
 func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 	err, gone := ask[error](ctx, p, control.Carry{Left: list, Dry: dry, Until: p.config.Now().Add(p.config.Period)})
 	return errors.Join(gone, err)
 }
 
-// beginSet makes the first of some moves durable.
+// beginSet makes the first move of a set durable.
 func (p *Plugin) beginSet(ctx context.Context, set control.BeginSet) error {
 	if set.Pod == nil {
 		for _, m := range set.Left {

@@ -22,25 +22,25 @@ import (
 )
 
 // TestScenarios plays the files in testdata/resize: a kubelet and a runtime with the bench's
-// machine. The commands:
+// machine. These are the commands:
 //
 //	policy TOPOLOGY            restart the agent with another policy of the Topology Manager
 //	run POD CONTAINER=CPUS…    list a pod and start it; "log=0.5" shares, "pool=4" is a pod-level request, "app=2/128" has
 //	                           128 MiB in place of 64; a container of a pool without a number has no request
-//	resize POD …               list other amounts, and let the kubelet resize the pod
+//	resize POD …               list other amounts, and make the kubelet resize the pod
 //	ask POD …                  list other amounts; the kubelet asks about the CPUs of the pod and changes no container yet
-//	list POD …                 only list them
-//	pending POD WORDS…         the kubelet does not carry out what it lists; without words it does
-//	accepted POD …             let the kubelet resize the pod to other amounts than it lists
-//	retry POD                  let the kubelet go on
+//	list POD …                 only list other amounts
+//	pending POD WORDS…         the kubelet does not apply the amounts that it lists; without words it does
+//	accepted POD …             make the kubelet resize the pod to other amounts than it lists
+//	retry POD                  make the kubelet continue a resize
 //	stop POD                   the pod ends and is gone
 //	runtime silent|asks        the runtime does not forward UpdatePodSandbox, or does
-//	disk stalls|goes on        writes wait
+//	disk stalls|goes on        writes wait, or continue
 //	update lost|fails          the next update that may fail is lost, or the kubelet's next one of a container fails
-//	kill                       the agent ends in this moment and starts again on what is on disk
+//	kill                       the agent ends at this moment and starts again with the state on disk
 //	wait DURATION
 //
-// The answer is what the kubelet got, and then what runs where.
+// The answer is the error that the kubelet got, and then the containers with their settings.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/resize/*.txt", func(t *testing.T, script golden.Script) {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// stage is a bench with what its kubelet has carried out.
+// stage is a bench with the resizes that its kubelet has applied.
 type stage struct {
 	*bench
 	actuated map[string]*resizing
@@ -115,7 +115,7 @@ func (s *stage) command(t *testing.T, name string, args []string) []string {
 	return s.answer(err)
 }
 
-// again starts the agent again on what is on disk.
+// again restarts the agent with the state on disk.
 func (s *stage) again() {
 	s.disconnect()
 	s.boot()
@@ -131,7 +131,7 @@ func (s *stage) goOn() {
 	}
 }
 
-// describe is a pod of "name=CPUs/MiB" words.
+// describe returns the pod that "name=CPUs/MiB" words describe.
 func (s *stage) describe(t *testing.T, uid string, words []string) request.Pod {
 	t.Helper()
 	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed}}
@@ -164,7 +164,7 @@ func (s *stage) describe(t *testing.T, uid string, words []string) request.Pod {
 	return pod
 }
 
-// answer is what the kubelet got, and what runs where.
+// answer returns the error that the kubelet got, and the containers with their settings.
 func (s *stage) answer(err error) []string {
 	var lines []string
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // session answers the requests of one connection. A request becomes an event of the loop, and is
-// answered before its deadline. It waits for the source of pods and for the disk in its own
-// goroutine.
+// answered before its deadline. The session waits for the source of pods and for the disk in its
+// own goroutine.
 type session struct {
 	*Plugin
 	id   uint64
@@ -25,12 +25,12 @@ type session struct {
 	// cancel ends the connection. over is true when it has ended.
 	cancel context.CancelCauseFunc
 	over   atomic.Bool
-	// open are the requests that are not answered yet, answered is the time of the last answer.
+	// open counts the requests that are not answered yet. answered is the time of the last answer.
 	open     atomic.Int64
 	answered atomic.Pointer[time.Time]
 }
 
-// lastAnswer is the time of the last answer; zero: there was none.
+// lastAnswer returns the time of the last answer, or zero if there was none.
 func (s *session) lastAnswer() time.Time {
 	if at := s.answered.Load(); at != nil {
 		return *at
@@ -38,8 +38,7 @@ func (s *session) lastAnswer() time.Time {
 	return time.Time{}
 }
 
-// answer limits the time of a request. The caller calls the function that it returns with the
-// outcome.
+// answer limits the time of a request. The caller must call the returned function with the outcome.
 func (s *session) answer(ctx context.Context, hook string) (context.Context, func(*error)) {
 	begin := s.config.Now()
 	s.open.Add(1)
@@ -54,16 +53,17 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 	}
 }
 
-// untilKey is the key of until.
+// untilKey is the context key of until.
 type untilKey struct{}
 
-// until is the time at which the request of a context must be answered, on the clock of the loop.
+// until returns the time at which the request of a context must be answered, on the clock of the
+// loop.
 func until(ctx context.Context) time.Time {
 	at, _ := ctx.Value(untilKey{}).(time.Time)
 	return at
 }
 
-// Configure gets the runtime's name and version.
+// Configure receives the runtime's name and version.
 func (s *session) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
 	if s.over.Load() {
 		return 0, control.ErrGone
@@ -80,7 +80,7 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 	if !counts {
 		return 0, control.ErrGone
 	}
-	s.timeout = timeout // The runtime asks for nothing before it has this answer.
+	s.timeout = timeout // The runtime sends no request before it has this answer.
 	s.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri, "answers_within", timeout.String())
 	if !mayUpdate {
 		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+
@@ -124,7 +124,7 @@ func (s *session) admit(ctx context.Context, pod *api.PodSandbox) (*node.Grant, 
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
-// CreateContainer returns the setting of a container, and makes room for it.
+// CreateContainer returns the setting of a container, and the updates that make room for it.
 func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (_ *api.ContainerAdjustment, _ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "CreateContainer")
 	defer func() { done(&err) }()
@@ -142,7 +142,7 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if err != nil || !managed {
 		return nil, nil, err
 	}
-	if s.grant(pod.GetUid()) == nil { // Its sandbox was created without Paddock, or the disk stalls.
+	if s.grant(pod.GetUid()) == nil { // The sandbox was created without Paddock, or the disk stalls.
 		if _, err = s.admit(ctx, pod); err != nil {
 			return nil, nil, err
 		}
@@ -175,7 +175,7 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	return adjustment, updatesOf(p.Updates), nil
 }
 
-// place asks for the answer to a request with updates.
+// place passes an event whose answer has updates to the loop, and returns the answer.
 func (s *session) place(ctx context.Context, of control.Occurrence) (control.Placed, error) {
 	p, err := ask[control.Placed](ctx, s.Plugin, of)
 	if err == nil {
@@ -184,8 +184,8 @@ func (s *session) place(ctx context.Context, of control.Occurrence) (control.Pla
 	return p, err
 }
 
-// comes notes a container that comes with CPUs of another manager. It reports whether Paddock
-// manages this node.
+// comes notifies the loop of a container that comes with the CPUs of another manager. It reports
+// whether Paddock manages this node.
 func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Container, setting converge.Setting, pinned bool) (managed bool, err error) {
 	come := control.Come{Connection: s.id, ID: c.GetId(), Pod: podName(pod), Name: c.GetName()}
 	if pinned {
@@ -198,8 +198,8 @@ func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Contain
 	return a.Managed, err
 }
 
-// asks notes that the runtime asks about a resize of a pod, as a whole or of a container. It
-// reports whether Paddock manages the node.
+// asks notifies the loop that the runtime asks about a resize: of a whole pod, or of a container.
+// It reports whether Paddock manages the node.
 func (s *session) asks(ctx context.Context, uid string, whole bool) (managed bool, err error) {
 	a, err := ask[control.Managed](ctx, s.Plugin, control.Resizing{Connection: s.id, UID: uid, Whole: whole})
 	if err == nil {
@@ -208,8 +208,9 @@ func (s *session) asks(ctx context.Context, uid string, whole bool) (managed boo
 	return a.Managed, err
 }
 
-// resize decides about what the kubelet is about to change: a container or, without a name, a pod.
-// The error stops the kubelet before it changes a cgroup, and the user sees its text.
+// resize decides about a resize that the kubelet is about to apply: to a container or, if container
+// is empty, to a pod. The error stops the kubelet before it changes a cgroup, and its text is shown
+// to the user.
 func (s *session) resize(ctx context.Context, pod *api.PodSandbox, container string, shown *api.LinuxResources) (due bool, err error) {
 	d, err := askJobs[control.ResizeDecided](ctx, s, control.Resize{Box: sandboxFrom(pod), Container: container, Shown: amountsShown(shown), Until: until(ctx)}, s.timeout/16)
 	if err == nil {
@@ -218,8 +219,8 @@ func (s *session) resize(ctx context.Context, pod *api.PodSandbox, container str
 	return d.Due, err
 }
 
-// PostCreateContainer proves that a container exists, and that the updates in the reply to its
-// creation were made.
+// PostCreateContainer confirms that a container exists, and that the updates in the reply to its
+// creation were applied.
 func (s *session) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostCreateContainer")
 	defer func() { done(&err) }()
@@ -227,7 +228,7 @@ func (s *session) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, 
 	return err
 }
 
-// StartContainer proves the same, for runtimes that do not report the creation.
+// StartContainer confirms the same, for runtimes that do not report the creation.
 func (s *session) StartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "StartContainer")
 	defer func() { done(&err) }()
@@ -235,7 +236,7 @@ func (s *session) StartContainer(ctx context.Context, pod *api.PodSandbox, c *ap
 	return err
 }
 
-// PostStartContainer proves that a container runs: from now on updates reach it.
+// PostStartContainer confirms that a container runs. From now on updates reach it.
 func (s *session) PostStartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostStartContainer")
 	defer func() { done(&err) }()
@@ -243,7 +244,7 @@ func (s *session) PostStartContainer(ctx context.Context, pod *api.PodSandbox, c
 	return err
 }
 
-// UpdateContainer keeps a container's CPUs, memory nodes and quota in a resize.
+// UpdateContainer preserves a container's CPUs, memory nodes and quota in a resize.
 func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container, r *api.LinuxResources) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "UpdateContainer")
 	defer func() { done(&err) }()
@@ -287,10 +288,10 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 
 // The requests about the end of containers and sandboxes never fail, because a runtime that cannot
 // stop or remove something would keep it. Under NRI's failure policy the runtime itself fails them
-// if no answer comes in time, and the kubelet tries again. A runtime need not ask again, so an end
-// that is not answered in time reaches the loop later.
+// if no answer comes in time, and the kubelet tries again. A runtime need not ask again, so the
+// loop gets an end later if it was not answered in time.
 
-// StopContainer forgets that a container runs. The reply contains updates that wait.
+// StopContainer removes a container from those that run. The reply contains updates that wait.
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
 	ctx, done := s.answer(ctx, "StopContainer")
 	s.glance(ctx)
@@ -302,7 +303,7 @@ func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api
 	return updatesOf(p.Updates), nil
 }
 
-// RemoveContainer forgets a container.
+// RemoveContainer removes a container from the loop's table.
 func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) error {
 	ctx, done := s.answer(ctx, "RemoveContainer")
 	end := control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()}
@@ -311,12 +312,12 @@ func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	return nil
 }
 
-// StopPodSandbox forgets a sandbox.
+// StopPodSandbox removes a sandbox from the loop's table.
 func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return s.leave(ctx, "StopPodSandbox", pod)
 }
 
-// RemovePodSandbox forgets a sandbox, as StopPodSandbox does.
+// RemovePodSandbox removes a sandbox, as StopPodSandbox does.
 func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return s.leave(ctx, "RemovePodSandbox", pod)
 }
@@ -329,8 +330,9 @@ func (s *session) leave(ctx context.Context, hook string, pod *api.PodSandbox) e
 	return nil
 }
 
-// Synchronize replaces the table with what runs, releases the pods that are gone, plans the pods
-// that run without a grant, and updates the containers that do not have their settings.
+// Synchronize replaces the table with the pods and containers that run, releases the pods that are
+// gone, plans the pods that run without a grant, and updates the containers that do not have their
+// settings.
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// runtime is the runtime's side of NRI, as containerd has it, on a socket.
+// runtime is the runtime's side of NRI, as in containerd, on a socket.
 type runtime struct {
 	*adaptation.Adaptation
 	mu      sync.Mutex
@@ -45,12 +45,12 @@ func startRuntime(t *testing.T, socket string, pods []*api.PodSandbox, container
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-r.synced // With the plugins that it starts itself: none.
+	<-r.synced // with the plugins that it starts itself, which are none
 	return r
 }
 
-// TestSocket goes through the library on both sides of a socket: the plugin finds a runtime that
-// comes later, answers it, and finds it again when it was restarted.
+// TestSocket uses the NRI library on both sides of a socket: the plugin finds a runtime that starts
+// later, answers it, and finds it again after a restart.
 func TestSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	b := newBench(t.Context(), func(c *nri.Config) {
@@ -68,7 +68,7 @@ func TestSocket(t *testing.T) {
 		t.Errorf("nothing runs, and %v is updated", updates)
 	}
 	box := &api.PodSandbox{Id: "box", Uid: "g", Name: "g", Namespace: "default"}
-	for known := false; !known; { // The runtime asks a plugin from a moment after it was synchronised on.
+	for known := false; !known; { // The runtime asks a plugin only from a moment after it was synchronised.
 		if err := r.RunPodSandbox(t.Context(), &api.RunPodSandboxRequest{Pod: box}); err != nil {
 			t.Fatal(err)
 		}

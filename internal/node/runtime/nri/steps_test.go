@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// This file has what a runtime and a kubelet do to a pod, in single steps: bench.run and
-// bench.create do all of them.
+// This file has the single steps that a runtime and a kubelet take for a pod. bench.run and
+// bench.create take all of them.
 
 // sandbox creates the sandbox of a pod. The error is the plugin's answer.
 func (b *bench) sandbox(uid string) (*api.PodSandbox, error) {
@@ -31,7 +31,7 @@ func (b *bench) sandbox(uid string) (*api.PodSandbox, error) {
 	return box, nil
 }
 
-// pod is one that is listed, or that is hidden.
+// pod returns a pod that is listed or hidden.
 func (b *bench) pod(uid string) request.Pod {
 	if pod, listed := b.source[uid]; listed {
 		return pod
@@ -39,7 +39,7 @@ func (b *bench) pod(uid string) request.Pod {
 	return b.hidden[uid]
 }
 
-// creation is a container on its way: asked for, running, reported, started.
+// creation is a container that is being created: asked for, running, reported, started.
 type creation struct {
 	*bench
 	box *api.PodSandbox
@@ -47,7 +47,7 @@ type creation struct {
 	updates []*api.ContainerUpdate // of the other containers
 }
 
-// container is a new container of a sandbox. The plugin does not know it yet.
+// container returns a new container of a sandbox. The plugin does not know it yet.
 func (b *bench) container(box *api.PodSandbox, name string) *creation {
 	b.lastID++
 	id := fmt.Sprint("c-", b.lastID)
@@ -57,7 +57,7 @@ func (b *bench) container(box *api.PodSandbox, name string) *creation {
 	}}}
 }
 
-// ask asks the plugin what the container gets.
+// ask asks the plugin for the container's setting.
 func (c *creation) ask() error {
 	adjust, updates, err := c.plugin.CreateContainer(c.ctx, c.box, c.c)
 	if err != nil {
@@ -70,8 +70,7 @@ func (c *creation) ask() error {
 	return nil
 }
 
-// runs carries out the plugin's answer: the updates of other containers, then the cgroup of this
-// one.
+// runs applies the plugin's answer: the updates of other containers, then the cgroup of this one.
 func (c *creation) runs() {
 	c.carryOut(c.updates)
 	c.mu.Lock()
@@ -81,7 +80,7 @@ func (c *creation) runs() {
 	c.noMoreThan(before)
 }
 
-// report reports that the container is created.
+// report reports to the plugin that the container is created.
 func (c *creation) report() error { return c.plugin.PostCreateContainer(c.ctx, c.box, c.c) }
 
 // start starts the container.
@@ -99,13 +98,13 @@ func (c *creation) remove() {
 	c.broke(c.plugin.RemoveContainer(c.ctx, c.box, c.c))
 }
 
-// end ends a pod, and takes it out of the source.
+// end ends a pod and removes it from the source.
 func (b *bench) end(uid string) {
 	b.stop(uid)
 	b.unlist(uid)
 }
 
-// stallDisk makes writes of the state wait until what it returns is called.
+// stallDisk makes writes of the state wait until the returned function is called.
 func (b *bench) stallDisk() (goOn func()) {
 	stall := make(chan struct{})
 	b.stall.Store(&stall)
@@ -115,7 +114,7 @@ func (b *bench) stallDisk() (goOn func()) {
 	}
 }
 
-// stallUpdates makes unsolicited updates wait until what it returns is called.
+// stallUpdates makes unsolicited updates wait until the returned function is called.
 func (b *bench) stallUpdates() (goOn func()) {
 	l, stall := b.link, make(chan struct{})
 	l.holds(stall)

@@ -11,12 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// TestStoppedProcess: a process that was stopped was away, from the last moment in which it ran.
-// The runtime closed the connection meanwhile.
+// TestStoppedProcess: a process that was stopped counts as away from the last moment in which it
+// ran. The runtime closed the connection meanwhile.
 func TestStoppedProcess(t *testing.T) {
 	for name, c := range map[string]struct {
-		stopped, connected time.Duration // how long it is stopped, and then connected
-		want               time.Duration // that it was away, at least
+		stopped, connected time.Duration // how long it is stopped, and then stays connected
+		want               time.Duration // how long it is reported to have been away, at least
 	}{
 		"stopped for 70 s":                   {70 * time.Second, 0, 70 * time.Second},
 		"the connection survives":            {70 * time.Second, time.Minute, 0},
@@ -49,8 +49,8 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// TestBusyLoop: a request whose answer the loop cannot give in time fails in time. The loop takes
-// the answer back, and the event is logged and counted by its name.
+// TestBusyLoop: if the loop cannot answer a request in time, the request fails in time. The loop
+// takes the answer back, and the event is logged and counted by its name.
 func TestBusyLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -79,7 +79,8 @@ func TestBusyLoop(t *testing.T) {
 	})
 }
 
-// TestUnreadableList: a source that does not answer is logged when that begins, and now and then.
+// TestUnreadableList: a source that does not answer is logged when that begins, and then at
+// intervals.
 func TestUnreadableList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -89,7 +90,7 @@ func TestUnreadableList(t *testing.T) {
 		b.mu.Lock()
 		b.listing = context.DeadlineExceeded
 		b.mu.Unlock()
-		b.stop("x") // Is it gone?
+		b.stop("x") // The agent must find out whether it is gone.
 		pass(9 * time.Minute)
 		if n := strings.Count(b.said.String(), "the list of pods cannot be read"); n != 2 {
 			t.Errorf("logged %d times in nine minutes, want 2", n)

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// Pods that start while nobody asks are planned, and what runs unpinned is repaired, in the reply
-// to Synchronize.
+// Pods that start while the agent is away are planned, and containers that run unpinned are
+// repaired, in the reply to Synchronize.
 func TestAwayAndBack(t *testing.T) {
 	for name, restart := range map[string]bool{"connection lost": false, "agent restarted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestAwayAndBack(t *testing.T) {
 	}
 }
 
-// What is gone when the agent comes back is released.
+// Pods that are gone when the agent comes back are released.
 func TestGoneWhileAway(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -71,7 +71,8 @@ func TestGoneWhileAway(t *testing.T) {
 	}
 }
 
-// The source is not there when the agent comes back: what runs unpinned is planned when it is.
+// The source is not available when the agent comes back. Containers that run unpinned are planned
+// when it is.
 func TestSourceComesLater(t *testing.T) {
 	b := newBench(t.Context())
 	b.list(guaranteed("g", 2))
@@ -89,7 +90,7 @@ func TestSourceComesLater(t *testing.T) {
 	b.want(t, "with one", map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}"})
 }
 
-// TestUnplannedOnce: a pod that runs and cannot be planned is logged once for each reason, not in
+// TestUnplannedOnce: a running pod that cannot be planned is logged once for each reason, not in
 // each round.
 func TestUnplannedOnce(t *testing.T) {
 	b := newBench(t.Context())
@@ -132,7 +133,7 @@ func TestRepairIsReportedSoon(t *testing.T) {
 	})
 }
 
-// Containers that are pinned by an unknown manager are the kubelet's, unless takeOver is set.
+// Containers that an unknown manager pinned count as the kubelet's, unless TakeOver is set.
 func TestPinnedByOthers(t *testing.T) {
 	for _, takeOver := range []bool{false, true} {
 		b := newBench(t.Context(), func(c *nri.Config) { c.TakeOver = takeOver })
@@ -152,7 +153,7 @@ func TestPinnedByOthers(t *testing.T) {
 	}
 }
 
-// An old runtime is never sent what it did not ask for; the next reply carries it.
+// An old runtime never gets unsolicited updates. The next reply contains them.
 func TestOldRuntime(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -193,8 +194,9 @@ func TestTakesUpdates(t *testing.T) {
 	}
 }
 
-// An update that is under way gives a neighbour more CPUs. A pod that gets some of them meanwhile
-// is told to try again; what the update gave is taken back as soon as it has landed.
+// An update that gives a neighbour more CPUs is in progress. A pod that is assigned some of them
+// meanwhile is rejected with the request to try again. The CPUs that the update gave are taken back
+// as soon as it has landed.
 func TestLateUpdateNeverOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t.Context())
@@ -205,7 +207,7 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		goOn := b.stallUpdates()
 		rounds := make(chan struct{})
 		go func() { b.plugin.Reconcile(t.Context()); close(rounds) }()
-		synctest.Wait() // The update for b, to all CPUs, is under way.
+		synctest.Wait() // The update that gives b all CPUs is in progress.
 		err := b.run("h")
 		if err == nil || !strings.Contains(err.Error(), "its CPUs 2-3 are not free yet: container web of pod default/b is being moved away and may still run on some of them (updating)") {
 			t.Errorf("error %v: a container was created on CPUs that b is about to get", err)
@@ -219,8 +221,8 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 	})
 }
 
-// A container is created while it is open whether the reply to Synchronize was applied: the reply
-// sets the CPUs of each container once, and none that runs on its own CPUs moves.
+// A container is created while it is not known whether the reply to Synchronize was applied. The
+// reply sets the CPUs of each container once, and no container that runs on its own CPUs moves.
 func TestCreationAfterSynchronize(t *testing.T) {
 	for name, lost := range map[string]bool{"the reply was applied": false, "the reply was lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +231,7 @@ func TestCreationAfterSynchronize(t *testing.T) {
 			b.list(guaranteed("x", 2), guaranteed("y", 2), guaranteed("z", 1))
 			b.mustRun(t, "x")
 			b.disconnect()
-			b.mustRun(t, "y", "z") // They run everywhere.
+			b.mustRun(t, "y", "z") // They run on all CPUs.
 			b.lost = lost
 			b.connect()
 			x := b.of("x")[0]
@@ -250,8 +252,9 @@ func TestCreationAfterSynchronize(t *testing.T) {
 	}
 }
 
-// A container that was created and does not run yet may miss an update: containerd starts it with
-// the setting of its creation. No container is created on its CPUs before it runs elsewhere.
+// A container that was created and does not run yet may miss an update, because containerd starts
+// it with the setting of its creation. No container is created on its CPUs before it runs on other
+// ones.
 func TestCreationBeforeAStart(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// settingOf is the setting in a message. If the message has no quota, or 0, which runtimes ignore,
-// the quota is not known. A quota is for a period of node.QuotaPeriod.
+// settingOf returns the setting in a message. If the message has no quota, or 0, which runtimes
+// ignore, the quota is not known. A quota is converted to a period of node.QuotaPeriod.
 func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 	cpu := r.GetCpu()
 	var s converge.Setting
@@ -47,7 +47,8 @@ func containerFrom(pod *api.PodSandbox, c *api.Container) control.Container {
 	return control.Container{ID: c.GetId(), Pod: pod.GetUid(), Name: c.GetName(), Path: c.GetLinux().GetCgroupsPath()}
 }
 
-// shownBy is what a runtime shows that synchronises, without the containers that have ended.
+// shownBy returns what a runtime shows when it synchronises, without the containers that have
+// ended.
 func shownBy(connection uint64, pods []*api.PodSandbox, containers []*api.Container) control.Synchronise {
 	shown := control.Synchronise{Connection: connection}
 	for _, pod := range pods {
@@ -71,13 +72,14 @@ func shownBy(connection uint64, pods []*api.PodSandbox, containers []*api.Contai
 	return shown
 }
 
-// hasCPUSet reports whether the container is pinned already.
+// hasCPUSet reports whether the resources have CPUs or memory nodes, so that the container is
+// already pinned.
 func hasCPUSet(r *api.LinuxResources) bool {
 	return r.GetCpu().GetCpus() != "" || r.GetCpu().GetMems() != ""
 }
 
-// resources is a setting as a message; nil if it is empty. Empty sets are left out, because they
-// would mean "no change" and not "none".
+// resources returns a setting as a message, or nil if it is empty. Empty sets are left out, because
+// they would mean "no change" and not "none".
 func resources(s converge.Setting) *api.LinuxResources {
 	var cpu api.LinuxCPU
 	if !s.CPUs.IsEmpty() {
@@ -99,18 +101,18 @@ func resources(s converge.Setting) *api.LinuxResources {
 	return &api.LinuxResources{Cpu: &cpu}
 }
 
-// memsText is a list of NUMA nodes as the kernel writes it: "0-1,3".
+// memsText returns a list of NUMA nodes as the kernel writes it, e.g. "0-1,3".
 func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
-// updatesOf are updates as messages, in the same order. A quota is sent if it differs from the
-// known one before. Before.Quota is node.KeepQuota if the quota is to be sent in any case. An
-// update that only gives more CPUs may fail: no other container needs it, and it is tried again.
+// updatesOf returns updates as messages, in the same order. A quota is sent only if it differs from
+// the known one before. Before.Quota is node.KeepQuota if the quota is to be sent in any case. An
+// update that only adds CPUs may fail: no other container needs it, and it is tried again.
 func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	var out []*api.ContainerUpdate
 	for _, u := range updates {
 		after := u.After
 		if after.Quota == u.Before.Quota {
-			after.Quota = node.KeepQuota // The kubelet may just be writing another.
+			after.Quota = node.KeepQuota // The kubelet may be writing another quota at this moment.
 		}
 		if r := resources(after); r != nil {
 			out = append(out, &api.ContainerUpdate{
@@ -122,16 +124,16 @@ func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	return out
 }
 
-// leastNRI is the first NRI that takes unsolicited updates: before, such an update and a hook could
-// wait for each other for ever (containerd#13733).
+// leastNRI is the first NRI version that accepts unsolicited updates. With earlier versions, such
+// an update and a hook could wait for each other for ever (containerd#13733).
 var leastNRI = version.MustParseSemantic("0.12.1")
 
-// leastRelease are the first releases of runtimes with at least leastNRI, by the name in Configure.
+// leastRelease maps the name of a runtime in Configure to its first release with at least leastNRI.
 // No release of CRI-O is known to have it.
 var leastRelease = map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}
 
-// takesUpdates reports whether a runtime takes unsolicited updates. The runtime's own version
-// decides if its name is in leastRelease, otherwise the NRI version that it reports.
+// takesUpdates reports whether a runtime accepts unsolicited updates. The runtime's own version
+// decides if its name is in leastRelease; otherwise the NRI version that it reports decides.
 func takesUpdates(runtime, release, nri string) bool {
 	if least, known := leastRelease[runtime]; known {
 		return atLeast(release, least)
@@ -139,14 +141,14 @@ func takesUpdates(runtime, release, nri string) bool {
 	return atLeast(nri, leastNRI)
 }
 
-// atLeast reports whether a version is a release, and least or newer. A version before its release,
-// such as "2.4.0-rc.1", may have any content.
+// atLeast reports whether a version is a release that is not older than least. A version before its
+// release, such as "2.4.0-rc.1", may have any content.
 func atLeast(text string, least *version.Version) bool {
 	v, err := version.ParseSemantic(text)
 	return err == nil && v.PreRelease() == "" && v.AtLeast(least)
 }
 
-// amountsShown are the numbers of a cgroup in a message. No CFS quota counts as not set.
+// amountsShown returns the numbers of a cgroup in a message. No CFS quota counts as not set.
 func amountsShown(r *api.LinuxResources) control.Amounts {
 	a := control.Amounts{Shares: r.GetCpu().GetShares().GetValue(), Memory: max(0, r.GetMemory().GetLimit().GetValue())}
 	if quota, period := r.GetCpu().GetQuota().GetValue(), int64(r.GetCpu().GetPeriod().GetValue()); quota > 0 {

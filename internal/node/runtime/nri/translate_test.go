@@ -10,12 +10,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// cpuText is the quota of a message, in words.
+// cpuText returns the quota and the period of a message, in microseconds.
 func cpuText(cpu *api.LinuxCPU) (quota, period int64) {
 	return cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
 }
 
-// TestQuotaOfAMessage: what is not there, or 0, is not known; another period is converted.
+// TestQuotaOfAMessage: a missing quota, or 0, is not known. A quota in another period is converted.
 func TestQuotaOfAMessage(t *testing.T) {
 	for _, c := range []struct {
 		quota, period int64
@@ -43,8 +43,8 @@ func TestQuotaOfAMessage(t *testing.T) {
 	}
 }
 
-// TestQuotaInAMessage: a number goes with its period, none is -1, and what is left alone is not
-// named.
+// TestQuotaInAMessage: a quota is sent with its period, no quota is sent as -1, and a quota that
+// does not change is not sent.
 func TestQuotaInAMessage(t *testing.T) {
 	for _, c := range []struct {
 		has           node.Quota
@@ -58,8 +58,9 @@ func TestQuotaInAMessage(t *testing.T) {
 	}
 }
 
-// TestQuotaInAnUpdate: a quota that stays is not sent, so that one which the kubelet is just
-// writing is not overwritten; a reply to the kubelet's own update sends it in any case.
+// TestQuotaInAnUpdate: a quota that does not change is not sent, so that a quota which the kubelet
+// is writing at that moment is not overwritten. A reply to the kubelet's own update sends it in any
+// case.
 func TestQuotaInAnUpdate(t *testing.T) {
 	for _, c := range []struct {
 		name          string

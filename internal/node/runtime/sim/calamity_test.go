@@ -18,7 +18,6 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// calamity is a kind of fault.
 type calamity int
 
 const (
@@ -57,7 +56,8 @@ var calamityNames = [calamities]string{
 
 func (c calamity) String() string { return calamityNames[c] }
 
-// storm is a fault that strikes what comes along, a number of times, while it lasts.
+// storm is a fault that affects the next steps of its kind, up to a number of times, while it
+// lasts.
 type storm struct {
 	kind      calamity
 	at, lasts time.Duration
@@ -66,12 +66,12 @@ type storm struct {
 	raging    bool
 }
 
-// part is that part of a range that the storm's size is.
+// part maps the storm's size to a duration between from and to.
 func (s *storm) part(from, to time.Duration) time.Duration {
 	return from + (to-from)*time.Duration(s.size)/99
 }
 
-// weather lets a storm come and go.
+// weather starts a storm and ends it.
 func (o *ordeal) weather(s *storm) {
 	time.Sleep(s.at) //nolint:forbidigo // The clock is the bubble's.
 	uid := fmt.Sprint("p", s.size%8)
@@ -84,7 +84,7 @@ func (o *ordeal) weather(s *storm) {
 		time.Sleep(s.lasts - time.Second) //nolint:forbidigo // The clock is the bubble's.
 		o.start()
 		return
-	case runsUnlisted: // It starts while the agent is away, and is not listed when the agent is back.
+	case runsUnlisted: // The pod starts while the agent is away, and is not listed when the agent is back.
 		o.hide(uid, 1)
 		defer o.hide(uid, -1)
 		o.lifecycle <- struct{}{}
@@ -123,7 +123,8 @@ func (o *ordeal) mark(c calamity) {
 	o.struck[c] = true
 }
 
-// strike is the storm of one of these kinds that strikes now; nil: none. The caller has locked mu.
+// strike returns an active storm of one of the given kinds and counts its use. It returns nil if
+// there is none. The caller has locked mu.
 func (o *ordeal) strike(kinds ...calamity) *storm {
 	for i := range o.storms {
 		s := &o.storms[i]
@@ -142,7 +143,7 @@ func (o *ordeal) strike(kinds ...calamity) *storm {
 	return nil
 }
 
-// fault is sim.Config.Fault.
+// fault implements sim.Config.Fault.
 func (o *ordeal) fault(s sim.Step) sim.Fault {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +159,7 @@ func (o *ordeal) fault(s sim.Step) sim.Fault {
 	return f
 }
 
-// possible are the faults that can strike a step.
+// possible returns the faults that can affect a step.
 func possible(s sim.Step) []calamity {
 	const unsolicited, synchronize = "UpdateContainers", "Synchronize"
 	switch s.Point {
@@ -192,7 +193,7 @@ func possible(s sim.Step) []calamity {
 	return nil
 }
 
-// fault is what the storm does to a step.
+// fault returns the effect of the storm on a step.
 func (s *storm) fault() sim.Fault {
 	switch s.kind {
 	case listSlow:
@@ -216,12 +217,12 @@ func (s *storm) fault() sim.Fault {
 		return sim.Fault{Err: errTorn}
 	case listFails, updateFails, requestFails, creationFails:
 		return sim.Fault{Err: errTorn}
-	case diskStalls, diskFails, kubeletRestarts, agentKilled, runsUnlisted, calamities: // They strike elsewhere.
+	case diskStalls, diskFails, kubeletRestarts, agentKilled, runsUnlisted, calamities: // These affect other parts.
 	}
 	return sim.Fault{}
 }
 
-// disk is what survives the agent.
+// disk is the state that survives the agent.
 type disk struct {
 	mu    sync.Mutex
 	state *node.State
@@ -256,7 +257,7 @@ type agent struct {
 	tracker absence.Tracker
 }
 
-// start runs an agent on what the disk has.
+// start runs an agent with the state on disk.
 func (o *ordeal) start() {
 	a := &agent{ordeal: o, dead: make(chan struct{}), gone: make(chan struct{})}
 	encode := func(s *node.State) ([]byte, error) {
@@ -289,22 +290,22 @@ func (o *ordeal) start() {
 	})
 }
 
-// kill ends the agent as SIGKILL does: what is not written never will be.
+// kill ends the agent as SIGKILL does: state that is not written is lost.
 func (o *ordeal) kill() {
 	a := o.agent.Load()
 	close(a.dead)
 	if l := a.link.Load(); l != nil {
-		_ = l.Close() // It may be closed.
+		_ = l.Close() // It may be closed already.
 	}
 	a.stop()
 	<-a.gone
 }
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (a *agent) Wrote(engine.Write) {}
 
-// Resized is engine.ResizeObserver's. A container that grows has all that it had, one that shrinks
-// nothing else, and each has the CPUs of its admission.
+// Resized implements engine.ResizeObserver. It checks that a container that grows keeps all its
+// CPUs, that one that shrinks gets no other CPUs, and that each has the CPUs of its admission.
 func (a *agent) Resized(d engine.Decision) {
 	a.mu.Lock()
 	if d.Plan.Rejection != nil {
@@ -325,27 +326,27 @@ func (a *agent) Resized(d engine.Decision) {
 	}
 }
 
-// Hook is nri.Observer's.
+// Hook implements nri.Observer.
 func (a *agent) Hook(name string, took time.Duration, err error) {
 	if took > answerWithin {
 		a.fail(fmt.Errorf("%s is answered after %v: %w", name, took, err))
 	}
 }
 
-// Write is for the log of the ordeal, not for ignore's.
+// Write writes to the log of the ordeal. It overrides ignore's Write.
 func (a *agent) Write(p []byte) (int, error) { return a.ordeal.Write(p) }
 
 // written is the agent's disk.
 type written struct{ *agent }
 
-// Write keeps what was encoded.
+// Write records the encoded state.
 func (w written) Write([]byte) error {
 	w.mu.Lock()
 	stall, failure := w.strike(diskStalls), w.strike(diskFails)
 	w.mu.Unlock()
 	if stall != nil {
-		if stall.size%2 == 0 { // The disk has it, and does not say so.
-			_ = w.commit() // Nobody learns of it.
+		if stall.size%2 == 0 { // The disk has the state and does not report it.
+			_ = w.commit() // No caller learns of it.
 		}
 		select {
 		case <-time.After(stall.part(time.Second, 10*time.Second)):
@@ -366,7 +367,8 @@ func (w written) Write([]byte) error {
 	return fmt.Errorf("%w: %w", store.ErrUncertain, errTorn)
 }
 
-// commit makes what was encoded what the next agent starts with, unless this one is dead.
+// commit makes the encoded state the one with which the next agent starts, unless this agent is
+// dead.
 func (w written) commit() error {
 	select {
 	case <-w.dead:
@@ -401,7 +403,8 @@ func (a *agent) dial(handler any) (nri.Link, error) {
 	return mine, nil
 }
 
-// Run is nri.Link's. The runtime closes the connection of a plugin that did not answer.
+// Run implements nri.Link. The runtime may close only the connection of a plugin that did not
+// answer.
 func (l *link) Run(ctx context.Context) error {
 	err := l.Link.Run(ctx)
 	l.mu.Lock()
@@ -413,7 +416,7 @@ func (l *link) Run(ctx context.Context) error {
 	return err
 }
 
-// Close is the plugin's.
+// Close closes the connection on behalf of the plugin.
 func (l *link) Close() error {
 	l.mu.Lock()
 	l.open, l.synced = false, false
@@ -421,7 +424,7 @@ func (l *link) Close() error {
 	return l.Link.Close()
 }
 
-// Lookup is nri.Pods'.
+// Lookup implements nri.Pods.
 func (a *agent) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	pods, err := a.List(ctx)
 	if err != nil {
@@ -434,8 +437,8 @@ func (a *agent) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	return pod, nil
 }
 
-// List is nri.Pods'. Besides the pods of the history there is one that never starts: a kubelet that
-// knows its pods lists some.
+// List implements nri.Pods. Besides the pods of the history there is one that never starts, because
+// a kubelet that knows its pods lists some.
 func (a *agent) List(ctx context.Context) (map[string]request.Pod, error) {
 	asked := time.Now()
 	pods, err := a.kubelet.List(ctx)
@@ -464,7 +467,7 @@ func (a *agent) List(ctx context.Context) (map[string]request.Pod, error) {
 	return pods, nil
 }
 
-// Latest is nri.Pods'. Like a list, it does not have the pods that are hidden.
+// Latest implements nri.Pods. Like a list, it omits the pods that are hidden.
 func (a *agent) Latest(uid string) (request.Pod, string, bool) {
 	a.mu.Lock()
 	hidden := a.hidden[uid] > 0 || a.forgetful()
@@ -475,7 +478,7 @@ func (a *agent) Latest(uid string) (request.Pod, string, bool) {
 	return a.kubelet.Latest(uid)
 }
 
-// forgetful tells whether the kubelet has just started. The caller has locked mu.
+// forgetful reports whether the kubelet has just started. The caller has locked mu.
 func (o *ordeal) forgetful() bool {
 	for i := range o.storms {
 		if o.storms[i].kind == kubeletRestarts && o.storms[i].raging {
@@ -486,7 +489,7 @@ func (o *ordeal) forgetful() bool {
 	return false
 }
 
-// Gone is nri.Pods'.
+// Gone implements nri.Pods.
 func (a *agent) Gone(uid string, trace absence.Trace) bool {
 	a.lists.Lock()
 	defer a.lists.Unlock()

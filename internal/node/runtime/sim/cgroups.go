@@ -8,10 +8,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Cgroups are the files of the cgroups that the runtime's pods and containers have.
+// Cgroups gives access to the cgroups of the runtime's pods and containers.
 type Cgroups struct{ runtime *Runtime }
 
-// Cgroups are the runtime's.
+// Cgroups returns the runtime's cgroups.
 func (r *Runtime) Cgroups() Cgroups { return Cgroups{r} }
 
 // Read returns the settings of a container's cgroup, by the path that the runtime shows. The error
@@ -27,7 +27,7 @@ func (g Cgroups) Read(path string) (converge.Setting, error) {
 	return at.setting(), nil
 }
 
-// Pages are none: the runtime has no memory.
+// Pages returns no pages, because the runtime has no memory.
 func (g Cgroups) Pages(path string) (map[int]int64, error) {
 	_, err := g.Read(path)
 	return nil, err
@@ -47,7 +47,7 @@ func (g Cgroups) SetQuota(path string, want node.Quota) (bool, error) {
 	return true, nil
 }
 
-// at is the cgroup of that path. The caller has locked mu.
+// at returns the cgroup at a path. The caller has locked mu.
 func (r *Runtime) at(path string) (*Resources, error) {
 	if parent := r.parents[path]; parent != nil {
 		return parent, nil

@@ -27,20 +27,20 @@ import (
 // answerWithin is Config.Timeout of the plugin in these histories.
 const answerWithin = time.Second
 
-// history is what happens to a node: the acts follow each other, and none waits for the one before
-// it to end; the storms come at their own times.
+// history is a sequence of events on a node. The acts follow each other, and none waits for the end
+// of the one before. The storms come at their own times.
 type history struct {
 	// required makes the runtime create no container without the plugin. old is a runtime that
-	// takes no unsolicited updates, crio one that is synchronised while it creates containers.
-	// estimate lets the plugin read requests from cgroup numbers. dynamic is a policy that aligns
-	// pods, and moves them. verifies lets the plugin compare what runs by itself.
+	// accepts no unsolicited updates. crio is a runtime that is synchronised while it creates
+	// containers. estimate makes the plugin read requests from cgroup numbers. dynamic is a policy
+	// that aligns pods and moves them. verifies makes the plugin compare by itself what runs.
 	required, old, crio, estimate, dynamic, verifies bool
 	acts                                             []act
 	storms                                           []storm
 }
 
-// frequent are the kinds of storms as often as it takes for each to strike in one of twenty
-// histories: those of updates that the plugin sends by itself wait for one.
+// frequent lists the kinds of storms, each as often as it takes to strike in one of twenty
+// histories. The storms of updates that the plugin sends by itself wait for such an update.
 var frequent = []calamity{
 	updateHangs, updateHangsLong, updateUnanswered, updateFails, updateLost, updateLate, updateHangs, updateHangsLong, updateUnanswered, updateLate,
 	updateHangsLong, updateUnanswered, updateLate, synchronizeLost, creationFails, creationSlow, startFails, startFails, agentKilled, runsUnlisted,
@@ -48,7 +48,7 @@ var frequent = []calamity{
 	diskStalls, diskFails, listSlow, kubeletRestarts, synchronizeLost, droppedAfter,
 }
 
-// briefly is how many histories are enough where no number of checks is asked for.
+// briefly is the number of histories that are run if no number of checks is given.
 const briefly = 40
 
 func histories() *rapid.Generator[history] {
@@ -77,10 +77,15 @@ func histories() *rapid.Generator[history] {
 }
 
 // TestConcurrentHistories: many pods come and go at once, while the disk, the kubelet, the runtime,
-// the connection and the agent itself fail. After every message no container is on CPUs that
-// another one owns, as told so far; every request is answered in time; no container is created
-// without its CPUs while the plugin is connected, or at all where the plugin is required. When all
-// faults are over, everything runs as the state has it, and what is gone has nothing.
+// the connection and the agent itself fail. These invariants are checked:
+//
+//   - After every message, no container is on CPUs that another one owns according to the messages
+//     so far.
+//   - Every request is answered in time.
+//   - No container is created without its CPUs while the plugin is connected, or at all if the
+//     plugin is required.
+//   - When all faults are over, everything runs as the state has it, and pods that are gone have no
+//     grant.
 func TestConcurrentHistories(t *testing.T) {
 	var mix mix
 	checks := flag.Lookup("rapid.checks")
@@ -154,7 +159,7 @@ func (m *mix) print(t *testing.T) {
 	t.Logf("%d histories, %d events; of the histories in which a fault struck:%s", m.histories, m.events, &b)
 }
 
-// ordeal is a node on which a history happens. It is for a bubble of testing/synctest.
+// ordeal is a node on which a history happens. It must run in a bubble of testing/synctest.
 type ordeal struct {
 	history
 	ctx     context.Context
@@ -167,26 +172,25 @@ type ordeal struct {
 	checker *simtest.Checker
 	disk    disk
 	agent   atomic.Pointer[agent]
-	// lifecycle is taken by whoever kills or starts the agent. It is a channel because time stands
-	// still in a bubble while a goroutine waits for a mutex.
+	// lifecycle is taken by the goroutine that kills or starts the agent. It is a channel because
+	// time does not pass in a bubble while a goroutine waits for a mutex.
 	lifecycle chan struct{}
 
 	mu     sync.Mutex
-	hidden map[string]int // pods that the kubelet does not list, by UID: how many storms hide them
+	hidden map[string]int // the number of storms that hide a pod from the kubelet's list, by UID
 	struck [calamities]bool
-	// open tells that the plugin has not closed its connection; synced that the runtime asks it
-	// from now on, and that nothing but the plugin's own silence can make a container start without
-	// it.
+	// open is true until the plugin closes its connection. synced is true if the runtime asks the
+	// plugin, so that a container can start without it only if the plugin itself does not answer.
 	open, synced bool
 	broken       error
 	said         strings.Builder
 	events       []string
 	pods         []request.Pod
-	// resized and notResized count the decisions about resizes, moved and notMoved the moves that
-	// have ended.
+	// resized and notResized count the decisions about resizes. moved and notMoved count the moves
+	// that have ended.
 	resized, notResized int
 	moved, notMoved     int
-	// kubeletRuns numbers the runs of the kubelet, the present one since kubeletSince.
+	// kubeletRuns numbers the runs of the kubelet. The present run began at kubeletSince.
 	kubeletRuns  uint64
 	kubeletSince time.Time
 }
@@ -222,7 +226,7 @@ func newOrdeal(ctx context.Context, h history) *ordeal {
 	return o
 }
 
-// live is the history from its begin until everything had the time to settle.
+// live plays the history from its begin until everything had time to settle.
 func (o *ordeal) live(ctx context.Context) {
 	o.kubelet.Follow(nil, nil)
 	if err := o.runtime.Await(ctx); err != nil {
@@ -245,12 +249,12 @@ func (o *ordeal) live(ctx context.Context) {
 	o.mu.Unlock()
 	acts.Wait()
 	wait(5 * time.Minute)
-	if o.old || o.crio { // Updates that failed again and again wait for some five minutes.
+	if o.old || o.crio { // Updates that failed repeatedly wait for about five minutes.
 		wait(6 * time.Minute)
 	}
 }
 
-// act does one thing. It does not wait for its end.
+// act starts one act of the history, and does not wait for its end.
 func (o *ordeal) act(a act, group *sync.WaitGroup) {
 	uid, name := fmt.Sprint("p", a.pod), "app"
 	if a.cpus%2 == 1 {
@@ -267,7 +271,7 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 		o.follow(nil, shape(a.pod, a.cpus))
 	case 2:
 		o.follow([]string{uid})
-	case 3: // Many at once.
+	case 3: // many pods at once
 		o.follow([]string{uid}, shape((a.pod+1)%8, a.cpus), shape((a.pod+2)%8, 0), shape((a.pod+3)%8, 1), shape((a.pod+4)%8, 0))
 	case 15, 16:
 		group.Go(func() { o.carry(uid) })
@@ -297,7 +301,7 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 	}
 }
 
-// resize gives a pod with CPUs of its own another number of them.
+// resize changes the number of CPUs of a pod with CPUs of its own.
 func (o *ordeal) resize(uid string, cpus int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -311,7 +315,7 @@ func (o *ordeal) resize(uid string, cpus int) {
 	o.kubelet.Follow(pods, nil)
 }
 
-// follow ends pods, and adds those that are not there.
+// follow ends some pods and adds those that do not exist.
 func (o *ordeal) follow(gone []string, more ...request.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -337,7 +341,7 @@ func (o *ordeal) follow(gone []string, more ...request.Pod) {
 	o.kubelet.Follow(pods, nil)
 }
 
-// observe is sim.Config.Observe.
+// observe implements sim.Config.Observe.
 func (o *ordeal) observe(e sim.Event) {
 	o.checker.Observe(e)
 	o.mu.Lock()
@@ -361,7 +365,7 @@ func (o *ordeal) observe(e sim.Event) {
 	}
 }
 
-// fail keeps the first error.
+// fail records an error if it is the first.
 func (o *ordeal) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -370,7 +374,7 @@ func (o *ordeal) fail(err error) {
 	}
 }
 
-// judge returns what is wrong in the end.
+// judge returns the errors in the final state.
 func (o *ordeal) judge() error {
 	s := o.agent.Load().engine.Snapshot()
 	errs := []error{o.checker.Err(), simtest.AtRest(s.State, o.runtime.Observe()), o.agent.Load().plugin.Ready()}
@@ -419,14 +423,14 @@ func (o *ordeal) judge() error {
 	return errors.Join(errs...)
 }
 
-// account is all that happened, for who reads a failure.
+// account returns the whole history as text, for a failure.
 func (o *ordeal) account() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return fmt.Sprintf("required %t, old %t, CRI-O %t, estimate %t, dynamic %t, verifies %t\nevents:\n%s\nlog:\n%s", o.required, o.old, o.crio, o.estimate, o.dynamic, o.verifies, strings.Join(o.events, "\n"), o.said.String())
 }
 
-// Write is the log's.
+// Write implements the log's writer.
 func (o *ordeal) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

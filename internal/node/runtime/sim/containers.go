@@ -17,22 +17,22 @@ import (
 // container is a container in the store, or about to be there.
 type container struct {
 	id      string
-	number  uint64 // in the order of creation
+	number  uint64 // the container's place in the order of creation
 	sandbox *sandbox
 	name    string
 	created int64 // nanoseconds since 1970
 	state   api.ContainerState
-	// spec is what the runtime reports; cgroup is the kernel's setting, nil before the start and
-	// after the end.
+	// spec is the setting that the runtime reports. cgroup is the kernel's setting. It is nil
+	// before the start and after the end.
 	spec   Resources
 	cgroup *Resources
 }
 
-// path is the path of the container's cgroup.
+// path returns the path of the container's cgroup.
 func (c *container) path() string { return c.sandbox.asked.CgroupParent + "/" + c.id }
 
-// message is the container as plugins see it. The caller has locked mu, or the container is not in
-// the store yet.
+// message returns the container as plugins see it. The caller has locked mu, or the container is
+// not in the store yet.
 func (c *container) message() *api.Container {
 	return &api.Container{
 		Id: c.id, PodSandboxId: c.sandbox.id, Name: c.name, State: c.state, CreatedAt: c.created,
@@ -50,16 +50,17 @@ func (c *container) event(k Kind, hook string, s converge.Setting) Event {
 
 func (c *container) String() string { return key{c.sandbox.asked.UID, c.name}.String() }
 
-// shown is the container as plugins see it now.
+// shown returns the container as plugins see it now.
 func (r *Runtime) shown(c *container) *api.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return c.message()
 }
 
-// CreateContainer creates a container in a sandbox, with its resources as the plugins' replies
-// changed them, and returns its ID. StartContainer is next. With an error there is no container:
-// plugins that had answered were notified.
+// CreateContainer creates a container in a sandbox and returns its ID. The replies of the plugins
+// change the resources that were asked for. StartContainer is the next step. An error without an ID
+// means that there is no container, and that plugins that had answered were notified. An error with
+// an ID means that the container exists, and that a plugin failed after the creation.
 func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, asked Resources) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -88,8 +89,8 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, a
 	return c.id, nil
 }
 
-// adjust asks the plugins about a container and makes the updates of their replies. The caller has
-// the lock.
+// adjust asks the plugins about a container and applies the updates in their replies. The caller
+// has the lock.
 func (r *Runtime) adjust(ctx context.Context, c *container) error {
 	replies, err := ask(ctx, r, api.Event_CREATE_CONTAINER, c.step(Asking), func(ctx context.Context, p api.PluginService) (*api.CreateContainerResponse, error) {
 		return p.CreateContainer(ctx, &api.CreateContainerRequest{Pod: c.sandbox.message(), Container: c.message()})
@@ -126,7 +127,7 @@ func (r *Runtime) adjust(ctx context.Context, c *container) error {
 	return nil
 }
 
-// store puts a container into the store, after the fault's delay.
+// store adds a container to the store, after the fault's delay.
 func (r *Runtime) store(c *container) error {
 	f := r.fault(c.step(Storing))
 	if err := r.sleep(f.Delay); err != nil {
@@ -150,7 +151,7 @@ func (r *Runtime) store(c *container) error {
 	return nil
 }
 
-// StartContainer starts a container that was created. With an error it has ended.
+// StartContainer starts a container that was created. If the start fails, the container has ended.
 func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -203,7 +204,7 @@ func (r *Runtime) post(ctx context.Context, c *container, event api.Event) error
 	})
 }
 
-// UpdateContainer is an in-place resize by the kubelet. The plugins may change it.
+// UpdateContainer is an in-place resize by the kubelet. The plugins may change the numbers.
 func (r *Runtime) UpdateContainer(ctx context.Context, id string, to Resources) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -221,7 +222,7 @@ func (r *Runtime) UpdateContainer(ctx context.Context, id string, to Resources) 
 }
 
 // resize asks the plugins about an update of the kubelet. Their updates of the container itself
-// override the kubelet's; their updates of other containers are made first. The caller has the
+// override the kubelet's. Their updates of other containers are applied first. The caller has the
 // lock.
 func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxResources) error {
 	hook := "UpdateContainer"
@@ -249,13 +250,13 @@ func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxReso
 		}
 	}
 	if len(replies) == 0 {
-		hook = "" // It is the kubelet's alone.
+		hook = "" // No plugin was involved in the update.
 	}
 	_, err = r.apply(hook, []*api.ContainerUpdate{{ContainerId: c.id, Linux: &api.LinuxContainerUpdate{Resources: own.message()}}})
 	return err
 }
 
-// StopContainer ends a container, as its own exit does. It is no error if the container has ended
+// StopContainer ends a container, as its own exit does. It does nothing if the container has ended
 // or does not exist. An error comes from a plugin; the container has ended nevertheless.
 func (r *Runtime) StopContainer(ctx context.Context, id string) error {
 	r.gate.enter()
@@ -269,7 +270,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string) error {
 	return r.stop(ctx, c)
 }
 
-// RemoveContainer ends and removes a container. It is no error if the container does not exist.
+// RemoveContainer ends and removes a container. It does nothing if the container does not exist.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -302,7 +303,7 @@ func (r *Runtime) remove(ctx context.Context, c *container) error {
 	return r.removed(ctx, c)
 }
 
-// stopped notifies plugins once that a container ended, and makes the updates of their replies.
+// stopped notifies plugins, once, that a container ended, and applies the updates in their replies.
 func (r *Runtime) stopped(ctx context.Context, c *container) error {
 	return r.locked(func() error {
 		if p := r.phases[c.id]; p != made && p != running {
@@ -321,7 +322,7 @@ func (r *Runtime) stopped(ctx context.Context, c *container) error {
 	})
 }
 
-// removed notifies plugins once that a container was removed.
+// removed notifies plugins, once, that a container was removed.
 func (r *Runtime) removed(ctx context.Context, c *container) error {
 	return r.locked(func() error {
 		if r.phases[c.id] == removed {
@@ -335,14 +336,14 @@ func (r *Runtime) removed(ctx context.Context, c *container) error {
 	})
 }
 
-// Running is a container that runs, as the kubelet and the kernel show it.
+// Running is a running container, as the kubelet and the kernel show it.
 type Running struct {
 	converge.Observed
-	// Who is the pod's namespace/name, Path the container's cgroup.
+	// Who is the pod's namespace/name. Path is the path of the container's cgroup.
 	Who, Path string
 }
 
-// Running are the containers that run, in no order.
+// Running returns the containers that run, in no order.
 func (r *Runtime) Running() []Running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -359,7 +360,7 @@ func (r *Runtime) Running() []Running {
 	return list
 }
 
-// Observe returns the settings of all containers' cgroups, by pod, then by container.
+// Observe returns the settings of all containers' cgroups, ordered by pod, then by container.
 func (r *Runtime) Observe() []converge.Observed {
 	r.mu.Lock()
 	defer r.mu.Unlock()

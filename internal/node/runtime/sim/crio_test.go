@@ -10,8 +10,8 @@ import (
 )
 
 // TestCRIOCreatesWhileTheAgentReconnects: the connection ends while CRI-O creates the sidecar of a
-// pod, after Paddock's answer or without one, and the next one is synchronised before CRI-O lists
-// the sidecar. The sidecar gets its CPUs when it starts.
+// pod, before or after Paddock's answer. The next connection is synchronised before CRI-O lists the
+// sidecar. The sidecar gets its CPUs when it starts.
 func TestCRIOCreatesWhileTheAgentReconnects(t *testing.T) {
 	for name, drops := range map[string]func(sim.Step) bool{
 		"before the question": func(s sim.Step) bool {

@@ -15,7 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/simtest"
 )
 
-// TestFaults: each happens where it should, and after it everything runs as the state has it.
+// TestFaults: each fault occurs where it should, and afterwards everything runs as the state has
+// it.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -49,8 +50,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestDriftOnAnOldRuntime: a runtime that takes updates only in replies reports what it last wrote.
-// What the cgroups have is repaired all the same, by one new connection.
+// TestDriftOnAnOldRuntime: a runtime that accepts updates only in replies reports the setting that
+// it last wrote. A cgroup with another setting is repaired all the same, through one new
+// connection.
 func TestDriftOnAnOldRuntime(t *testing.T) {
 	var connections atomic.Int32
 	bubble(t, func(t *testing.T, w *world) {
@@ -77,8 +79,9 @@ func TestDriftOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// TestEndIsNotReported: a plugin before Paddock fails, and the runtime reports the end of a pod to
-// none behind it. The pod's CPUs are free all the same, once it is not listed and has no cgroups.
+// TestEndIsNotReported: a plugin before Paddock fails, and the runtime does not report the end of a
+// pod to the plugins after it. The pod's CPUs become free all the same, once the pod is not listed
+// and has no cgroups.
 func TestEndIsNotReported(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.follow(exclusive("db", 2), sharing("web"))
@@ -98,7 +101,7 @@ func TestEndIsNotReported(t *testing.T) {
 	})
 }
 
-// TestConnectionIsLost at every point of its begin, and comes again.
+// TestConnectionIsLost: the connection is lost at every point of its begin, and is made again.
 func TestConnectionIsLost(t *testing.T) {
 	for _, s := range []sim.Step{{Point: sim.Registered}, {Point: sim.Asking, Hook: "Synchronize"}, {Point: sim.Answered, Hook: "Synchronize"}} {
 		t.Run(s.Point.String()+" "+s.Hook, func(t *testing.T) {
@@ -116,7 +119,7 @@ func TestConnectionIsLost(t *testing.T) {
 	}
 }
 
-// act is one thing that happens in a history, after a wait.
+// act is one event in a history, and the wait after it.
 type act struct {
 	what  int
 	pod   int
@@ -125,8 +128,8 @@ type act struct {
 }
 
 // TestHistories: pods, containers and the connection come and go, updates get lost, containers
-// drift. When everything has settled it runs as the state has it, and nobody was told to run on
-// CPUs that another container owns.
+// drift. When everything has settled it runs as the state has it, and no container was sent to CPUs
+// that another container owns.
 func TestHistories(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) act {
 		return act{
@@ -161,7 +164,7 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// act does one thing, and returns the pods that should run then.
+// act carries out one act, and returns the pods that should run afterwards.
 func (w *world) act(a act, pods []request.Pod) []request.Pod {
 	uid := fmt.Sprint("p", a.pod)
 	name := "app"

@@ -2,15 +2,16 @@ package sim
 
 import "sync"
 
-// gate admits many requests of the kubelet at a time, or one synchronisation of a plugin. While a
-// synchronisation waits, no new request enters. So no plugin is synchronised after the reply that
-// creates a container and before the container is in the store. It is containerd's BlockPluginSync.
+// gate admits either many requests of the kubelet at a time, or one synchronisation of a plugin.
+// While a synchronisation waits, no new request enters. So no plugin is synchronised after the
+// reply that creates a container and before the container is in the store. It corresponds to
+// containerd's BlockPluginSync.
 type gate struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	inside  int  // requests that are being handled
 	waiting int  // synchronisations that wait
-	alone   bool // a synchronisation is under way
+	alone   bool // a synchronisation is in progress
 }
 
 // enter begins a request, leave ends it.

@@ -9,28 +9,28 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Kind is what happened to a container.
+// Kind is the kind of an event of a container.
 type Kind int
 
-// The kinds of events. History has those from Created on; the ones before are about messages of the
-// plugin and go to Config.Observe only.
+// These are the kinds of events. History has those from Created on. The ones before concern
+// messages of the plugin and go only to Config.Observe.
 const (
 	// Replied is the reply to the creation of a container that does not exist yet, with the setting
-	// that it will have. Without a plugin that answered, the setting is empty.
+	// that it will have. If no plugin answered, the setting is empty.
 	Replied Kind = iota // replied
 	// Undone is the end of a container whose creation failed after the reply.
 	Undone // undone
 	// Ignored is an update of a container that is not in the store, between the reply to its
 	// creation and its registration or after its end. The runtime drops it without an error.
 	Ignored // ignored
-	// Created is a container that exists now, with the setting. If a container is created several
+	// Created is a container that now exists, with its setting. If a container is created several
 	// times, each creation has its own ID.
 	Created // created
 	// Updated is an update to the setting.
 	Updated // updated
-	// Lost is an update to the setting that was not made, although the runtime reports success.
+	// Lost is an update to the setting that was not applied, although the runtime reports success.
 	Lost // lost
-	// Failed is an update to the setting that the runtime could not make.
+	// Failed is an update to the setting that the runtime could not apply.
 	Failed // failed
 	// Drifted is a change to the setting without an update by the plugin.
 	Drifted // drifted
@@ -38,23 +38,23 @@ const (
 	Stopped // stopped
 )
 
-// Event is one line of a container's history.
+// Event is one event in a container's history.
 type Event struct {
 	// Sequence orders the events of all containers, from 1.
 	Sequence uint64
 	Kind     Kind
-	// ID is the runtime's, Pod the pod's UID.
+	// ID is the runtime's ID, Pod the pod's UID.
 	ID, Pod, Container string
-	// Hook is the request with the reply: the name of an NRI request, UpdateContainers for an
-	// unsolicited update, or empty if no plugin was involved.
+	// Hook is the request whose reply caused the event: the name of an NRI request,
+	// UpdateContainers for an unsolicited update, or empty if no plugin was involved.
 	Hook string
 	// Setting is the whole setting after the event, not only what changed.
 	Setting converge.Setting
-	// KeepsCPUs is true for an update without cpuset.cpus: the container keeps its CPUs.
+	// KeepsCPUs is true for an update without cpuset.cpus. The container keeps its CPUs.
 	KeepsCPUs bool
 }
 
-// String is the event as text: "updated cpus 2-3 mems {0} without quota".
+// String returns the event as text, e.g. "updated cpus 2-3 mems {0} without quota".
 func (e Event) String() string {
 	words := []string{e.Kind.String()}
 	if !e.Setting.CPUs.IsEmpty() {
@@ -73,8 +73,8 @@ func (e Event) String() string {
 	return strings.Join(words, " ")
 }
 
-// The limits of the history: the last MaxEvents of each container, and the last MaxStopped pods
-// that were stopped.
+// These are the limits of the history: it has the last MaxEvents events of each container, and the
+// last MaxStopped pods that were stopped.
 const (
 	MaxEvents  = 16
 	MaxStopped = 256
@@ -85,10 +85,11 @@ type records struct {
 	last    uint64
 	pods    map[string]map[string][]Event
 	open    map[string]int // sandboxes, by pod
-	stopped []string       // pods, the one that was stopped first at the front
+	stopped []string       // stopped pods, the one that was stopped first at the front
 }
 
-// end ends a sandbox of a pod. It drops the pod that ended longest ago if there are too many.
+// end ends a sandbox of a pod. If there are too many stopped pods, it drops the one that was
+// stopped first.
 func (r *records) end(uid string) {
 	if r.open[uid]--; r.open[uid] > 0 {
 		return
@@ -101,8 +102,8 @@ func (r *records) end(uid string) {
 	}
 }
 
-// History has the events of a container, the newest last: at most MaxEvents. It is kept after the
-// pod was stopped, until MaxStopped other pods were stopped.
+// History returns the events of a container, at most MaxEvents, the newest last. They are kept
+// after the pod was stopped, until MaxStopped other pods were stopped.
 func (r *Runtime) History(uid, container string) []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

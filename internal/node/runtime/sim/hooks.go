@@ -11,22 +11,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Hooks that are no events of NRI.
+// These requests are not events of NRI.
 const (
 	hookSynchronize      = "Synchronize"
 	hookUpdateContainers = "UpdateContainers"
 )
 
-// reply is what one plugin answered.
+// reply is the answer of one plugin.
 type reply[A any] struct {
 	plugin string
 	answer A
 }
 
 // ask sends a request to every plugin that wants it, one after the other. A plugin that does not
-// answer in time, or whose connection ends, is closed; the request continues without it unless its
-// failure policy stops it. An error that a plugin returns fails the request. The caller has the
-// lock.
+// answer in time, or whose connection ends, is closed. The request continues without it unless its
+// failure policy stops the request. An error that a plugin returns fails the request. The caller
+// has the lock.
 func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, call func(context.Context, api.PluginService) (A, error)) ([]reply[A], error) {
 	defer func() { r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed) }()
 	step.Hook = event.PrettyName()
@@ -51,7 +51,7 @@ func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, cal
 				replies = append(replies, reply[A]{p.name, answer})
 				continue
 			}
-			err = ttrpc.ErrClosed // It answered, and its answer did not arrive.
+			err = ttrpc.ErrClosed // The plugin answered, but its answer did not arrive.
 		}
 		if err := p.judge(ctx, step.Hook, err); err != nil {
 			return nil, err
@@ -60,10 +60,10 @@ func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, cal
 	return replies, nil
 }
 
-// judge returns the error with which a plugin's error fails the request; nil: the request
-// continues. It closes a plugin that failed to answer, unless that was a timeout and its policy
-// keeps it. An error that the plugin returned, and any error after the kubelet stopped waiting,
-// only fails the request.
+// judge returns the error with which a plugin's error fails the request, or nil if the request
+// continues. It closes a plugin that failed to answer, unless that was a timeout and the plugin's
+// policy keeps the connection. An error that the plugin returned, and any error after the kubelet
+// stopped waiting, only fails the request.
 func (p *peer) judge(ctx context.Context, hook string, err error) error {
 	late := errors.Is(err, context.DeadlineExceeded)
 	broken := errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrProtocol)
@@ -86,9 +86,9 @@ func (e returned) Error() string { return status.Convert(e.err).Message() }
 
 func (e returned) Unwrap() error { return e.err }
 
-// apply makes updates in their order. An update of a container that is not in the store is ignored.
-// An update that fails is returned unless its failure is to be ignored, and the others are made.
-// The caller has the lock.
+// apply applies updates in their order. An update of a container that is not in the store is
+// ignored. An update that fails is returned unless its failure is to be ignored, and the other
+// updates are applied. The caller has the lock.
 func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error) {
 	for _, u := range updates {
 		err := r.update(hook, u)
@@ -105,7 +105,7 @@ func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*
 	return nil, nil
 }
 
-// update makes one update. If the container does not run, only its specification changes.
+// update applies one update. If the container does not run, only its specification changes.
 func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
 	r.mu.Lock()
 	c := r.containers[u.GetContainerId()]

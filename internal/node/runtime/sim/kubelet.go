@@ -19,28 +19,28 @@ var ErrUnknownPod = errors.New("the kubelet does not list the pod")
 
 // KubeletConfig is the kubelet's environment.
 type KubeletConfig struct {
-	// Log gets a line for every pod that does not start, once for every reason.
+	// Log receives a line for every pod that does not start, once for every reason.
 	Log *slog.Logger
-	// Operation returns a context with a number for the log; nil: no numbers.
+	// Operation returns a context with a number for the log. If nil, there are no numbers.
 	Operation func(context.Context) context.Context
-	// First and Longest are the waits before a pod that did not start is tried again: the first
-	// one, which doubles, and the longest. Default: DefaultFirst and DefaultLongest. When a pod
-	// ends, the next wait is the first one again, because there may be room.
+	// First and Longest are the first and the longest wait before a pod that did not start is tried
+	// again. The wait doubles each time. If First is zero, they are DefaultFirst and
+	// DefaultLongest. When a pod ends, the next wait is First again, because there may be room.
 	First, Longest time.Duration
 }
 
-// The default waits. A kubelet waits longer; here a person may be watching.
+// These are the default waits. A real kubelet waits longer, but here a person may be watching.
 const (
 	DefaultFirst   = 100 * time.Millisecond
 	DefaultLongest = 4 * time.Second
-	// parallel is how many pods have containers created or stopped at a time. Sandboxes are created
-	// one after the other, so pods are admitted in their order.
+	// parallel limits the number of pods that have containers created or stopped at a time.
+	// Sandboxes are created one after the other, so pods are admitted in their order.
 	parallel = 4
 )
 
-// Kubelet makes a runtime run the pods that should, as a kubelet does: a sandbox, then the
-// containers in their order; an init container ends before the next container is created. A pod
-// that runs is resized in place if it should have other numbers. It is safe for use by several
+// Kubelet makes a runtime run the pods that should run, as a kubelet does: a sandbox, then the
+// containers in their order. An init container ends before the next container is created. A running
+// pod is resized in place if it should have other numbers. It is safe for use by several
 // goroutines.
 type Kubelet struct {
 	runtime *Runtime
@@ -49,29 +49,29 @@ type Kubelet struct {
 
 	mu      sync.Mutex
 	known   bool          // the pods that should run are known
-	first   chan struct{} // closed when they are
+	first   chan struct{} // closed when known becomes true
 	partial error         // the reason why List has no answer
 	order   []*pod        // the pods that should run
 	pods    map[string]*pod
 }
 
-// pod is a pod that should run, or does.
+// pod is a pod that runs or should run.
 type pod struct {
 	request.Pod
 	wanted bool
 	// filling is true while the loop creates its containers.
 	filling bool
-	// busy is taken by the goroutine that changes the fields below.
+	// A goroutine must take busy before it changes the fields below.
 	busy    chan struct{}
-	sandbox string            // the runtime's ID; empty: none
+	sandbox string            // the runtime's ID; empty if there is none
 	ids     map[string]string // the containers that were created, by name
 	done    map[string]bool   // init containers that have ended
-	// actuated are the numbers that containers have, by name.
+	// actuated has the numbers of the containers' cgroups, by name.
 	actuated map[string]Resources
 	settled  bool // all containers run
 	// outdated is true from a change of the request until the containers have its numbers.
 	outdated bool
-	err      error // the reason why not
+	err      error // why the pod does not run
 	wait     time.Duration
 	due      time.Time
 }
@@ -83,12 +83,12 @@ type Status struct {
 	Running bool
 	// Ending is true if the pod should not run any more.
 	Ending bool
-	// Err is the reason why it does not run, as the pod's events would show it; nil: it does, or
-	// was not tried yet.
+	// Err is the reason why the pod does not run, as the pod's events would show it. It is nil if
+	// the pod runs or was not tried yet.
 	Err error
 }
 
-// NewKubelet returns a kubelet without pods so far: List waits for Follow.
+// NewKubelet returns a kubelet without pods. List waits for the first Follow.
 func (r *Runtime) NewKubelet(c KubeletConfig) *Kubelet {
 	if c.First == 0 {
 		c.First, c.Longest = DefaultFirst, DefaultLongest
@@ -100,7 +100,8 @@ func (r *Runtime) NewKubelet(c KubeletConfig) *Kubelet {
 }
 
 // Follow sets the pods that should run from now on, in their order. Other pods end. partial is the
-// reason why pods may be missing: then no pod ends, and List returns partial as its error.
+// reason why pods may be missing. If it is not nil, no pod ends, and List returns partial as its
+// error.
 func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,7 +136,7 @@ func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 	k.again()
 }
 
-// again makes the loop look soon.
+// again wakes the loop.
 func (k *Kubelet) again() {
 	select {
 	case k.wake <- struct{}{}:
@@ -143,7 +144,7 @@ func (k *Kubelet) again() {
 	}
 }
 
-// Status is the state of every pod, in their order; pods that end come last.
+// Status returns the state of every pod, in their order. Pods that end come last.
 func (k *Kubelet) Status() []Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -175,7 +176,7 @@ func (k *Kubelet) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 // List returns the pods that should run, by UID. It waits for the first Follow.
 func (k *Kubelet) List(ctx context.Context) (map[string]request.Pod, error) { return k.list(ctx, "") }
 
-// Latest is a pod that should run. This kubelet carries out every resize.
+// Latest returns a pod that should run. This kubelet applies every resize, so pending is empty.
 func (k *Kubelet) Latest(uid string) (pod request.Pod, pending string, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,15 +188,15 @@ func (k *Kubelet) Latest(uid string) (pod request.Pod, pending string, known boo
 	return request.Pod{}, "", false
 }
 
-// Gone reports whether a pod is gone. The simulated kubelet always knows, because it never
-// restarts.
+// Gone reports whether a pod is gone. The simulated kubelet never restarts, so it always knows
+// unless pods may be missing.
 func (k *Kubelet) Gone(uid string, _ absence.Trace) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.partial == nil && !slices.ContainsFunc(k.order, func(p *pod) bool { return p.UID == uid })
 }
 
-// list is List. For a Lookup, it returns the pods that are known.
+// list implements List and, with a UID, Lookup. Lookup also gets pods if the list is partial.
 func (k *Kubelet) list(ctx context.Context, uid string) (map[string]request.Pod, error) {
 	f := k.runtime.fault(Step{Point: Listing, Pod: uid})
 	if f.Delay > 0 {

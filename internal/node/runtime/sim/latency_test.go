@@ -24,11 +24,11 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// BenchmarkHooks is how long the runtime waits for each answer on a node of 384 CPUs where 250 pods
-// run, a fifth of them with exclusive CPUs, and one after the other is replaced by a new one. The
-// kubelet answers at once; the state is on the disk of TMPDIR. Beside each pod as many bytes as the
-// state has are written to the same disk and synced, which is the least that a durable admission
-// can take.
+// BenchmarkHooks measures how long the runtime waits for each answer on a node of 384 CPUs on which
+// 250 pods run, a fifth of them with exclusive CPUs, while one after the other is replaced by a new
+// pod. The kubelet answers at once, and the state is on the disk of TMPDIR. For each pod, as many
+// bytes as the state has are also written to the same disk and synced, which is the lower bound for
+// a durable admission.
 func BenchmarkHooks(b *testing.B) {
 	const pods = 250
 	n := newTimed(b)
@@ -48,7 +48,7 @@ func BenchmarkHooks(b *testing.B) {
 	n.report(b)
 }
 
-// timedPod is pod i: every fifth one has two exclusive CPUs.
+// timedPod returns pod i. Every fifth pod has two exclusive CPUs.
 func timedPod(i int) request.Pod {
 	if uid := fmt.Sprint("p", i); i%5 != 0 {
 		return sharing(uid)
@@ -57,7 +57,7 @@ func timedPod(i int) request.Pod {
 	}
 }
 
-// timed is a node on a real clock and a real disk that notes how long each hook takes.
+// timed is a node on a real clock and a real disk. It records how long each hook takes.
 type timed struct {
 	ignore
 	engine  *engine.Engine
@@ -68,7 +68,7 @@ type timed struct {
 	hooks map[string][]time.Duration
 }
 
-// Hook is the plugin's observer.
+// Hook implements the plugin's observer.
 func (n *timed) Hook(name string, took time.Duration, _ error) { n.note(name, took) }
 
 func (n *timed) note(name string, took time.Duration) {
@@ -115,7 +115,7 @@ func newTimed(b *testing.B) *timed {
 	return n
 }
 
-// largeState is that of two sockets with four NUMA nodes of 48 CPUs each.
+// largeState returns the state of a node with two sockets of four NUMA nodes with 48 CPUs each.
 func largeState(b *testing.B) *node.State {
 	b.Helper()
 	m := scenario.Machine("sockets=2 numa=4 cores=24 threads=2 memory=96Gi")
@@ -130,7 +130,7 @@ func largeState(b *testing.B) *node.State {
 	return s
 }
 
-// await waits until that many pods run and have grants, and no others.
+// await waits until exactly the given number of pods run.
 func (n *timed) await(b *testing.B, pods int) {
 	b.Helper()
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // The disk is a real one.
@@ -149,7 +149,7 @@ func (n *timed) await(b *testing.B, pods int) {
 	}
 }
 
-// bareWrite writes as many bytes as the state has, and syncs them.
+// bareWrite writes and syncs as many bytes as the state has.
 func (n *timed) bareWrite(b *testing.B) {
 	b.Helper()
 	data, err := os.ReadFile(n.state)

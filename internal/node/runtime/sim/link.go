@@ -14,7 +14,7 @@ import (
 )
 
 // Link is the plugin's end of one connection: NRI's own stub over a connection in memory. Run
-// connects and serves until the connection or its context ends, once.
+// connects once, and serves until the connection or its context ends.
 type Link struct {
 	stub.Stub
 	runtime *Runtime
@@ -25,8 +25,8 @@ type Link struct {
 	configured bool
 }
 
-// Dial makes a link for a plugin: handler has the methods that NRI's stub looks for. more are
-// options of the stub, after those of the link.
+// Dial makes a link for a plugin. handler has the methods that NRI's stub looks for. more are
+// options of the stub, applied after those of the link.
 func (r *Runtime) Dial(handler any, name, index string, more ...stub.Option) (*Link, error) {
 	l := &Link{runtime: r}
 	options := append([]stub.Option{
@@ -92,14 +92,14 @@ func (l *Link) Close() error {
 // quiet drops the stub's log: the plugin and the runtime log what users need.
 type quiet struct{}
 
-// Debugf is the stub's.
+// Debugf implements the stub's logger.
 func (quiet) Debugf(context.Context, string, ...any) {}
 
-// Infof is the stub's.
+// Infof implements the stub's logger.
 func (quiet) Infof(context.Context, string, ...any) {}
 
-// Warnf is the stub's.
+// Warnf implements the stub's logger.
 func (quiet) Warnf(context.Context, string, ...any) {}
 
-// Errorf is the stub's.
+// Errorf implements the stub's logger.
 func (quiet) Errorf(context.Context, string, ...any) {}

@@ -28,8 +28,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a node of eight CPUs, four on each of two NUMA nodes, with CPU 0 reserved: the simulated
-// runtime and kubelet, and the plugin that runs on nodes. It is for a bubble of testing/synctest.
+// world is a node with eight CPUs, four on each of two NUMA nodes, with CPU 0 reserved. It has the
+// simulated runtime and kubelet, and the plugin that runs on nodes. It must run in a bubble of
+// testing/synctest.
 type world struct {
 	ctx     context.Context
 	end     context.CancelFunc
@@ -45,7 +46,7 @@ type world struct {
 	said  strings.Builder
 }
 
-// newWorld begins one whose plugin is connected.
+// newWorld starts a world whose plugin connects.
 func newWorld(ctx context.Context, change ...func(*sim.Config)) *world {
 	w := &world{}
 	w.ctx, w.end = context.WithCancel(ctx)
@@ -68,7 +69,7 @@ func newWorld(ctx context.Context, change ...func(*sim.Config)) *world {
 	return w
 }
 
-// Write is the log's.
+// Write implements the log's writer.
 func (w *world) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,14 +92,14 @@ func (w *world) faulty(s sim.Step) sim.Fault {
 	return f(s)
 }
 
-// break makes faults happen from now on; nil: none.
+// breaks sets the function that returns the faults from now on. If nil, there are no faults.
 func (w *world) breaks(f func(sim.Step) sim.Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = f
 }
 
-// once gives a fault to the first step that fits.
+// once returns a function that applies a fault only to the first step that fits.
 func once(f sim.Fault, fits func(sim.Step) bool) func(sim.Step) sim.Fault {
 	var mu sync.Mutex
 	done := false
@@ -113,7 +114,7 @@ func once(f sim.Fault, fits func(sim.Step) bool) func(sim.Step) sim.Fault {
 	}
 }
 
-// at fits one point of one request.
+// at matches one point of one request.
 func at(p sim.Point, hook string) func(sim.Step) bool {
 	return func(s sim.Step) bool { return s.Point == p && s.Hook == hook }
 }
@@ -124,7 +125,7 @@ func (w *world) close() {
 	w.group.Wait()
 }
 
-// follow gives the kubelet pods, and a moment.
+// follow sets the kubelet's pods and waits a moment.
 func (w *world) follow(pods ...request.Pod) {
 	w.kubelet.Follow(pods, nil)
 	wait(2 * time.Second)
@@ -135,7 +136,7 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// running is what runs: "pod/container cpus, …".
+// running returns what runs, as "pod/container cpus, …".
 func (w *world) running() string {
 	var words []string
 	for _, o := range w.runtime.Observe() {
@@ -144,7 +145,7 @@ func (w *world) running() string {
 	return strings.Join(words, ", ")
 }
 
-// seen is nri.Config.Seen.
+// seen returns an implementation of nri.Config.Seen.
 func seen(r *sim.Runtime) func(context.Context, map[string]string) ([]nri.Seen, error) {
 	return func(context.Context, map[string]string) ([]nri.Seen, error) {
 		var list []nri.Seen
@@ -155,7 +156,7 @@ func seen(r *sim.Runtime) func(context.Context, map[string]string) ([]nri.Seen, 
 	}
 }
 
-// bubble runs a test in a world of its own. In the end everything must run as the state has it.
+// bubble runs a test in its own world. At the end everything must run as the state has it.
 func bubble(t *testing.T, test func(*testing.T, *world), change ...func(*sim.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +189,7 @@ func (ignore) Wrote(engine.Write)                {}
 func (ignore) Released(string)                   {}
 func (ignore) Write([]byte) error                { return nil }
 
-// empty is a node without pods.
+// empty returns the state of a node without pods.
 func empty(policy node.Policy) *node.State {
 	m := scenario.Machine("numa=2 cores=4 memory=1Gi")
 	inventory, err := device.NewInventory(m, nil)
@@ -203,7 +204,7 @@ func empty(policy node.Policy) *node.State {
 	return s
 }
 
-// aligning is one whose policy aligns pods, with their memory, and moves them.
+// aligning returns the state of a node whose policy aligns pods, with their memory, and moves them.
 func aligning() *node.State {
 	return empty(node.Policy{
 		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticMemory: true, ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 64 << 20}},
@@ -217,8 +218,8 @@ func newEngine() *engine.Engine {
 	})
 }
 
-// exclusive is a Guaranteed pod with a container app of that many CPUs, an init container of as
-// many, and a sidecar that shares; sharing is a pod without CPUs of its own.
+// exclusive returns a Guaranteed pod with an app container of the given number of CPUs, an init
+// container of as many, and a sidecar that shares. sharing returns a pod without CPUs of its own.
 func exclusive(uid string, cpus int) request.Pod {
 	milli := int64(1000 * cpus)
 	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{

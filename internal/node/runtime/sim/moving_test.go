@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// exclusive is a pod that consents to moves, with memory where that is managed.
+// exclusive returns a pod that consents to moves, and requests memory, if the policy is dynamic.
 func (o *ordeal) exclusive(uid string, cpus int) request.Pod {
 	pod := exclusive(uid, cpus)
 	if o.dynamic {
@@ -23,7 +23,8 @@ func (o *ordeal) exclusive(uid string, cpus int) request.Pod {
 	return pod
 }
 
-// carry moves a pod, or one after it, as an operator does who asks again for a while.
+// carry moves a pod, or one after it in the list, as an operator does who repeats the command for a
+// while.
 func (o *ordeal) carry(uid string) {
 	for range 20 {
 		for _, err := range o.tryMoves(uid) {
@@ -35,7 +36,8 @@ func (o *ordeal) carry(uid string) {
 	}
 }
 
-// tryMoves are the answers to moves of the pods from one on, until one begins.
+// tryMoves tries to move the pods whose UIDs are not before from, until one move begins. It returns
+// the answers.
 func (o *ordeal) tryMoves(from string) (answers []error) {
 	a := o.agent.Load()
 	s := a.engine.State()
@@ -57,10 +59,10 @@ func (o *ordeal) tryMoves(from string) (answers []error) {
 	return answers
 }
 
-// Begun is nri.MoveObserver's.
+// Begun implements nri.MoveObserver.
 func (a *agent) Begun(nri.Moving) {}
 
-// Ended is nri.MoveObserver's.
+// Ended implements nri.MoveObserver.
 func (a *agent) Ended(_ nri.Moving, done bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

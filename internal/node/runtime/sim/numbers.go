@@ -5,18 +5,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// The kubelet's arithmetic of a cgroup's CPU numbers.
+// These constants are the kubelet's, for the CPU numbers of a cgroup.
 const (
 	sharesPerCPU = 1024
 	leastShares  = 2
 	cfsPeriod    = 100_000 // µs
 )
 
-// SandboxOf is the kubelet's request for a pod's sandbox.
+// SandboxOf returns the kubelet's request for a pod's sandbox.
 func SandboxOf(pod request.Pod) Sandbox {
 	class := map[request.QoS]string{request.Guaranteed: "", request.Burstable: "/burstable", request.BestEffort: "/besteffort"}
-	// The pod's numbers are the pod-level resources, or the sums of the containers that run at the
-	// same time. There is a limit if each of them has one.
+	// The pod's numbers are the pod-level resources, or the sums over the containers that run at
+	// the same time. There is a limit only if each of them has one.
 	var asked, limit, memory int64
 	limited := true
 	for _, c := range pod.Containers {
@@ -42,13 +42,14 @@ func SandboxOf(pod request.Pod) Sandbox {
 	}
 }
 
-// ResourcesOf are the numbers of a container's cgroup.
+// ResourcesOf returns the numbers of a container's cgroup.
 func ResourcesOf(c request.Container) Resources {
 	memory, _ := c.Memory.Get(machine.Memory)
 	return numbers(c.CPURequest, c.CPULimit, memory)
 }
 
-// numbers are the numbers for a request and a limit in thousandths of a CPU, 0 for none.
+// numbers returns the cgroup numbers for a request and a limit in thousandths of a CPU, 0 for none,
+// and for memory in bytes.
 func numbers(asked, limit, memory int64) Resources {
 	r := Resources{Shares: uint64(max(asked*sharesPerCPU/1000, leastShares)), Memory: memory}
 	if limit > 0 {

@@ -20,16 +20,16 @@ type peer struct {
 	mux     multiplex.Mux
 	client  *ttrpc.Client
 	server  *ttrpc.Server
-	serving net.Listener // of the one connection that server has
+	serving net.Listener // the listener of the one connection that server has
 	service api.PluginService
 
 	once       sync.Once
-	gone       chan struct{} // closed with the connection
+	gone       chan struct{} // closed when the connection ends
 	registered chan string
 	// known is true once the plugin has registered.
 	known atomic.Bool
 
-	// name, events and policy are known from registration and configuration on.
+	// name is known from registration on, events and policy from configuration on.
 	name   string
 	events api.EventMask
 	policy *api.FailurePolicy
@@ -41,8 +41,8 @@ func (r *Runtime) Connect(string) (net.Conn, error) {
 	return r.connect(func(bool) {})
 }
 
-// connect is Connect. When the connection has ended, it calls over and reports whether the plugin
-// had registered.
+// connect is like Connect. When the connection has ended, it calls over and reports whether the
+// plugin had registered.
 func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	})
 	r.group.Go(func() {
 		p.mux.Unblock()
-		if p.start() == nil { // With an error, the plugin notices the end of its connection.
+		if p.start() == nil { // After an error, the plugin notices the end of its connection.
 			select {
 			case <-p.gone:
 			case <-r.ctx.Done():
@@ -76,15 +76,16 @@ func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	return theirs, nil
 }
 
-// attach makes the two services of a connection: the plugin's, which is called, and the runtime's,
-// which is served.
+// attach creates the two services of a connection: the plugin's, which is called, and the
+// runtime's, which is served.
 func (p *peer) attach(conn net.Conn) error {
 	p.mux = multiplex.Multiplex(conn, multiplex.WithBlockedRead())
 	called, err := p.mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		return errors.Join(err, p.mux.Close())
 	}
-	// Before the first message is read: the multiplexer drops messages without a listener.
+	// The listener comes before the first message is read, because the multiplexer drops messages
+	// without a listener.
 	if p.serving, err = p.mux.Listen(multiplex.RuntimeServiceConn); err != nil {
 		return errors.Join(err, p.mux.Close())
 	}
@@ -97,11 +98,12 @@ func (p *peer) attach(conn net.Conn) error {
 	return nil
 }
 
-// close ends the connection. It may be called again, and from the callbacks of the connection.
+// close ends the connection. It may be called several times, and from the callbacks of the
+// connection.
 func (p *peer) close() {
 	p.once.Do(func() {
 		close(p.gone)
-		_ = p.mux.Close() // It has no error.
+		_ = p.mux.Close() // It always returns nil.
 		_ = p.client.Close()
 		_ = p.server.Close() // The listener may be closed already.
 	})
@@ -152,8 +154,9 @@ func (p *peer) start() error {
 	return r.locked(p.synchronise)
 }
 
-// synchronise sends the plugin what runs, makes the updates of its reply, and lets it take part
-// from now on. The caller has the lock, and the gate is shut.
+// synchronise sends the plugin what runs, applies the updates in its reply, and adds the plugin to
+// those that are asked. The caller has the lock, and has shut the gate unless Config.ListsLate is
+// set.
 func (p *peer) synchronise() error {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookSynchronize}
@@ -194,7 +197,8 @@ func (p *peer) synchronise() error {
 	return nil
 }
 
-// chunk splits off the first of a list; most 0 is all of it.
+// chunk splits off the first elements of a list, at most most. If most is 0, head is the whole
+// list.
 func chunk[T any](list []T, most int) (head, tail []T) {
 	if most == 0 || len(list) <= most {
 		return list, nil
@@ -202,7 +206,7 @@ func chunk[T any](list []T, most int) (head, tail []T) {
 	return list[:most], list[most:]
 }
 
-// RegisterPlugin is the runtime's service.
+// RegisterPlugin implements the runtime's service.
 func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequest) (*api.Empty, error) {
 	if err := errors.Join(api.CheckPluginName(request.GetPluginName()), api.CheckPluginIndex(request.GetPluginIdx())); err != nil {
 		return nil, err
@@ -216,8 +220,8 @@ func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequ
 	}
 }
 
-// UpdateContainers is the runtime's service: unsolicited updates of the plugin. They wait for the
-// lock, even if the plugin does not wait for the answer any more.
+// UpdateContainers implements the runtime's service for unsolicited updates of the plugin. They
+// wait for the lock, even if the plugin does not wait for the answer any more.
 func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookUpdateContainers}
@@ -225,7 +229,7 @@ func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainers
 		return nil, err
 	}
 	if p.isClosed() {
-		return nil, ttrpc.ErrClosed // It was still on its way.
+		return nil, ttrpc.ErrClosed // The request was still on its way.
 	}
 	var failed []*api.ContainerUpdate
 	err := r.locked(func() (err error) {

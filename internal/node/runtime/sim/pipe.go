@@ -10,7 +10,7 @@ import (
 
 // newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are
 // buffered: a write never waits for a reader. ttrpc needs this, because both ends write from the
-// goroutine that reads. A read waits on a condition variable, so a testing/synctest bubble sees
+// goroutine that reads. A read waits on a condition variable, so a testing/synctest bubble detects
 // that the goroutine is idle.
 func newPipe() (_, _ net.Conn) {
 	a, b := newStream(), newStream()
@@ -20,8 +20,8 @@ func newPipe() (_, _ net.Conn) {
 // end is one end of a pipe.
 type end struct{ in, out *stream }
 
-// Read is net.Conn's. It returns io.EOF when the other end was closed and everything was read, and
-// net.ErrClosed when this end was closed.
+// Read implements net.Conn. It returns io.EOF when the other end was closed and everything was
+// read, and net.ErrClosed when this end was closed.
 func (e *end) Read(p []byte) (int, error) {
 	s := e.in
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (e *end) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write is net.Conn's. It copies p.
+// Write implements net.Conn. It copies p.
 func (e *end) Write(p []byte) (int, error) {
 	s := e.out
 	s.mu.Lock()
@@ -62,37 +62,37 @@ func (e *end) Close() error {
 	return nil
 }
 
-// LocalAddr is net.Conn's.
+// LocalAddr implements net.Conn.
 func (e *end) LocalAddr() net.Addr { return address{} }
 
-// RemoteAddr is net.Conn's.
+// RemoteAddr implements net.Conn.
 func (e *end) RemoteAddr() net.Addr { return address{} }
 
-// SetDeadline is net.Conn's; there are no deadlines.
+// SetDeadline implements net.Conn. There are no deadlines.
 func (e *end) SetDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetReadDeadline is net.Conn's; there are no deadlines.
+// SetReadDeadline implements net.Conn. There are no deadlines.
 func (e *end) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline is net.Conn's; there are no deadlines.
+// SetWriteDeadline implements net.Conn. There are no deadlines.
 func (e *end) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// address is that of a pipe.
+// address is the address of both ends of a pipe.
 type address struct{}
 
-// Network is net.Addr's.
+// Network implements net.Addr.
 func (address) Network() string { return "pipe" }
 
-// String is net.Addr's.
+// String implements net.Addr.
 func (address) String() string { return "in memory" }
 
-// stream is one direction.
+// stream is one direction of a pipe.
 type stream struct {
 	mu    sync.Mutex
 	more  *sync.Cond
 	bytes []byte
-	// ended is what a read returns, at once for net.ErrClosed, after the last byte for io.EOF; nil:
-	// it is open.
+	// ended is the error that a read returns: at once for net.ErrClosed, after the last byte for
+	// io.EOF. It is nil while the stream is open.
 	ended error
 }
 
@@ -102,7 +102,8 @@ func newStream() *stream {
 	return s
 }
 
-// close ends the stream; a reader's end drops what is not read yet.
+// close ends the stream. If the reading end closes it, the bytes that were not read yet are
+// dropped.
 func (s *stream) close(as error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

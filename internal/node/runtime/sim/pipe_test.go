@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPipe: a write does not wait for a reader, what was written can be read after the end, and
-// then both ends say so.
+// TestPipe: a write does not wait for a reader, bytes that were written can be read after the end,
+// and then both ends report the end.
 func TestPipe(t *testing.T) {
 	a, b := newPipe()
 	for range 1000 {
@@ -42,7 +42,7 @@ func TestPipe(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// TestReaderIsWoken by a write, and by the end.
+// TestReaderIsWoken: a write wakes a reader, and so does the end.
 func TestReaderIsWoken(t *testing.T) {
 	a, b := newPipe()
 	got := make(chan error)
@@ -60,7 +60,7 @@ func TestReaderIsWoken(t *testing.T) {
 	}
 }
 
-// TestSetsAreShared: the same text is one set, and bad text is an error each time.
+// TestSetsAreShared: the same text gives the same set, and bad text is an error each time.
 func TestSetsAreShared(t *testing.T) {
 	parse := interned()
 	for range 2 * mostSets {

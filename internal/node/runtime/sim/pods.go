@@ -14,12 +14,12 @@ import (
 // Sandbox is a kubelet's request for a sandbox.
 type Sandbox struct {
 	UID, Namespace, Name string
-	// CgroupParent is the pod's cgroup, as the driver cgroupfs or systemd names it. If it does not
-	// exist, it is made with Resources.
+	// CgroupParent is the pod's cgroup, spelled as the driver cgroupfs or systemd names it. If it
+	// does not exist, it is created with Resources.
 	CgroupParent string
 	// Resources are the numbers of the pod as a whole.
 	Resources Resources
-	// Annotations are those of the pod. They must not change.
+	// Annotations are the pod's annotations. They must not change.
 	Annotations map[string]string
 }
 
@@ -39,8 +39,8 @@ func (s *sandbox) message() *api.PodSandbox {
 
 func (s *sandbox) step() Step { return Step{ID: s.id, Pod: s.asked.UID} }
 
-// RunPodSandbox asks the plugins, creates a sandbox and returns its ID. With an error, which may be
-// a plugin's rejection, there is no sandbox.
+// RunPodSandbox asks the plugins, creates a sandbox and returns its ID. If it returns an error,
+// which may be a plugin's rejection, there is no sandbox.
 func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -73,9 +73,9 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, err
 	return s.id, nil
 }
 
-// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. It is no
-// error if the sandbox is stopped or does not exist. An error comes from a plugin; everything is
-// stopped nevertheless.
+// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. It does
+// nothing if the sandbox is already stopped or does not exist. An error comes from a plugin;
+// everything is stopped nevertheless.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, containers := r.sandbox(id)
 	if s == nil {
@@ -93,8 +93,8 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	return errors.Join(append(errs, r.stopSandbox(ctx, s))...)
 }
 
-// RemovePodSandbox stops and removes the containers of a sandbox and the sandbox. It is no error if
-// the sandbox does not exist. An error comes from a plugin; everything is removed nevertheless.
+// RemovePodSandbox stops and removes the containers of a sandbox and the sandbox. It does nothing
+// if the sandbox does not exist. An error comes from a plugin; everything is removed nevertheless.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	err := r.StopPodSandbox(ctx, id)
 	s, containers := r.sandbox(id)
@@ -142,7 +142,8 @@ func (r *Runtime) UpdatePodSandbox(ctx context.Context, id string, to Resources)
 	})
 }
 
-// stopSandbox notifies plugins that a sandbox stopped, removeSandbox that it is removed, each once.
+// stopSandbox notifies plugins, once, that a sandbox stopped. removeSandbox notifies them, once,
+// that it was removed.
 func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
 	return r.locked(func() error {
 		if r.phases[s.id] != running {
@@ -169,7 +170,8 @@ func (r *Runtime) removeSandbox(ctx context.Context, s *sandbox) error {
 	})
 }
 
-// sandbox is the sandbox with that ID and its containers, the oldest first; nil: there is none.
+// sandbox returns the sandbox with an ID and its containers, the oldest first. It returns nil if
+// there is none.
 func (r *Runtime) sandbox(id string) (*sandbox, []*container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +186,8 @@ func (r *Runtime) sandbox(id string) (*sandbox, []*container) {
 	return s, all
 }
 
-// everything is what a plugin gets when it is synchronised: every sandbox, and the containers that
-// have not ended.
+// everything returns what a plugin gets when it is synchronised: every sandbox, and the containers
+// that have not ended.
 func (r *Runtime) everything() (pods []*api.PodSandbox, containers []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

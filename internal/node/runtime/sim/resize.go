@@ -16,22 +16,22 @@ type number struct {
 	set func(r *Resources, to Resources)
 }
 
-// The numbers that a kubelet writes one by one. Without a quota there is no limit.
+// These are the numbers that a kubelet writes one by one. Without a quota there is no limit.
 var (
 	memoryLimit = number{func(r Resources) int64 { return r.Memory }, func(r *Resources, to Resources) { r.Memory = to.Memory }}
 	cpuLimit    = number{func(r Resources) int64 { return cmp.Or(max(r.Quota, 0), -1) }, func(r *Resources, to Resources) { r.Quota, r.Period = to.Quota, to.Period }}
 	cpuRequest  = number{func(r Resources) int64 { return int64(r.Shares) }, func(r *Resources, to Resources) { r.Shares = to.Shares }}
 )
 
-// resize gives a pod that runs other numbers, as a kubelet does that has accepted them: memory,
-// then CPUs; the pod's cgroup before its containers where it grows, limits first, and after them
-// where it shrinks. Each write is preceded by a question to the runtime. The first error ends it; a
-// later try goes on. The caller has busy.
+// resize changes the numbers of a running pod, as a kubelet does after it accepted them. It changes
+// memory, then CPUs. It writes the pod's cgroup before the containers if the pod grows, limits
+// first, and after them if it shrinks. It asks the runtime before each write. The first error ends
+// the resize; a later try continues it. The caller has busy.
 func (k *Kubelet) resize(ctx context.Context, p *pod, asked request.Pod) error {
 	return errors.Join(k.resizePart(ctx, p, asked, memoryLimit), k.resizePart(ctx, p, asked, cpuLimit, cpuRequest))
 }
 
-// resizePart changes numbers in their order.
+// resizePart changes the given numbers in their order.
 func (k *Kubelet) resizePart(ctx context.Context, p *pod, asked request.Pod, numbers ...number) error {
 	to, changes := SandboxOf(asked).Resources, []request.Container{}
 	more := func(c request.Container) int64 {
@@ -75,7 +75,7 @@ func (k *Kubelet) resizePart(ctx context.Context, p *pod, asked request.Pod, num
 	return nil
 }
 
-// podResources are the numbers of a sandbox's pod cgroup.
+// podResources returns the numbers of a sandbox's pod cgroup.
 func (r *Runtime) podResources(id string) Resources {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +85,8 @@ func (r *Runtime) podResources(id string) Resources {
 	return Resources{}
 }
 
-// resizePod asks the runtime about one number of a pod, beside those that the pod has, and then
-// writes it to the pod's cgroup, as the kubelet does itself.
+// resizePod asks the runtime about one changed number of a pod, together with the present numbers,
+// and then writes it to the pod's cgroup, as the kubelet itself does.
 func (r *Runtime) resizePod(ctx context.Context, id string, n number, to Resources) error {
 	next := r.podResources(id)
 	n.set(&next, to)

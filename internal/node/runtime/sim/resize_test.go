@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// TestResize: the kubelet resizes a pod that runs. Its containers keep what they had at first, the
-// others leave and come back, and the quota that the kubelet writes to the pod's cgroup is gone
-// within a second. What is rejected changes no cgroup, is tried again, and ends when the request is
-// another.
+// TestResize: the kubelet resizes a running pod. Its containers keep the CPUs that they had at
+// first, the other containers leave the CPUs and come back, and the quota that the kubelet writes
+// to the pod's cgroup is gone within a second. A rejected resize changes no cgroup, is tried again,
+// and ends when the request changes again.
 func TestResize(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		step := func(what, want string, pods int) {
@@ -41,7 +41,7 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// TestResizeWithoutAQuestion: a runtime that does not forward UpdatePodSandbox. The resize arrives
+// TestResizeWithoutAQuestion: the runtime does not forward UpdatePodSandbox. The resize arrives
 // with the container.
 func TestResizeWithoutAQuestion(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -11,51 +11,53 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Errors that occur in normal use; other errors wrap them.
+// These errors occur in normal use. Other errors wrap them.
 var (
-	// ErrRuns is for a pod or a container that runs already.
+	// ErrRuns is the error for a pod or a container that runs already.
 	ErrRuns = errors.New("it runs already")
-	// ErrNotRunning is for a pod or a container that does not run.
+	// ErrNotRunning is the error for a pod or a container that does not run.
 	ErrNotRunning = errors.New("it does not run")
-	// ErrClosed is for a runtime that was closed, or whose context ended.
+	// ErrClosed is the error of a runtime that was closed, or whose context ended.
 	ErrClosed = errors.New("the simulated runtime is closed")
 )
 
 // Config is the runtime's environment. The zero value is usable except for Now and After.
 type Config struct {
-	// Name, Version and NRIVersion are sent to a plugin in Configure. Default: containerd 2.4.2
-	// with NRI v0.12.3, which takes unsolicited updates and has no failure policy.
+	// Name, Version and NRIVersion are sent to a plugin in Configure. If Name is empty, they are
+	// containerd 2.4.2 with NRI v0.12.3, which accepts unsolicited updates and has no failure
+	// policy.
 	Name, Version, NRIVersion string
 	// RequestTimeout is the time after which an unanswered request closes the connection to the
-	// plugin, and RegistrationTimeout how long a plugin may take to register. Default: NRI's, 2 s
-	// and 5 s.
+	// plugin. RegistrationTimeout is the time within which a plugin must register. If zero, they
+	// are NRI's defaults, 2 s and 5 s.
 	RequestTimeout, RegistrationTimeout time.Duration
-	// Required are names of plugins, "paddock" or "90-paddock", without whose answer no container
-	// is created: the setting required_plugins of containerd's default validator. Sandboxes are
-	// created without it.
+	// Required lists names of plugins, "paddock" or "90-paddock", without whose answer no container
+	// is created, like the setting required_plugins of containerd's default validator. Sandboxes
+	// are created without it.
 	Required []string
-	// SilentPods does not ask plugins about UpdatePodSandbox, as containerd before 2.4.
+	// SilentPods makes the runtime not ask plugins about UpdatePodSandbox, like containerd before
+	// 2.4.
 	SilentPods bool
-	// ListFailed answers unsolicited updates with the list of those that failed, as CRI-O does.
-	// Otherwise the answer is an error without a list, as containerd's is.
+	// ListFailed makes the answer to unsolicited updates a list of those that failed, as in CRI-O.
+	// Otherwise the answer is an error without a list, as in containerd.
 	ListFailed bool
-	// ListsLate lets a plugin synchronise while requests of the kubelet are under way, as CRI-O
-	// does, which does not use NRI's BlockPluginSync. A container in creation is not shown then.
+	// ListsLate makes a plugin synchronise while requests of the kubelet are in progress, like
+	// CRI-O, which does not use NRI's BlockPluginSync. A container in creation is not shown then.
 	ListsLate bool
-	// HangsOnUpdates keeps an unsolicited update, and the lock, until the connection of the plugin
-	// ends, as NRI before 0.12.1 can.
+	// HangsOnUpdates makes an unsolicited update hang, with the lock, until the connection of the
+	// plugin ends, as can happen in NRI before 0.12.1.
 	HangsOnUpdates bool
-	// SyncChunk limits the sandboxes and containers of one Synchronize message, so that a plugin
-	// gets several messages; 0: one message has all.
+	// SyncChunk limits the sandboxes and the containers in one Synchronize message, so that a
+	// plugin gets several messages. If zero, one message has all of them.
 	SyncChunk int
 	// Now and After are time.Now and time.After.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Fault returns the fault of each step. Several goroutines may call it. Nil: there are no
+	// Fault returns the fault of each step. Several goroutines may call it. If nil, there are no
 	// faults.
 	Fault func(Step) Fault
-	// Observe gets the events in their order, one at a time; it must not call the runtime. Nil: not
-	// called.
+	// Observe receives the events in their order, one at a time. It must not call the runtime. If
+	// nil, it is not called.
 	Observe func(Event)
 }
 
@@ -66,8 +68,8 @@ type Runtime struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	// gate and lock are containerd's. Every request to plugins and every update of a plugin takes
-	// the lock, first come, first served. The lock protects plugins and phases.
+	// gate and lock correspond to containerd's. Every request to plugins and every update of a
+	// plugin takes the lock, first come, first served. The lock protects plugins and phases.
 	gate    *gate
 	lock    chan struct{}
 	plugins []*peer
@@ -87,7 +89,7 @@ type Runtime struct {
 	lastID     uint64
 }
 
-// phase is what plugins know of a sandbox or a container.
+// phase is the state of a sandbox or a container that plugins know.
 type phase int
 
 const (
@@ -119,8 +121,8 @@ func New(ctx context.Context, c Config) *Runtime {
 	return r
 }
 
-// Close closes all connections, as a runtime does that is stopped, and waits until its goroutines
-// have ended. Containers can still be observed.
+// Close closes all connections, as when a runtime is stopped, and waits until its goroutines have
+// ended. Containers can still be observed.
 func (r *Runtime) Close() {
 	r.cancel()
 	r.mu.Lock()
@@ -157,8 +159,8 @@ func (r *Runtime) Await(ctx context.Context) error {
 	}
 }
 
-// locked calls do under the lock. Like containerd's, it waits for the lock until the runtime ends,
-// even if the caller has gone.
+// locked calls do while it has the lock. Like containerd's, it waits for the lock until the runtime
+// ends, even if the caller has gone.
 func (r *Runtime) locked(do func() error) error {
 	select {
 	case r.lock <- struct{}{}:
@@ -172,7 +174,7 @@ func (r *Runtime) locked(do func() error) error {
 	return do()
 }
 
-// sleep waits that long. It returns an error if the runtime is closed.
+// sleep waits for the duration d. It returns ErrClosed if the runtime ends first.
 func (r *Runtime) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -185,13 +187,13 @@ func (r *Runtime) sleep(d time.Duration) error {
 	}
 }
 
-// id returns a new id. The caller has locked mu.
+// id returns a new ID. The caller has locked mu.
 func (r *Runtime) id(kind string) string {
 	r.lastID++
 	return fmt.Sprintf("%s-%d", kind, r.lastID)
 }
 
-// emit numbers an event, keeps it and passes it to the observer. The caller has locked mu.
+// emit numbers an event, records it and passes it to the observer. The caller has locked mu.
 func (r *Runtime) emit(e Event) {
 	r.records.last++
 	e.Sequence = r.records.last

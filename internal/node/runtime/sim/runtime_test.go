@@ -19,7 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// plugin is a small one: it pins what is created, gives a resized container CPU 3, and waits.
+// plugin is a small plugin. It pins every container that is created, gives a resized container CPU
+// 3, and delays its answers by wait.
 type plugin struct {
 	wait    time.Duration
 	updates []*api.ContainerUpdate
@@ -67,7 +68,8 @@ func pin(id, cpus string) *api.ContainerUpdate {
 	return u
 }
 
-// connected is a runtime with the plugin, and a sandbox.
+// connected returns a runtime to which the plugin is connected, the plugin's link, and the ID of a
+// sandbox.
 func connected(t *testing.T, p *plugin, c sim.Config, options ...stub.Option) (*sim.Runtime, *sim.Link, string) {
 	t.Helper()
 	c.Now, c.After = time.Now, time.After
@@ -109,7 +111,8 @@ func start(t *testing.T, r *sim.Runtime, box, name string) string {
 	return id
 }
 
-// TestUpdates: a resize by the kubelet, updates by the plugin, and what the cgroups have of them.
+// TestUpdates: the kubelet resizes a container, the plugin updates containers, and the cgroups have
+// the expected settings afterwards.
 func TestUpdates(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -141,8 +144,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestFailurePolicy: after a late answer the request goes on without the plugin, unless it says
-// otherwise.
+// TestFailurePolicy: after a late answer the request continues without the plugin, unless the
+// plugin's failure policy stops it.
 func TestFailurePolicy(t *testing.T) {
 	for _, policy := range []*api.FailurePolicy{{}, {FailRequest: true}, {FailRequest: true, KeepConnected: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +155,7 @@ func TestFailurePolicy(t *testing.T) {
 			if (err != nil) != policy.GetFailRequest() {
 				t.Errorf("%v: error %v", policy, err)
 			}
-			wait(3 * time.Second) // The plugin has come back from the first call.
+			wait(3 * time.Second) // The plugin has returned from the first call.
 			p.wait = 0
 			id, err := r.CreateContainer(t.Context(), box, "b", sim.Resources{})
 			if err != nil || r.StartContainer(t.Context(), id) != nil {
@@ -165,8 +168,8 @@ func TestFailurePolicy(t *testing.T) {
 	}
 }
 
-// TestUndo: a plugin hears of the end of a container whose creation failed after its reply, and its
-// updates stay.
+// TestUndo: a plugin is notified of the end of a container whose creation failed after its reply,
+// and its updates stay.
 func TestUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plugin{}
@@ -182,7 +185,8 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// TestHistoryIsBounded: of a container the last events stay, of stopped pods the last ones.
+// TestHistoryIsBounded: the history has the last events of a container, and the pods that were
+// stopped last.
 func TestHistoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _, box := connected(t, &plugin{}, sim.Config{})

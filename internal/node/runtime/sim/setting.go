@@ -14,20 +14,22 @@ import (
 
 // Resources are the numbers of a cgroup. The zero value sets nothing.
 type Resources struct {
-	// CPUs and Mems are cpuset.cpus and cpuset.mems; empty: not written.
+	// CPUs and Mems are cpuset.cpus and cpuset.mems. If empty, they are not written.
 	CPUs cpuset.Set
 	Mems mask.Mask
-	// Shares are the CPU shares of cgroup v1, which is what a runtime is given; 0: not written.
+	// Shares are the CPU shares of cgroup v1, in which a runtime gets them. If zero, they are not
+	// written.
 	Shares uint64
-	// Quota is the CFS quota and Period its period, in microseconds; a quota of 0 or below is none.
+	// Quota is the CFS quota, and Period its period, in microseconds. A quota of 0 or less means no
+	// quota.
 	Quota  int64
 	Period uint64
-	// Memory is the limit in bytes; 0: none.
+	// Memory is the limit in bytes. Zero means no limit.
 	Memory int64
 }
 
-// setting is the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as package
-// cgroup reads it.
+// setting returns the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as
+// package cgroup reads it.
 func (r Resources) setting() converge.Setting {
 	quota := node.NoQuota
 	if r.Quota > 0 {
@@ -36,7 +38,8 @@ func (r Resources) setting() converge.Setting {
 	return converge.Setting{CPUs: r.CPUs, Mems: r.Mems, Quota: quota}
 }
 
-// with replaces the part that Paddock sets; node.KeepQuota keeps the quota.
+// with returns the resources with the part that Paddock sets replaced. node.KeepQuota keeps the
+// quota.
 func (r Resources) with(s converge.Setting) Resources {
 	r.CPUs, r.Mems = s.CPUs, s.Mems
 	if s.Quota != node.KeepQuota {
@@ -45,14 +48,14 @@ func (r Resources) with(s converge.Setting) Resources {
 	return r
 }
 
-// parser reads a list of CPUs or of NUMA nodes.
+// parser parses a list of CPUs or of NUMA nodes.
 type parser func(string) (cpuset.Set, error)
 
 // mostSets limits the number of sets that interned keeps.
 const mostSets = 64
 
-// interned is a parser for one goroutine at a time. It returns the same set for the same text, so
-// that the many containers of a shared pool share one set in memory.
+// interned returns a parser for one goroutine at a time. The parser returns the same set for the
+// same text, so that the many containers of a shared pool share one set in memory.
 func interned() parser {
 	sets := map[string]cpuset.Set{}
 	return func(text string) (cpuset.Set, error) {
@@ -71,8 +74,8 @@ func interned() parser {
 	}
 }
 
-// merge changes the fields that a message names. An empty cpuset means no change, as in every
-// runtime.
+// merge returns the resources with the fields that a message names changed. An empty cpuset means
+// no change, as in every runtime.
 func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error) {
 	cpu := m.GetCpu()
 	cpus, err := parse(cpu.GetCpus())
@@ -107,7 +110,7 @@ func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error)
 	return r, nil
 }
 
-// message are the numbers as a runtime shows them.
+// message returns the numbers as a runtime shows them.
 func (r Resources) message() *api.LinuxResources {
 	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: cpuset.Of(r.Mems.Nodes()...).String()}
 	if r.Shares != 0 {

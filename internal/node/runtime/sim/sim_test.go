@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// TestLife is that of a few pods: order, CPUs, restarts, the end.
+// TestLife: a few pods start in order, have their CPUs, restart and end.
 func TestLife(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.follow(sharing("web"))
@@ -41,7 +41,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestRejection: the error is kept for display, and there is a retry when there is room.
+// TestRejection: the error is kept for display, and the pod is tried again when there is room.
 func TestRejection(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.follow(exclusive("first", 5), exclusive("late", 4))
@@ -60,8 +60,7 @@ func TestRejection(t *testing.T) {
 	})
 }
 
-// TestListing: pods are listed from Follow on, and not from the moment on in which they should not
-// run.
+// TestListing: pods are listed from Follow on, until they should not run any more.
 func TestListing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		go func() {
@@ -105,8 +104,8 @@ func TestListing(t *testing.T) {
 var errTorn = errors.New("torn")
 
 // TestLateAnswer: a plugin that answers after the request timeout is disconnected, and the pod
-// starts without it. It connects again, and what it finds is repaired. With a required plugin the
-// container waits.
+// starts without it. The plugin connects again and repairs the containers that it finds. If the
+// plugin is required, the container waits.
 func TestLateAnswer(t *testing.T) {
 	for _, required := range []bool{false, true} {
 		t.Run(fmt.Sprint("required ", required), func(t *testing.T) {
@@ -126,7 +125,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestRequired: without the plugin a sandbox is made, and no container.
+// TestRequired: without the plugin a sandbox is created, and no container.
 func TestRequired(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := sim.New(t.Context(), sim.Config{Now: time.Now, After: time.After, Required: []string{"paddock"}})
@@ -141,8 +140,8 @@ func TestRequired(t *testing.T) {
 	})
 }
 
-// TestCreationInProgress: no container is created on CPUs that one may run on that is being
-// created, and that no update reaches yet; it is created later.
+// TestCreationInProgress: a container is not created on CPUs on which another container may run
+// that is being created and that no update reaches yet. It is created later.
 func TestCreationInProgress(t *testing.T) {
 	ignored := 0
 	bubble(t, func(t *testing.T, w *world) {

@@ -13,14 +13,14 @@ import (
 )
 
 // Run starts and ends pods until ctx ends. It begins when a plugin is synchronised. It returns the
-// cause of the end, or ErrClosed. Containers keep running.
+// cause of ctx, or ErrClosed. Containers keep running.
 func (k *Kubelet) Run(ctx context.Context) error {
 	err := k.runtime.Await(ctx)
 	if err == nil {
 		err = k.loop(ctx)
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // Also when the runtime is closed because of it.
+		return context.Cause(ctx) // also if the runtime was closed because ctx ended
 	}
 	return err
 }
@@ -71,14 +71,15 @@ func (k *Kubelet) endAll(ctx context.Context, slots chan struct{}) {
 	ending.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.order { // There may be room.
+	for _, p := range k.order { // There may be room now.
 		if !p.settled {
 			p.wait, p.due = 0, time.Time{}
 		}
 	}
 }
 
-// end stops and removes everything of a pod, and forgets it.
+// end stops and removes the sandbox and the containers of a pod, and deletes the pod unless it
+// should run.
 func (k *Kubelet) end(ctx context.Context, p *pod) {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -98,7 +99,8 @@ func (k *Kubelet) end(ctx context.Context, p *pod) {
 }
 
 // startAll creates the sandboxes of pods that are due, one after the other, and starts the creation
-// of their containers. It returns when the next pod is due, if there is one.
+// of their containers. It also starts the resizes that are due. It returns the time at which the
+// next pod is due, if there is one.
 func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *sync.WaitGroup) (next time.Time, some bool) {
 	k.mu.Lock()
 	order := slices.Clone(k.order)
@@ -139,7 +141,8 @@ func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *s
 	return next, some
 }
 
-// due reports whether a pod is to be tried now, or otherwise when; the zero time means never.
+// due reports whether a pod is to be tried now. If not, it returns the time of the next try; the
+// zero time means never.
 func (k *Kubelet) due(p *pod) (bool, time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +161,7 @@ func (k *Kubelet) isSettled(p *pod) bool {
 	return p.settled
 }
 
-// adjust resizes a pod that runs. An error is tried again.
+// adjust resizes a running pod. A resize that fails is tried again.
 func (k *Kubelet) adjust(ctx context.Context, p *pod) {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -176,14 +179,15 @@ func (k *Kubelet) adjust(ctx context.Context, p *pod) {
 	p.err, p.wait = nil, 0
 }
 
-// mark notes whether the loop creates a pod's containers.
+// mark records whether the loop creates a pod's containers.
 func (k *Kubelet) mark(p *pod, filling bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p.filling = filling
 }
 
-// open creates the sandbox of a pod unless it has one. It reports whether the pod has one now.
+// open creates the sandbox of a pod unless it has one. It reports whether the pod has one
+// afterwards.
 func (k *Kubelet) open(ctx context.Context, p *pod) bool {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -201,7 +205,7 @@ func (k *Kubelet) open(ctx context.Context, p *pod) bool {
 	return err == nil
 }
 
-// asked is the present request of a pod.
+// asked returns the present request of a pod.
 func (k *Kubelet) asked(p *pod) request.Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,7 +233,8 @@ func (k *Kubelet) fill(ctx context.Context, p *pod) {
 	p.settled, p.err, p.wait = true, nil, 0
 }
 
-// create runs a container; an init container has ended when it returns. The caller has busy.
+// create creates and starts a container. An init container has ended when it returns. The caller
+// has busy.
 func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error {
 	id, err := k.runtime.CreateContainer(ctx, p.sandbox, c.Name, ResourcesOf(c))
 	p.actuated[c.Name] = ResourcesOf(c)
@@ -247,7 +252,7 @@ func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error
 	return nil
 }
 
-// failed notes why a pod does not run, and when it is tried again. The caller has busy.
+// failed records why a pod does not run, and when it is tried again. The caller has busy.
 func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
 	k.mu.Lock()
 	news, what := p.err == nil || p.err.Error() != err.Error(), "pod not started; the simulated kubelet tries again"
@@ -263,7 +268,7 @@ func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
 	}
 }
 
-// StopContainer ends a container of a pod, as its own exit does; the kubelet does not start it
+// StopContainer ends a container of a pod, as its own exit does. The kubelet does not start it
 // again. The error wraps ErrNotRunning.
 func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
 	return k.with(uid, func(p *pod) error {
@@ -278,7 +283,7 @@ func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
 }
 
 // RestartContainer ends a container of a pod if it runs, removes it, and creates it again. A
-// standard init container runs and ends once more. The error wraps ErrNotRunning when the pod does
+// standard init container runs and ends once more. The error wraps ErrNotRunning if the pod does
 // not run. If the container cannot be created, the loop tries again.
 func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error {
 	return k.with(uid, func(p *pod) error {
@@ -304,9 +309,9 @@ func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error 
 	})
 }
 
-// RestartPod ends a pod's containers and its sandbox, and creates them again, as after the end of a
-// sandbox. The error wraps ErrNotRunning when the pod does not run. If something cannot be created,
-// the loop tries again.
+// RestartPod ends a pod's containers and its sandbox; the loop creates them again, as after the end
+// of a sandbox. The error wraps ErrNotRunning if the pod does not run. If something cannot be
+// created, the loop tries again.
 func (k *Kubelet) RestartPod(ctx context.Context, uid string) error {
 	return k.with(uid, func(p *pod) error {
 		err := k.runtime.RemovePodSandbox(ctx, p.sandbox)
