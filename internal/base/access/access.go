@@ -1,20 +1,20 @@
-// Package access decides which clients can use which path of the agent's HTTP address: one guard in
-// front of everything that is served there.
+// Package access decides which clients may use which paths of the agent's HTTP address. One guard
+// is in front of everything that is served there.
 //
-//	/healthz, /readyz, /metrics   every client that reaches the address: a kubelet that probes, a Prometheus that
-//	                              scrapes. They name no pod; /readyz gives its reasons to Local requests only.
+//	/healthz, /readyz, /metrics   every client that reaches the address, e.g. the probes of a kubelet or a Prometheus.
+//	                              They name no pod; /readyz gives its reasons to Local requests only.
 //	/debug/...                    clients on the loopback interface only: profiles show the agent's memory.
 //	/api/v1/moves                 clients on the loopback interface only: it changes what runs.
-//	everything else               clients on the loopback interface, unless the Guard is for everywhere: the live
-//	                              map and the explanations name pods.
+//	everything else               clients on the loopback interface, or all clients if Guard.Everywhere is set: the
+//	                              live map and the explanations name pods.
 //
-// A path that this list does not name is in the last line. Requests on the loopback interface must
-// name localhost, an IP address or this host's own name, which often leads to 127.0.1.1. Otherwise
-// a page of another site could read the answers, by making a name of its own lead to the loopback
-// interface (DNS rebinding).
+// The last line applies to every path that this list does not name. Requests on the loopback
+// interface must name localhost, an IP address or this host's own name, which often resolves to
+// 127.0.1.1. Otherwise a page of another site could read the answers by making its own name resolve
+// to the loopback interface (DNS rebinding).
 //
-// Whatever a page of another site asks for is rejected, although that page could not read it: the
-// answer would be computed. A link on such a page can be followed.
+// Every request from a page of another site is rejected. The page could not read the answer, but
+// the agent would have to compute it. Links on such a page can be followed.
 package access
 
 import (
@@ -24,17 +24,17 @@ import (
 	"strings"
 )
 
-// Guard rejects requests that are not allowed. The zero value serves nothing that names pods
-// outside the loopback interface.
+// Guard rejects requests that are not allowed. The zero value serves paths that name pods on the
+// loopback interface only.
 type Guard struct {
-	// Everywhere serves the map and its explanations on every interface.
+	// Everywhere allows the map and its explanations on every interface.
 	Everywhere bool
-	// Name is this host's name; empty: not known.
+	// Name is the name of this host. If empty, the name is not known.
 	Name string
 }
 
-// Handler passes allowed requests to next, and answers all others with 403 and a JSON object that
-// has the reason as "error".
+// Handler passes allowed requests to next. It answers all others with status 403 and a JSON object
+// whose field "error" has the reason.
 func (g Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := g.unwelcome(r); why != "" {
@@ -42,7 +42,7 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]string{"error": why}) // An error is the reader's, who is gone.
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": why}) // The client is gone if this fails.
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -50,14 +50,15 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 }
 
 // Local reports whether a request came over the loopback interface. A request without a connection,
-// as in a test, is local.
+// e.g. in a test, is local.
 func Local(r *http.Request) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return local == nil || local.IP.IsLoopback()
 }
 
-// unwelcome is the reason why a request is rejected; empty: it is allowed. A browser names the site
-// that asks, and what for (https://www.w3.org/TR/fetch-metadata/).
+// unwelcome returns the reason why a request is rejected, or "" if it is allowed. Browsers send
+// which kind of site made the request and for which purpose
+// (https://www.w3.org/TR/fetch-metadata/).
 func (g Guard) unwelcome(r *http.Request) string {
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
 		return "a cross-origin request: a page of another site may link to this address, and not load from it"

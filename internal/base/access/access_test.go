@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/base/access"
 )
 
-// TestGuard: who may ask what, by the interface that a request came over and the name that was
-// asked for.
+// TestGuard checks which requests are allowed, by the interface over which they came and the host
+// name that they used.
 func TestGuard(t *testing.T) {
 	var (
 		inside  = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9925}
@@ -23,7 +23,7 @@ func TestGuard(t *testing.T) {
 		path, host string
 		over       net.Addr
 		everywhere bool
-		why        string // "" where it is answered
+		why        string // "" if it is answered
 	}{
 		{"/", "127.0.0.1:9925", inside, false, ""},
 		{"/", "[::1]:9925", inside6, false, ""},
@@ -66,7 +66,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestOtherSites: a page of another site cannot have anything computed, and its links work.
+// TestOtherSites checks that a page of another site cannot cause computations, and that its links
+// work.
 func TestOtherSites(t *testing.T) {
 	for _, c := range []struct {
 		site, destination string

@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestBegin: what is read first is not lost for who reads all.
+// TestBegin checks that the bytes that Begin reads are also in the returned reader.
 func TestBegin(t *testing.T) {
 	for text, want := range map[string]string{"": "", "1234": "1234", "12345": "1234"} {
 		first, all, err := Begin(strings.NewReader(text), 4)

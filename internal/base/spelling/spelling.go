@@ -1,10 +1,11 @@
-// Package spelling compares names, to find which one a typo means. It counts bytes: names are
-// ASCII.
+// Package spelling compares names to find the one that a typo means. It counts bytes, because names
+// are ASCII.
 package spelling
 
 import "strings"
 
-// Distance is how many letters must be inserted, deleted or replaced to make one name of the other.
+// Distance returns how many letters must be inserted, deleted or replaced to turn one name into the
+// other.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -24,8 +25,9 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Nearest is the known name that a typo most likely means, or "" where none is near: at most a
-// third of the letters may differ. Case is ignored. Of several equally near names it is the first.
+// Nearest returns the known name that a typo most likely means, or "" if none is near enough: at
+// most a third of the letters may differ. It ignores case. If several names are equally near, it
+// returns the first.
 func Nearest(name string, known []string) string {
 	best, limit := "", len(name)/3+1
 	for _, k := range known {

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The distance is the plain recursive one.
+// Distance must equal the simple recursive implementation.
 func TestDistance(tt *testing.T) {
 	letters := rapid.StringOfN(rapid.SampledFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(tt, func(t *rapid.T) {

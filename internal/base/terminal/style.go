@@ -1,7 +1,7 @@
-// Package terminal prints text for people who read it in a terminal: tones, tables, and the columns
-// that text takes. Functions are pure: what they return depends on their arguments alone; whether
-// there is colour and how wide a line is are among them. Text that came from input (names of pods,
-// of files) cannot send control characters to the terminal.
+// Package terminal prints text for people who read it in a terminal: tones, tables, and the width
+// of text in columns. Its functions are pure: whether to use colour and how wide a line is are
+// arguments. Text from input, e.g. names of pods and files, cannot send control characters to the
+// terminal.
 package terminal
 
 import (
@@ -9,18 +9,18 @@ import (
 	"unicode"
 )
 
-// Style is how to print. The zero value is plain text, for files and pipes.
+// Style describes how to print. The zero value is plain text for files and pipes.
 type Style struct {
-	// Color asks for ANSI colours: for terminals.
+	// Color enables ANSI colours, for terminals.
 	Color bool
-	// Width is how many columns a line has; 0 means that no line is broken.
+	// Width is the width of a line in columns. Zero means that lines are not broken.
 	Width int
 }
 
-// Tone is what a piece of text means; a style makes a colour of it.
+// Tone is the meaning of a piece of text. A style turns it into a colour.
 type Tone int
 
-// The tones. Faint is for what can be passed over, Good, Warn and Bad are for results.
+// The tones. Faint is for text that can be skipped. Good, Warn and Bad are for results.
 const (
 	Plain Tone = iota
 	Strong
@@ -31,7 +31,7 @@ const (
 	Bad
 )
 
-// Escape is the ANSI code of the tone, which Reset ends; "" for plain text.
+// Escape returns the ANSI code that begins the tone, and that Reset ends. It returns "" for Plain.
 func (t Tone) Escape() string {
 	switch t {
 	case Strong:
@@ -54,7 +54,7 @@ func (t Tone) Escape() string {
 // Reset ends every tone and colour.
 const Reset = "\x1b[0m"
 
-// Paint returns the text in the tone, cleaned.
+// Paint returns the cleaned text in the tone.
 func (s Style) Paint(tone Tone, text string) string {
 	text = Clean(text)
 	escape := tone.Escape()
@@ -64,7 +64,7 @@ func (s Style) Paint(tone Tone, text string) string {
 	return escape + text + Reset
 }
 
-// Clean replaces every character that does not print in one place of one line.
+// Clean replaces every unprintable character, including line breaks and tabs.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

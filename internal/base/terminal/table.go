@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Align is the side of a column at which its texts are.
+// Align is the side of a column to which its texts are aligned.
 type Align int
 
 // The two sides.
@@ -14,14 +14,14 @@ const (
 	Right
 )
 
-// Column is the head of a column. One without a title has nothing above it.
+// Column is the head of a column. If Title is empty, nothing is printed above the column.
 type Column struct {
 	Title string
 	Align Align
 }
 
-// Columns are columns with these titles, aligned to the left. After a ">", the column is aligned to
-// the right.
+// Columns returns columns with these titles, aligned to the left. A title that begins with ">"
+// aligns its column to the right.
 func Columns(titles ...string) []Column {
 	columns := make([]Column, len(titles))
 	for i, title := range titles {
@@ -33,26 +33,26 @@ func Columns(titles ...string) []Column {
 	return columns
 }
 
-// Cell is one text of a table.
+// Cell is one text in a table.
 type Cell struct {
 	Text string
 	Tone Tone
 }
 
-// Of is a cell in the tone.
+// Of returns a cell with the text in the tone.
 func (t Tone) Of(text string) Cell { return Cell{text, t} }
 
-// Table is text in columns. Its zero value with Columns set is ready for use. It differs from the
-// tables of lipgloss and tablewriter in which column gives way when the text is too wide: the
-// widest one, at spaces first, and never a number. They also fill a line with spaces, which ends up
-// in what people paste into an issue.
+// Table is text in columns. The zero value with Columns set is ready to use. Unlike the tables of
+// lipgloss and tablewriter, it first narrows the widest column if the text is too wide, breaks at
+// spaces first, and never breaks a number. Those tables also pad lines with spaces, which end up in
+// text that people paste into issues.
 type Table struct {
 	Columns []Column
 	rows    [][]Cell
 }
 
-// Row adds a row of plain text. Cells that are missing at the end are empty; more
-// cells than columns are a mistake of the caller and not printed.
+// Row adds a row of plain text. Missing cells at the end are empty. It is a mistake of the caller
+// to pass more cells than columns: the additional ones are not printed.
 func (t *Table) Row(texts ...string) {
 	cells := make([]Cell, len(texts))
 	for i, text := range texts {
@@ -71,13 +71,13 @@ func (t *Table) Cells(cells ...Cell) {
 	t.rows = append(t.rows, row)
 }
 
-// gap is between columns.
+// gap separates columns.
 const gap = "  "
 
-// Text prints the table: lines of titles, if there are any, and of each row. A column is as wide as
-// its widest text; a column that is empty in every row is left out. If that is wider than the style
-// allows, cells are wrapped inside their columns, all but those on the right side, which are
-// numbers. Lines do not end in spaces.
+// Text returns the printed table: a line of titles, if there are any, and the lines of each row. A
+// column is as wide as its widest text. A column that is empty in every row is omitted. If the
+// table is wider than the style allows, cells are wrapped within their columns, except in columns
+// that are aligned to the right, which contain numbers. Lines do not end in spaces.
 func (t *Table) Text(style Style) string {
 	titles := make([]Cell, len(t.Columns))
 	for i, column := range t.Columns {
@@ -94,8 +94,8 @@ func (t *Table) Text(style Style) string {
 	return out.String()
 }
 
-// widths are those of the columns; 0 for one that is left out. The widest gives way first, and what
-// is cut at spaces before what is cut inside words.
+// widths returns the widths of the columns, or 0 for columns that are omitted. It narrows the
+// widest column first, and breaks texts at spaces before it breaks words.
 func (t *Table) widths(titles []Cell, limit int) []int {
 	widths := make([]int, len(t.Columns))
 	for _, row := range t.rows {
@@ -129,7 +129,7 @@ func (t *Table) widths(titles []Cell, limit int) []int {
 	return widths
 }
 
-// least is how narrow columns can be if their texts are cut at the places of a level.
+// least returns the minimum widths of the columns if their texts are cut at the places of a level.
 func (t *Table) least(titles []Cell, level int) []int {
 	narrow := make([]int, len(t.Columns))
 	for i, title := range titles {
@@ -169,7 +169,7 @@ func (t *Table) row(out *strings.Builder, style Style, widths []int, row []Cell)
 }
 
 func (t *Table) line(out *strings.Builder, style Style, widths []int, row []Cell) {
-	owed := 0 // Spaces that are due before the next text.
+	owed := 0 // spaces to print before the next text
 	first := true
 	for i, cell := range row {
 		if widths[i] == 0 {

@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableProperties: colours change nothing but colours, and no line ends in a space.
+// TestTableProperties checks that colour changes nothing else, and that no line ends in a space.
 func TestTableProperties(t *testing.T) {
 	codes := regexp.MustCompile("\x1b\\[[0-9]*m")
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,12 +6,12 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Width is how many columns text takes where letters are of one width: a combining mark takes
-// none, a character of East Asian writing and most emoji take two.
+// Width returns how many columns text takes in a fixed-width font. A combining mark takes none. A
+// character of East Asian writing and most emoji take two.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// Characters calls yield for each character that a reader sees, with its columns: a letter with
-// its combining marks is one.
+// Characters calls yield with each character that a reader sees and its width in columns. A letter
+// with its combining marks is one character.
 func Characters(text string) func(yield func(character string, columns int) bool) {
 	return func(yield func(string, int) bool) {
 		state := -1
@@ -26,8 +26,8 @@ func Characters(text string) func(yield func(character string, columns int) bool
 	}
 }
 
-// Fit cuts text to a number of columns. The begin and the end stay, because names of pods
-// that belong together differ in their last characters.
+// Fit shortens text to a number of columns. It keeps the beginning and the end, because names of
+// pods that belong together differ in their last characters.
 func Fit(text string, width int) string {
 	text = Clean(text)
 	if Width(text) <= width {

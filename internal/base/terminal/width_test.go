@@ -17,7 +17,7 @@ func TestWidth(t *testing.T) {
 		{"", 0},
 		{"pod", 3},
 		{"wörk", 4},
-		{"wo\u0308rk", 4}, // ö in two characters
+		{"wo\u0308rk", 4}, // ö as two code points
 		{"…·→×", 4},
 		{"名前", 4},
 		{"🐎", 2},
@@ -48,8 +48,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestNothingIsWider: lines of any text are at most as wide as was asked for, and have no control
-// characters.
+// TestNothingIsWider checks that lines of any text are at most as wide as requested and have no
+// control characters.
 func TestNothingIsWider(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, width := rapid.String().Draw(t, "text"), rapid.IntRange(4, 40).Draw(t, "width")

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// A level is a kind of place at which a line may end. A later level is used only where the earlier
-// ones do not suffice, so that names and sets of CPUs stay whole as long as there is room.
+// A level is a kind of place at which a line may be broken. A later level is used only if the
+// earlier ones are not enough, so that names and sets of CPUs stay whole while there is room.
 const (
 	betweenWords = iota
 	afterPunctuation
@@ -15,7 +15,7 @@ const (
 	levels
 )
 
-// cut divides text at the places of a level. Only spaces go away.
+// cut splits text at the places of a level. It removes only spaces.
 func cut(text string, level int) []string {
 	switch level {
 	case betweenWords:
@@ -32,7 +32,7 @@ func cut(text string, level int) []string {
 	for i := range len(runes) - 1 {
 		ends := runes[i] == ',' || runes[i] == '/'
 		if level == afterHyphens {
-			// A range of CPUs, 8-15, is one number to a reader.
+			// A range of CPUs, e.g. 8-15, is one number for readers.
 			ends = runes[i] == '-' && (i == 0 || !unicode.IsDigit(runes[i-1]) || !unicode.IsDigit(runes[i+1]))
 		}
 		if ends {
@@ -43,10 +43,10 @@ func cut(text string, level int) []string {
 	return append(pieces, string(runes[begin:]))
 }
 
-// units are words that stay on the line of their number.
+// units are words that stay on the same line as their number.
 var units = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "CPU": true, "CPUs": true}
 
-// words are what is between spaces, and numbers with their units.
+// words splits text at spaces, but keeps numbers together with their units.
 func words(text string) []string {
 	var words []string
 	for _, word := range strings.Fields(text) {
@@ -60,7 +60,7 @@ func words(text string) []string {
 	return words
 }
 
-// least is the width below which text would be cut at a later level.
+// least returns the width below which text would be cut at a later level.
 func least(text string, level int) int {
 	pieces := []string{text}
 	for l := range level + 1 {
@@ -77,15 +77,15 @@ func least(text string, level int) int {
 	return len(margin(text)) + widest
 }
 
-// margin is the spaces that text begins with.
+// margin returns the leading spaces of text.
 func margin(text string) string { return text[:len(text)-len(strings.TrimLeft(text, " "))] }
 
-// widestCharacter is the columns of the widest character that there is, a dash of three ems.
+// widestCharacter is the width in columns of the widest character, the three-em dash.
 const widestCharacter = 4
 
-// Wrap breaks text into lines of at most so many columns, or widestCharacter: at spaces, and words
-// that are longer than a line after a comma or a slash, then after a hyphen, then anywhere. Every
-// line is indented as text is.
+// Wrap breaks text into lines of at most width columns, but at least widestCharacter. It breaks at
+// spaces. Words that are longer than a line are broken after a comma or a slash, then after a
+// hyphen, then anywhere. Every line has the indentation of text.
 func Wrap(text string, width int) []string {
 	text = Clean(text)
 	if Width(text) <= width {
@@ -105,8 +105,8 @@ type filler struct {
 	lines  []string
 }
 
-// put adds text to the last line, after a separator, or to a new one; what is wider than a line is
-// cut at the level.
+// put adds text to the last line, after a separator, or to a new line. If text is wider than a
+// line, put cuts it at the level.
 func (f *filler) put(separator, text string, level int) {
 	if n := len(f.lines); n > 0 && Width(f.lines[n-1])+Width(separator)+Width(text) <= f.width {
 		f.lines[n-1] += separator + text
@@ -122,8 +122,8 @@ func (f *filler) put(separator, text string, level int) {
 	}
 }
 
-// Paragraph prints a sentence that begins with first, on lines within the width that continue with
-// rest. The texts are parted by spaces.
+// Paragraph prints a sentence that begins with first. Its further lines begin with rest. Lines fit
+// into the width of the style. Spaces separate the texts.
 func (s Style) Paragraph(first, rest string, texts ...Cell) string {
 	var out strings.Builder
 	line, tone, run := first, Plain, ""
@@ -159,7 +159,8 @@ func (s Style) Paragraph(first, rest string, texts ...Cell) string {
 	return out.String() + "\n"
 }
 
-// fitting are the words of a text; of those that are longer than a line, the parts that fit.
+// fitting returns the words of a text. Words that are longer than a line are split into parts that
+// fit.
 func (s Style) fitting(text, rest string) []string {
 	whole := words(Clean(text))
 	if s.Width == 0 {

@@ -49,8 +49,8 @@ func TestParagraph(t *testing.T) {
 	}
 }
 
-// TestTablesFit: a table of texts on the left is as wide as was asked for, however long they are,
-// and shows all of them in order.
+// TestTablesFit checks that a table of texts on the left is at most as wide as requested, however
+// long the texts are, and shows all of them in order.
 func TestTablesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 8).Draw(t, "columns")
@@ -77,7 +77,8 @@ func TestTablesFit(t *testing.T) {
 	})
 }
 
-// TestNarrowTable: names stay whole as long as spaces elsewhere suffice, and numbers always.
+// TestNarrowTable checks that names stay whole while breaks at spaces elsewhere suffice, and that
+// numbers always stay whole.
 func TestNarrowTable(t *testing.T) {
 	table := &terminal.Table{Columns: []terminal.Column{{Title: "POD"}, {Title: "MOST CPUS", Align: terminal.Right}, {Title: "BECAUSE"}}}
 	table.Row("default/web-5d4f", "12", "it asks for more than there is on one NUMA node")

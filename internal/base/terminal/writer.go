@@ -12,34 +12,34 @@ import (
 	"unicode/utf8"
 )
 
-// Writer is the last thing that text passes before a terminal: every control character but line
-// feeds and tabs is replaced, whatever wrote it. What comes out does not depend on the pieces in
-// which the text comes, and the memory that it takes does not grow with the text. It may be called
-// by several goroutines.
+// Writer is the last step before text reaches a terminal. It replaces every control character
+// except line feeds and tabs, whatever wrote it. The output does not depend on how the text is
+// split into writes, and the memory use does not grow with the text. A Writer is safe for
+// concurrent use.
 type Writer struct {
 	out io.Writer
-	// styled lets the tones of a Style pass.
+	// styled lets the tones of a Style through.
 	styled bool
 
 	mu      sync.Mutex
-	pending []byte // the beginning of a character or of a tone whose rest has not come yet
+	pending []byte // the beginning of a character or tone whose rest has not been written yet
 }
 
-// NewWriter returns a writer to out; styled lets the tones of a Style and the colours of a map
-// pass, and nothing else that begins with ESC.
+// NewWriter returns a Writer that writes to out. If styled is true, it lets the tones of a Style
+// and the colours of a map through, and no other sequences that begin with ESC.
 func NewWriter(out io.Writer, styled bool) *Writer { return &Writer{out: out, styled: styled} }
 
-// File is what is written to, nil if it is no file.
+// File returns the underlying file, or nil if it is not a file.
 func (w *Writer) File() *os.File {
 	file, _ := w.out.(*os.File)
 	return file
 }
 
-// piece is how much is replaced at a time, in bytes.
+// piece is the number of bytes that are processed at a time.
 const piece = 32 << 10
 
-// Write replaces and writes. The beginning of a character or of a tone waits for its rest, or for
-// Flush.
+// Write cleans text and writes it. It keeps an incomplete character or tone at the end until its
+// rest is written, or until Flush.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,14 +53,14 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flush writes what waits for its rest, because the text has ended.
+// Flush writes an incomplete character or tone, because the text has ended.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(nil, true)
 }
 
-// write writes a piece; last: nothing comes after it.
+// write writes a piece. last is true if no more text follows.
 func (w *Writer) write(text []byte, last bool) error {
 	data := text
 	if len(w.pending) > 0 {
@@ -75,7 +75,7 @@ func (w *Writer) write(text []byte, last bool) error {
 	return err
 }
 
-// cleaned replaces. rest is what cannot be judged yet.
+// cleaned returns the cleaned data. rest is the end of data that cannot be judged yet.
 func (w *Writer) cleaned(data []byte, last bool) (out, rest []byte) {
 	out = make([]byte, 0, len(data))
 	for len(data) > 0 {
@@ -100,11 +100,11 @@ func (w *Writer) cleaned(data []byte, last bool) (out, rest []byte) {
 	return out, nil
 }
 
-// longestTone is the length of the longest sequence that passes: "\x1b[38;5;16;48;5;255m".
+// longestTone is the length in bytes of the longest sequence that passes: "\x1b[38;5;16;48;5;255m".
 const longestTone = 19
 
-// toneOf is the length of the tone or colour with which data begins, 0 if there is none. more is
-// true if that depends on what comes next.
+// toneOf returns the length of the tone or colour at the beginning of data, or 0 if there is none.
+// more is true if that depends on the bytes that follow.
 func toneOf(data []byte) (length int, more bool) {
 	const begin = "\x1b["
 	if head := data[:min(len(data), len(begin))]; string(head) != begin {
@@ -121,8 +121,8 @@ func toneOf(data []byte) (length int, more bool) {
 	return 0, len(data) < longestTone
 }
 
-// isTone reports whether a Style or a map writes a sequence with these parameters. Others could
-// conceal text, or make it blink.
+// isTone reports whether a Style or a map writes a sequence with these parameters. Other sequences
+// could conceal text or make it blink.
 func isTone(parameters string) bool {
 	switch parameters {
 	case "0", "1", "2", "31", "32", "33", "36":

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// cleaned is what comes out of a Writer for these pieces of a text.
+// cleaned returns the output of a Writer for these pieces of a text.
 func cleaned(t interface{ Fatal(args ...any) }, styled bool, pieces ...[]byte) string {
 	var out bytes.Buffer
 	w := terminal.NewWriter(&out, styled)
@@ -31,7 +31,7 @@ func cleaned(t interface{ Fatal(args ...any) }, styled bool, pieces ...[]byte) s
 
 var ownTones = regexp.MustCompile(`\x1b\[([012]|3[1236]|38;5;(16;48;5;)?(0|[1-9][0-9]{0,2}))m`)
 
-// simply is a Writer that has the whole text at once.
+// simply is a simple Writer that gets the whole text at once.
 func simply(text string, styled bool) string {
 	clean := func(text string) string {
 		var out strings.Builder
@@ -60,8 +60,8 @@ func simply(text string, styled bool) string {
 	return out.String() + clean(text)
 }
 
-// TestWriterSplitAnywhere: a text gives the same wherever it is split, and as a simple twin has it.
-// What was printable stays as it is.
+// TestWriterSplitAnywhere checks that the output is the same wherever the text is split, that it
+// equals the output of a simple twin, and that printable text does not change.
 func TestWriterSplitAnywhere(t *testing.T) {
 	parts := rapid.SampledFrom([]string{
 		"a", "ü", "名", "🐎", "\n", "\t", "\r", "\x1b", "\x1b[", "\x1b[0m", "\x1b[1m", "\x1b[3", "1m", "\x1b[38;5;16;48;5;255m", "\x1b[38;5;256m", "\x1b[8m", "\x1b[m",
@@ -107,14 +107,14 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// endless is one line without an end.
+// endless reads as one line without an end.
 type endless struct{}
 
 func (endless) Read(to []byte) (int, error) {
 	return copy(to, bytes.Repeat([]byte("\x1b[3"), 1+len(to)/3)), nil
 }
 
-// most is the largest piece that was written.
+// most counts the bytes of the largest write and of all writes.
 type most struct{ bytes, all int }
 
 func (m *most) Write(data []byte) (int, error) {
@@ -122,7 +122,7 @@ func (m *most) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestWriterOfAHugeLine: it is written in pieces, and nothing of it is kept.
+// TestWriterOfAHugeLine checks that a huge line is written in pieces and not kept in memory.
 func TestWriterOfAHugeLine(t *testing.T) {
 	const size = 16 << 20
 	var out most

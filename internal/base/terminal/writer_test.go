@@ -30,7 +30,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterInPieces: it does not matter in which pieces printable text comes.
+// TestWriterInPieces checks that the output does not depend on how printable text is split.
 func TestWriterInPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-zü名\n🐎]{0,20}`).Draw(t, "text")

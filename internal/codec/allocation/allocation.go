@@ -4,9 +4,9 @@
 //
 //	claims.Objects{Allocator: allocation.New}
 //
-// It is a package of its own because of what the allocator needs: the CEL compiler, and with it a
-// third of a program and of the time of its start. A program that links it allocates claims. In
-// one that does not, only claims that are allocated have devices.
+// It is a separate package because the allocator needs the CEL compiler, which makes up a third of
+// a program's size and of its start time. A program that links this package allocates claims. In
+// other programs, only claims that already have an allocation have devices.
 package allocation
 
 import (
@@ -22,20 +22,21 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// compiled is how many selectors are kept compiled; the scheduler keeps as many.
+// compiled is the number of compiled selectors that the cache keeps. The scheduler keeps as many.
 const compiled = 10_000
 
-// allocation is a claims.Allocation.
+// allocation implements claims.Allocation.
 type allocation struct {
 	objects   *claims.Objects
 	node      *v1.Node
 	allocated structured.AllocatedState
 	cache     *cel.Cache
-	// features are those that the objects need.
+	// features are the features of the allocator that the objects need.
 	features structured.Features
 }
 
-// New returns an allocation in which every device of the objects is free. It is for one goroutine.
+// New returns an allocation in which every device of the objects is free. It must be used by one
+// goroutine only.
 func New(objects *claims.Objects, node *v1.Node) claims.Allocation {
 	lists := haveLists(objects.Slices())
 	return &allocation{
@@ -51,7 +52,7 @@ func New(objects *claims.Objects, node *v1.Node) claims.Allocation {
 	}
 }
 
-// haveLists reports whether an attribute of a device is a list.
+// haveLists reports whether any device has an attribute whose value is a list.
 func haveLists(slices []*resourceapi.ResourceSlice) bool {
 	for _, s := range slices {
 		for i := range s.Spec.Devices {
@@ -70,7 +71,7 @@ func (a *allocation) Take(result *resourceapi.AllocationResult) {
 	for _, d := range result.Devices.Results {
 		device := structured.MakeDeviceID(d.Driver, d.Pool, d.Device)
 		switch {
-		case d.AdminAccess != nil && *d.AdminAccess: // Others can have it as well.
+		case d.AdminAccess != nil && *d.AdminAccess: // Other claims can have the device as well.
 		case d.ShareID != nil:
 			a.allocated.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, d.ShareID))
 			a.allocated.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, d.ConsumedCapacity))
@@ -80,8 +81,8 @@ func (a *allocation) Take(result *resourceapi.AllocationResult) {
 	}
 }
 
-// Allocate asks the scheduler's allocator. That one expects objects that an API server has
-// validated, and can panic on others: this is an error here.
+// Allocate calls the scheduler's allocator, which expects objects that an API server has validated
+// and can panic on others. Allocate turns such a panic into an error.
 func (a *allocation) Allocate(ctx context.Context, pending []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -1,6 +1,6 @@
 package claims
 
-// SlicesOf are the slices of objects.
+// SlicesOf returns the ResourceSlices of objects in reduced form.
 func SlicesOf(o *Objects) []*Slice {
 	var all []*Slice
 	for _, s := range o.slices {

@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// FuzzPod resolves a pod with objects of any content: every claim is resolved, or is a note.
+// FuzzPod resolves a pod with objects of arbitrary content. Every claim must be resolved or be
+// named in a note.
 func FuzzPod(f *testing.F) {
 	const class = `{"metadata":{"name":"c"},"spec":{"selectors":[{"cel":{"expression":"device.driver == 'd'"}}]}}`
 	const slice = `{"metadata":{"name":"s"},"spec":{"driver":"d","nodeName":"n","pool":{"name":"n","resourceSliceCount":1},"devices":[{"name":"x","attributes":{"numaNode":{"int":1}}}]}}`

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// numaAttributes are the attributes that name the NUMA nodes of a device, the standard one first.
-// An attribute without a domain is of the driver's own domain.
+// numaAttributes lists the attributes that name the NUMA nodes of a device, the standard one first.
+// An attribute without a domain belongs to the driver's own domain.
 var numaAttributes = []resourceapi.QualifiedName{
 	"resource.kubernetes.io/numaNode", // KEP-6072
 	"dra.net/numaNode",
@@ -17,25 +17,25 @@ var numaAttributes = []resourceapi.QualifiedName{
 	"numa",     // gpu.nvidia.com
 }
 
-// The standard attributes for the place of a device among the PCI devices of its machine.
+// The standard attributes that locate a device among the PCI devices of its machine.
 const (
 	attributePCI  resourceapi.QualifiedName = "resource.kubernetes.io/pciBusID"
 	attributeRoot resourceapi.QualifiedName = "resource.kubernetes.io/pcieRoot"
 )
 
-// PCI has the NUMA nodes of the machine's PCI devices, empty if they are not known. It gets any
-// text.
+// PCI looks up the NUMA nodes of the machine's PCI devices. Its methods return the empty mask if
+// the NUMA nodes are not known. They accept any text.
 type PCI interface {
-	// Function is for an address such as 0000:17:00.0.
+	// Function returns the NUMA nodes of the device at an address such as 0000:17:00.0.
 	Function(address string) mask.Mask
-	// Root is for a PCIe root complex such as pci0000:16.
+	// Root returns the NUMA nodes near a PCIe root complex such as pci0000:16.
 	Root(name string) mask.Mask
 }
 
-// nodesOf are the NUMA nodes of a device of a driver, empty if they are not known. An attribute
-// with a negative number, as the kernel has it for a device that is near none, has no NUMA node,
-// and neither has one with a number above the largest that there can be. pci is for devices whose
-// attributes name no NUMA node; nil: they are of another machine.
+// nodesOf returns the NUMA nodes of a device of a driver. The result is empty if they are not
+// known. It ignores negative numbers, which the kernel uses for a device that is near no NUMA node,
+// and numbers above the largest possible one. pci serves devices whose attributes name no NUMA
+// node. It is nil if the devices are of another machine.
 func nodesOf(driver string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, pci PCI) mask.Mask {
 	for _, name := range numaAttributes {
 		value, found := attribute(driver, attributes, name)
@@ -68,7 +68,7 @@ func nodesOf(driver string, attributes map[resourceapi.QualifiedName]resourceapi
 	return 0
 }
 
-// attribute finds an attribute by its name, or by its name in the driver's domain.
+// attribute looks up an attribute by its name, and then by its name in the driver's domain.
 func attribute(driver string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.QualifiedName) (resourceapi.DeviceAttribute, bool) {
 	value, found := attributes[name]
 	if !found {

@@ -13,9 +13,9 @@ import (
 // group is the API group of dynamic resource allocation.
 const group = "resource.k8s.io/"
 
-// Objects are what a cluster has of dynamic resource allocation. The zero value has nothing.
+// Objects are the objects of dynamic resource allocation in a cluster. The zero value is empty.
 type Objects struct {
-	// Allocator allocates claims that have no allocation. Without it, such claims are not resolved.
+	// Allocator allocates claims that have no allocation. If nil, such claims are not resolved.
 	Allocator Allocator
 
 	claims    map[string]*resourceapi.ResourceClaim
@@ -25,10 +25,10 @@ type Objects struct {
 	slices    []*resourceapi.ResourceSlice
 }
 
-// versions are those whose objects have the fields of v1.
+// versions are the API versions whose objects have the fields of v1.
 var versions = map[string]bool{group + "v1": true, group + "v1beta2": true}
 
-// Takes reports whether objects of the kind are for Add.
+// Takes reports whether Add accepts objects of the kind.
 func Takes(kind, apiVersion string) bool {
 	switch kind {
 	case "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass":
@@ -39,7 +39,8 @@ func Takes(kind, apiVersion string) bool {
 	return false
 }
 
-// Add takes an object, in JSON. Of two objects of one name the last counts.
+// Add adds an object given as JSON. If two objects have the same name, the later one replaces the
+// earlier.
 func (o *Objects) Add(kind, apiVersion string, data []byte) error {
 	if kind != "Node" && !versions[apiVersion] {
 		return fmt.Errorf("%s of %s is not read, only of v1 and v1beta2: kubectl get %ss.v1.resource.k8s.io -A -o json prints it", kind, apiVersion, strings.ToLower(kind))
@@ -69,7 +70,7 @@ func (o *Objects) Add(kind, apiVersion string, data []byte) error {
 	return nil
 }
 
-// add decodes an object and puts it under its name.
+// add decodes an object and stores it under its name.
 func add[T any](to *map[string]*T, data []byte, name func(*T) string) error {
 	object := new(T)
 	if err := json.Unmarshal(data, object); err != nil {
@@ -82,7 +83,7 @@ func add[T any](to *map[string]*T, data []byte, name func(*T) string) error {
 	return nil
 }
 
-// setDefaults sets what the API server would: one device for each request.
+// setDefaults sets the default that the API server would set: one device for each request.
 func setDefaults(spec *resourceapi.ResourceClaimSpec) {
 	count := func(mode *resourceapi.DeviceAllocationMode, n *int64) {
 		*mode = cmp.Or(*mode, resourceapi.DeviceAllocationModeExactCount)
@@ -101,14 +102,14 @@ func setDefaults(spec *resourceapi.ResourceClaimSpec) {
 	}
 }
 
-// key is a name in a namespace, which kubectl leaves out where it is the default.
+// key returns a name qualified by its namespace. kubectl omits the default namespace.
 func key(namespace, name string) string { return cmp.Or(namespace, v1.NamespaceDefault) + "/" + name }
 
-// Slices are the ResourceSlices, in the order in which they were added. The list is not to be
-// changed.
+// Slices returns the ResourceSlices in the order in which they were added. Callers must not modify
+// the list.
 func (o *Objects) Slices() []*resourceapi.ResourceSlice { return o.slices }
 
-// List and Get make the classes a lister for an allocator.
+// List returns all DeviceClasses. List and Get together are the class lister of an allocator.
 func (o *Objects) List() ([]*resourceapi.DeviceClass, error) {
 	var all []*resourceapi.DeviceClass
 	for _, c := range o.classes {

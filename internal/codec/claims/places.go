@@ -12,31 +12,33 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Slice is what is kept of a ResourceSlice. It does not change.
+// Slice is the part of a ResourceSlice that placement needs. It is immutable.
 type Slice struct {
 	driver, pool string
 	generation   int64
-	// node is the only Kubernetes node whose devices these are; empty: it is not one.
+	// node is the only Kubernetes node that has these devices. It is empty if the slice does not
+	// name one.
 	node    string
 	devices []device
 }
 
-// Devices is the number of devices.
+// Devices returns the number of devices.
 func (s *Slice) Devices() int { return len(s.devices) }
 
 type device struct {
 	name  string
 	nodes mask.Mask
-	// kind is the same for devices that can replace each other, as far as a slice shows that.
+	// kind is equal for devices that can replace each other, as far as the slice shows.
 	kind unique.Handle[string]
-	// part: it shares what it is made of with other devices of the driver, so that not all can be
-	// allocated at once.
+	// part is set if the device shares counters with other devices of the driver, so that not all
+	// of them can be allocated at once.
 	part bool
 }
 
-// deviceOf keeps what is needed of a device. Devices of one kind have the same attributes and
-// capacities, with any values: the GPUs and the NICs of one driver differ in that. Where a device
-// is has no part in it.
+// deviceOf returns the parts of a device that placement needs. Two devices are of one kind if they
+// have the same attributes and capacities by name, whatever the values: the GPUs and the NICs of
+// one driver differ in these names. The attributes for the location of the device are not part of
+// its kind.
 func deviceOf(driver, name string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, capacities []string, part bool, pci PCI) device {
 	where := func(a resourceapi.QualifiedName) bool {
 		is := func(name resourceapi.QualifiedName) bool {
@@ -56,7 +58,7 @@ func deviceOf(driver, name string, attributes map[resourceapi.QualifiedName]reso
 	return device{name: strings.Clone(name), nodes: nodesOf(driver, attributes, pci), kind: unique.Make(kind), part: part}
 }
 
-// sliceOf keeps what is needed of a ResourceSlice.
+// sliceOf returns the parts of a ResourceSlice that placement needs.
 func sliceOf(s *resourceapi.ResourceSlice, pci PCI) *Slice {
 	kept := &Slice{driver: s.Spec.Driver, pool: s.Spec.Pool.Name, generation: s.Spec.Pool.Generation}
 	if s.Spec.NodeName != nil {
@@ -72,15 +74,15 @@ func sliceOf(s *resourceapi.ResourceSlice, pci PCI) *Slice {
 	return kept
 }
 
-// Places are the NUMA nodes of the devices of ResourceSlices. A value does not change.
+// Places maps the devices of ResourceSlices to their NUMA nodes. It is immutable.
 type Places struct {
 	devices map[id]device
-	// here are the devices of one Kubernetes node, by their driver.
+	// here has the devices of one Kubernetes node, keyed by driver.
 	here map[string][]device
 }
 
-// PlacesOf returns the places of the devices of slices. Of a pool only the newest generation
-// counts. node is the Kubernetes node that Stock is about.
+// PlacesOf returns the places of the devices of slices. It uses only the newest generation of each
+// pool. node is the Kubernetes node whose devices Stock returns.
 func PlacesOf(all []*Slice, node string) *Places {
 	type pool struct{ driver, name string }
 	newest := map[pool]int64{}
@@ -105,8 +107,8 @@ func PlacesOf(all []*Slice, node string) *Places {
 	return p
 }
 
-// Nodes are the NUMA nodes of a device, and whether a slice has the device at all. A nil Places has
-// none.
+// Nodes returns the NUMA nodes of a device, and whether a slice lists the device at all. A nil
+// Places lists no device.
 func (p *Places) Nodes(driver, pool, name string) (nodes mask.Mask, listed bool) {
 	if p == nil {
 		return 0, false
@@ -115,10 +117,10 @@ func (p *Places) Nodes(driver, pool, name string) (nodes mask.Mask, listed bool)
 	return d.nodes, listed
 }
 
-// Stock is what the Kubernetes node has of the drivers of claims' devices, ascending by name: the
-// devices that could have been chosen instead (R-DEV-3). A driver has an entry if the slices show
-// that: if its devices among the given ones are of one kind, and none shares what it is made of
-// with others.
+// Stock returns the devices of this Kubernetes node that could have been chosen instead of the
+// given ones (R-DEV-3), by driver, in ascending order of the drivers' names. A driver has an entry
+// only if the slices prove that its devices can replace each other: all its given devices are of
+// one kind, and none shares counters with other devices.
 func (p *Places) Stock(given []request.Given) []request.Stock {
 	if p == nil {
 		return nil

@@ -13,28 +13,29 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// The limits of what others wrote. What is decoded can take a hundred times the memory of its JSON,
-// so lists are decoded element by element, and each element has a limit.
+// Limits for data from other programs. Decoded data can take a hundred times the memory of its
+// JSON, so lists are decoded element by element, and each element has a limit.
 const (
-	// maxDevices is for one slice. The API allows 128.
+	// maxDevices is the maximum number of devices in one slice. The API allows 128.
 	maxDevices = 4096
-	// maxDevice is the JSON of one device. The largest that the API allows has 32 attributes and
-	// capacities with names of 96 characters, and less than 16 KiB.
+	// maxDevice is the maximum size of the JSON of one device, in bytes. The largest device that
+	// the API allows has 32 attributes and capacities with names of 96 characters, and takes less
+	// than 16 KiB.
 	maxDevice = 64 << 10
-	// maxName is the longest name of a driver, a pool, a device or a request: a pool's has 253
-	// characters.
+	// maxName is the maximum length of the name of a driver, a pool, a device or a request. The API
+	// allows 253 characters for a pool.
 	maxName = 253
-	// MaxMetadata is the size of a metadata file: a driver writes one for each request of a claim,
-	// with a few devices.
+	// MaxMetadata is the maximum size of a metadata file, in bytes. A driver writes one file with a
+	// few devices for each request of a claim.
 	MaxMetadata = 256 << 10
 )
 
-// ErrSlice is wrapped by the error of ReadSlice.
+// ErrSlice is wrapped by every error of ReadSlice.
 var ErrSlice = errors.New("it is not a ResourceSlice as an API server accepts it")
 
-// ReadSlice keeps what is needed of a ResourceSlice, the JSON of its spec in any version that has
-// the fields of v1. It takes memory for what it keeps, whatever the JSON has. The error wraps
-// ErrSlice.
+// ReadSlice parses the JSON of the spec of a ResourceSlice, in any version that has the fields of
+// v1, and keeps the parts that placement needs. Its memory use depends only on what it keeps, not
+// on the content of the JSON. The error wraps ErrSlice.
 func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 	var s struct {
 		Driver string `json:"driver"`
@@ -66,7 +67,7 @@ func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 	return kept, nil
 }
 
-// elements visits the elements of a list of devices one by one. It fails if there are more than
+// elements calls visit for each element of a list of devices. It fails if there are more than
 // maxDevices, or if one is larger than maxDevice.
 func elements(list []byte, visit func(raw []byte) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(list))
@@ -92,18 +93,20 @@ func elements(list []byte, visit func(raw []byte) error) error {
 // Allocated is a device that is allocated to a claim.
 type Allocated struct {
 	Driver, Pool, Device string
-	// ShareID is the share of the device that the claim has; empty: the device is not shared.
+	// ShareID is the share of the device that the claim has. It is empty if the device is not
+	// shared.
 	ShareID string
-	// Request is the request of the claim that it was allocated for, "gpu", or "gpu/large" for an
-	// alternative.
+	// Request is the request of the claim for which the device was allocated: "gpu", or "gpu/large"
+	// for an alternative.
 	Request string
 }
 
-// ErrClaim is wrapped by the error of ReadAllocation.
+// ErrClaim is wrapped by every error of ReadAllocation.
 var ErrClaim = errors.New("it is not a ResourceClaim as an API server accepts it")
 
-// ReadAllocation reads the devices that are allocated to a claim from its JSON, with limits as
-// those of ReadSlice; nil for a claim without an allocation. The error wraps ErrClaim.
+// ReadAllocation returns the devices that are allocated to a claim, from the JSON of the claim. It
+// has the same limits as ReadSlice. It returns nil for a claim without an allocation. The error
+// wraps ErrClaim.
 func ReadAllocation(claim []byte) ([]Allocated, error) {
 	var c struct {
 		Kind   string `json:"kind"`
@@ -171,16 +174,16 @@ func readDevice(driver string, raw []byte, pci PCI) (device, error) {
 // Described is a device of a claim as the metadata file of its driver describes it (KEP-5304).
 type Described struct {
 	Driver, Pool, Device string
-	// Request is the request of the claim that it was allocated for.
+	// Request is the request of the claim for which the device was allocated.
 	Request string
-	// Nodes are its NUMA nodes, empty if they are not known.
+	// Nodes are the NUMA nodes of the device. The mask is empty if they are not known.
 	Nodes mask.Mask
 }
 
-// ErrMetadata is wrapped by the error of ReadMetadata.
+// ErrMetadata is wrapped by every error of ReadMetadata.
 var ErrMetadata = errors.New("it is not a file with the metadata of devices")
 
-// ReadMetadata reads a metadata file of a driver, at most MaxMetadata bytes. The error wraps
+// ReadMetadata parses a metadata file of a driver, of at most MaxMetadata bytes. The error wraps
 // ErrMetadata.
 func ReadMetadata(file []byte, pci PCI) ([]Described, error) {
 	if len(file) > MaxMetadata {

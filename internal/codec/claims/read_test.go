@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// pci is a machine with one GPU.
+// pci represents a machine with one GPU.
 type pci struct{}
 
 func (pci) Function(address string) mask.Mask {
@@ -44,7 +44,8 @@ const metadataFile = `{"kind":"DeviceMetadata","apiVersion":"metadata.resource.k
  {"name":"nic/fast","devices":[{"driver":"gpu.example.com","pool":"p","name":"nic0"}]}]}
 {"kind":"DeviceMetadata","apiVersion":"metadata.resource.k8s.io/v1alpha1","metadata":{"name":"c"},"requests":[]}`
 
-// TestReadSlice: an attribute comes before the PCI address, and that before the PCIe root.
+// TestReadSlice checks that an attribute takes precedence over the PCI address, and the PCI address
+// over the PCIe root.
 func TestReadSlice(t *testing.T) {
 	for _, machine := range []claims.PCI{pci{}, nil} {
 		read, err := claims.ReadSlice([]byte(slice), machine)
@@ -71,7 +72,7 @@ func TestReadSlice(t *testing.T) {
 	}
 }
 
-// TestReadMetadata: of a file with several versions the first that is known counts.
+// TestReadMetadata checks that the first known version in a file with several versions is used.
 func TestReadMetadata(t *testing.T) {
 	for _, before := range []string{"", `{"kind":"DeviceMetadata","apiVersion":"metadata.resource.k8s.io/v9","x":[]}`} {
 		got, err := claims.ReadMetadata([]byte(before+metadataFile), pci{})
@@ -82,8 +83,8 @@ func TestReadMetadata(t *testing.T) {
 	}
 }
 
-// TestTooLarge: what has more than the limits is an error, and takes no memory for what it does not
-// keep.
+// TestTooLarge checks that input beyond the limits is an error, and that reading it takes no memory
+// for data that is not kept.
 func TestTooLarge(t *testing.T) {
 	const million = 1 << 20
 	for name, text := range map[string]string{
@@ -111,8 +112,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// mutate changes a text in up to eight places: bytes that are changed, removed, repeated, and
-// pieces of JSON that are put in.
+// mutate changes a text in up to eight places. It changes, removes and repeats bytes, and inserts
+// pieces of JSON.
 func mutate(r *rand.Rand, text string) string {
 	pieces := []string{"{", "}", "[", "]", ",", `"`, "null", "-1", "9223372036854775808", "1e999", `""`, `{"a":`, "[[[[", "\x00", "\xff", `\ud800`, "true", `"int":64`}
 	data := []byte(text)
@@ -136,8 +137,8 @@ func mutate(r *rand.Rand, text string) string {
 	return string(data)
 }
 
-// TestMutated reads 10,000 changed slices, and as many metadata files and claims: an error or a
-// value, never both, and NUMA nodes only of devices with a name.
+// TestMutated reads 10,000 mutated slices, metadata files and claims. Each read must return either
+// an error or a value, and NUMA nodes only for devices with a name.
 func TestMutated(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 10_000))
 	for range 10_000 {
@@ -178,7 +179,8 @@ const allocatedClaim = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1
  "status":{"allocation":{"devices":{"results":[{"request":"gpu/large","driver":"gpu.example.com","pool":"p","device":"gpu0","shareID":"8d5f","adminAccess":true},
  {"request":"nic","driver":"nic.example.com","pool":"p","device":"nic0"}],"config":[]}},"reservedFor":[{"resource":"pods","name":"p","uid":"v"}]}}`
 
-// TestReadAllocation: a claim without an allocation has none; one without devices has an empty one.
+// TestReadAllocation checks that the result is nil for a claim without an allocation, and empty but
+// not nil for an allocation without devices.
 func TestReadAllocation(t *testing.T) {
 	for text, want := range map[string]string{
 		allocatedClaim:             "[{gpu.example.com p gpu0 8d5f gpu/large} {nic.example.com p nic0  nic}] false <nil>",
@@ -225,7 +227,8 @@ func FuzzReadMetadata(f *testing.F) {
 	f.Fuzz(checkMetadata)
 }
 
-// TestSliceIsTheObject: a slice that is read with limits gives what the whole object gives.
+// TestSliceIsTheObject checks that a slice read with limits gives the same result as the whole
+// object.
 func TestSliceIsTheObject(t *testing.T) {
 	read, err := claims.ReadSlice([]byte(slice), nil)
 	if err != nil {

@@ -16,41 +16,41 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// timeout bounds the search for the devices of one pod. It is the scheduler's own for a node
-// (KubeSchedulerConfiguration, DynamicResourcesArgs.filterTimeout).
+// timeout bounds the search for the devices of one pod. The scheduler uses the same limit for a
+// node (KubeSchedulerConfiguration, DynamicResourcesArgs.filterTimeout).
 const timeout = 10 * time.Second
 
-// Allocator returns an Allocation on a Kubernetes node, in which every device of the objects is
-// free. It does not change the objects. Package allocation has one.
+// Allocator returns an Allocation for a Kubernetes node in which every device of the objects is
+// free. It does not change the objects. Package allocation provides one.
 type Allocator func(objects *Objects, node *v1.Node) Allocation
 
-// Allocation knows which devices are free on one Kubernetes node.
+// Allocation tracks which devices are free on one Kubernetes node.
 type Allocation interface {
 	// Take marks the devices of a claim as allocated.
 	Take(*resourceapi.AllocationResult)
-	// Allocate finds free devices for claims together, as the scheduler does for a pod, and returns
-	// an allocation for each claim, in their order, or none if the free devices do not satisfy the
-	// claims. It takes no devices. It returns an error, and does not panic, for objects that no API
-	// server would accept.
+	// Allocate finds free devices for all claims together, as the scheduler does for a pod. It
+	// returns an allocation for each claim, in the order of the claims, or none if the free devices
+	// do not satisfy all of them. It does not mark the devices as allocated. For objects that no
+	// API server would accept it returns an error and does not panic.
 	Allocate(ctx context.Context, pending []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error)
 }
 
-// errNoAllocator is for programs without an Allocator.
+// errNoAllocator is the error for a pending claim in a program without an Allocator.
 var errNoAllocator = errors.New("it is not allocated, and the paddock in the container image does not allocate claims: " +
 	`run the paddock of cmd/paddock (README.md, "The commands")`)
 
 // Resolved are the devices of a pod.
 type Resolved struct {
-	// Containers are the devices of containers, by their names, in the order of
+	// Containers maps the name of each container to its devices, in the order of
 	// request.Container.Given.
 	Containers map[string][]request.Given
-	// Stock is what the Kubernetes node has of the drivers of these devices.
+	// Stock has the devices of the Kubernetes node that belong to the drivers of these devices.
 	Stock []request.Stock
-	// Notes are what could not be resolved, a sentence each.
+	// Notes describe what could not be resolved, in one sentence each.
 	Notes []string
 }
 
-// In is a pod with these devices.
+// In returns a copy of the pod with these devices.
 func (r Resolved) In(pod request.Pod) request.Pod {
 	pod.Containers, pod.Stock = slices.Clone(pod.Containers), r.Stock
 	for i := range pod.Containers {
@@ -59,22 +59,23 @@ func (r Resolved) In(pod request.Pod) request.Pod {
 	return pod
 }
 
-// id is a device without its claim.
+// id identifies a device, independent of its claim.
 type id struct{ driver, pool, name string }
 
-// Resolver finds the devices of pods on one Kubernetes node. It is for one goroutine.
+// Resolver finds the devices of pods on one Kubernetes node. It must be used by one goroutine only.
 type Resolver struct {
 	objects *Objects
 	node    *v1.Node
 	places  *Places
-	// claims are those of the manifests, and those that were made or allocated here.
+	// claims has copies of the claims of the manifests, and the claims that the resolver created.
+	// It includes allocations made by the resolver.
 	claims map[string]*resourceapi.ResourceClaim
-	// allocation is nil without a node, and in a program without an Allocator.
+	// allocation is nil if the node is not known or the program has no Allocator.
 	allocation Allocation
 }
 
-// NodeName is the only Kubernetes node that ResourceSlices name, or "" if there are several or
-// none.
+// NodeName returns the name of the Kubernetes node if the ResourceSlices name exactly one, and ""
+// otherwise.
 func (o *Objects) NodeName() string {
 	name := ""
 	for _, s := range o.slices {
@@ -89,8 +90,8 @@ func (o *Objects) NodeName() string {
 	return name
 }
 
-// On returns a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot
-// be resolved.
+// On returns a resolver for a Kubernetes node. If name is empty, claims without an allocation
+// cannot be resolved.
 func (o *Objects) On(name string) *Resolver {
 	r := &Resolver{objects: o, claims: map[string]*resourceapi.ResourceClaim{}}
 	if r.node = o.nodes[name]; r.node == nil && name != "" {
@@ -98,20 +99,20 @@ func (o *Objects) On(name string) *Resolver {
 	}
 	var kept []*Slice
 	for _, s := range o.slices {
-		kept = append(kept, sliceOf(s, nil)) // The machine may be another one.
+		kept = append(kept, sliceOf(s, nil)) // The slices may be from another machine.
 	}
 	r.places = PlacesOf(kept, name)
 	if o.Allocator != nil && r.node != nil {
 		r.allocation = o.Allocator(o, r.node)
 	}
 	for name, c := range o.claims {
-		r.claims[name] = c.DeepCopy() // It may be allocated here.
+		r.claims[name] = c.DeepCopy() // The resolver may allocate it.
 		r.take(c.Status.Allocation)
 	}
 	return r
 }
 
-// take marks devices as allocated, for the claims that are allocated here.
+// take marks devices as allocated, so that the resolver does not allocate them to other claims.
 func (r *Resolver) take(a *resourceapi.AllocationResult) {
 	if a != nil && r.allocation != nil {
 		r.allocation.Take(a)
@@ -151,8 +152,8 @@ func (r *Resolver) Pod(ctx context.Context, pod *v1.Pod) Resolved {
 			}
 		}
 	}
-	// Of extended resources that a DeviceClass serves, the scheduler makes one claim for the whole
-	// pod, and the status has which requests are of which container.
+	// For extended resources that are backed by a DeviceClass, the scheduler creates one claim for
+	// the whole pod. The status of the pod maps its requests to containers.
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		claim := r.claims[key(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
@@ -173,8 +174,8 @@ func (r *Resolver) Pod(ctx context.Context, pod *v1.Pod) Resolved {
 	return out
 }
 
-// claim is the ResourceClaim that a pod names: as it is there, or as its template makes it. It is
-// nil where the pod does not need one.
+// claim returns the ResourceClaim that a pod names: the existing one, or one made from its
+// template. It returns nil if the pod does not need a claim.
 func (r *Resolver) claim(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	name, _, err := resourceclaim.Name(pod, named)
 	switch {
@@ -196,7 +197,7 @@ func (r *Resolver) claim(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.
 	return nil, fmt.Errorf("ResourceClaim %s is not among the manifests; kubectl get resourceclaims,resourceslices,deviceclasses -A -o json prints what is needed", key(pod.Namespace, *name))
 }
 
-// made is the claim that a template makes for a pod.
+// made returns the claim that a template makes for a pod.
 func (r *Resolver) made(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	template := r.objects.templates[key(pod.Namespace, *named.ResourceClaimTemplateName)]
 	if template == nil {
@@ -212,7 +213,7 @@ func (r *Resolver) made(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.R
 	return c, nil
 }
 
-// allocate allocates claims together, as the scheduler does for a pod, and keeps the allocations.
+// allocate allocates claims together, as the scheduler does for a pod, and stores the allocations.
 func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.ResourceClaim) error {
 	if len(pending) == 0 {
 		return nil
@@ -243,7 +244,7 @@ func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.Resource
 	return nil
 }
 
-// devices are those of a claim, or of one of its requests.
+// devices returns the devices of a claim, or of one of its requests if name is not empty.
 func (r *Resolver) devices(claim *resourceapi.ResourceClaim, name string) []request.Given {
 	if claim == nil || claim.Status.Allocation == nil {
 		return nil

@@ -16,9 +16,10 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// TestScenarios runs the files of testdata. "objects" takes manifests, "pods" resolves pods on the
-// node that the argument names (without: the only one of the slices). "no-allocator" is for the
-// rest of the file: claims are resolved as in a program without one.
+// TestScenarios runs the files of testdata. "objects" adds manifests. "pods" resolves pods on the
+// node that its argument names, or on the only node of the slices if it has no argument.
+// "no-allocator" applies to the rest of the file: claims are resolved as in a program without an
+// Allocator.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		objects, resolvers := &claims.Objects{Allocator: allocation.New}, map[string]*claims.Resolver{}

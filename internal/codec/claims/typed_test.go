@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// TestTypedObjects: objects of an API server lead to the same devices as their JSON.
+// TestTypedObjects checks that objects from an API server lead to the same devices as their JSON.
 func TestTypedObjects(t *testing.T) {
 	const sliceText = `{"metadata":{"name":"s"},"spec":{"driver":"d","nodeName":"n","pool":{"name":"p"},"devices":[
 		{"name":"x","attributes":{"numa":{"int":1}}},{"name":"y","attributes":{"numa":{"int":0}}}]}}`

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// UsesOf are the ResourceClaims that the containers of a pod use, without their devices. The names
-// are those in the status of a pod that is bound: a claim that has none yet is left out. The claim
-// that the scheduler made for extended resources is one of them.
+// UsesOf returns the ResourceClaims that the containers of a pod use, without their devices. It
+// takes the names from the status of a bound pod and skips claims that have no name yet. The claim
+// that the scheduler created for extended resources is included.
 func UsesOf(pod *v1.Pod) []request.Claim {
 	var all []request.Claim
 	for i := range pod.Spec.ResourceClaims {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
-// TestUsesOf: claims by their names, claims of templates, the claim of extended resources, claims
-// that no container uses, and claims without a name yet.
+// TestUsesOf covers claims with a name, claims from templates, the claim for extended resources,
+// claims that no container uses, and claims without a name yet.
 func TestUsesOf(t *testing.T) {
 	const text = `
 metadata: {name: p, namespace: default}

@@ -1,22 +1,23 @@
-// Package devicefile reads a list of devices that people write, to plan for devices
-// without having them. The file is YAML or JSON:
+// Package devicefile reads a hand-written list of devices, so that people can plan for devices that
+// they do not have. The file is YAML or JSON:
 //
 //	resources:
 //	  nvidia.com/gpu:
 //	  - {id: gpu0, numaNodes: 0}
 //	  - {id: gpu1, numaNodes: 1, healthy: false}
 //	  example.com/nic:
-//	  - {prefix: nic, perNode: 1, numaNodes: 0-7}    # nic0 on node 0, nic1 on node 1, …
+//	  - {prefix: nic, perNode: 1, numaNodes: 0-7}    # nic0 on NUMA node 0, nic1 on NUMA node 1, …
 //	  example.com/switch:
-//	  - {id: fabric, numaNodes: [0, 2-3]}            # one device, local to three nodes
+//	  - {id: fabric, numaNodes: [0, 2-3]}            # one device, local to three NUMA nodes
 //	  example.com/fuse:
-//	  - {prefix: fuse, count: 100}                   # fuse0 … fuse99, local to no node
+//	  - {prefix: fuse, count: 100}                   # fuse0 … fuse99, local to no NUMA node
 //
-// An entry is one device with an id, or several whose ids are a prefix and a number from 0
-// on: count of them, each local to all of numaNodes, or perNode of them on each of
-// numaNodes, ascending by node. Left out, healthy is true and numaNodes none.
+// An entry describes one device with an id, or several devices whose ids consist of a prefix and a
+// number that starts at 0. With count, there are count devices, each local to all of numaNodes.
+// With perNode, there are perNode devices on each of numaNodes, in ascending order of the NUMA
+// nodes. By default, healthy is true and numaNodes is empty.
 //
-// Decoding is strict: unknown and repeated fields are errors. Errors name the file, the
-// resource, the entry from 0 on and the field. Bad input never panics, and no file makes
-// more than MaxDevices.
+// Decoding is strict: unknown and repeated fields are errors. Errors name the file, the resource,
+// the index of the entry (starting at 0) and the field. Bad input never causes a panic, and no file
+// yields more than MaxDevices devices.
 package devicefile

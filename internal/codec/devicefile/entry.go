@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// entry is one element of a resource's list.
+// entry is one element of the list of a resource.
 type entry struct {
 	id, prefix     string
 	count, perNode int64
@@ -18,8 +18,8 @@ type entry struct {
 	healthy        bool
 }
 
-// devicesOf makes the devices of an entry, at most limit. Its errors go on where the place
-// of the entry ends: ".count: …" or ": …".
+// devicesOf returns the devices of an entry. It fails if there are more than limit. Its error texts
+// continue the path of the entry: ".count: …" or ": …".
 func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 	fields, err := fieldsOf(text, "id", "prefix", "count", "perNode", "numaNodes", "healthy")
 	if err != nil {
@@ -67,7 +67,7 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 	return e.devices(limit)
 }
 
-// devices lists what the entry means.
+// devices returns the devices that the entry describes.
 func (e entry) devices(limit int) ([]device.Device, error) {
 	if most := int64(limit) / int64(max(1, e.nodes.Len())); e.count > int64(limit) || e.perNode > most || limit == 0 {
 		return nil, fmt.Errorf(": the file has more than %d devices", MaxDevices)
@@ -116,7 +116,7 @@ func numberInto(to *int64) func(json.RawMessage) error {
 	}
 }
 
-// takeNodes accepts an id, a text like "0-3,8", and a list of both.
+// takeNodes parses an id, a text such as "0-3,8", or a list of both.
 func (e *entry) takeNodes(value json.RawMessage) error {
 	if value[0] == '[' {
 		var list []json.RawMessage

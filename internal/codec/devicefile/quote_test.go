@@ -2,7 +2,7 @@ package devicefile
 
 import "encoding/json"
 
-// quote writes a text as JSON.
+// quote returns a text as a JSON string.
 func quote(text string) string {
 	out, err := json.Marshal(text)
 	if err != nil {

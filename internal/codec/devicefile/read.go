@@ -21,13 +21,13 @@ import (
 // ErrSyntax is wrapped by every error of Read.
 var ErrSyntax = errors.New("not a device file")
 
-// MaxDevices is how many devices one file may describe.
+// MaxDevices is the maximum number of devices that one file may describe.
 const MaxDevices = 100_000
 
 const expected = "want resources: with a list of devices for each, such as nvidia.com/gpu: [{id: gpu0, numaNodes: 0}]"
 
-// Inventory reads a file and makes an inventory of the machine of it; name is that of the
-// file. The machine must have the NUMA nodes.
+// Inventory reads a file and returns an inventory of its devices for the machine. name is the name
+// of the file. The machine must have the NUMA nodes that the file names.
 func Inventory(m *machine.Machine, name string, data []byte) (*device.Inventory, error) {
 	resources, err := Read(name, data)
 	if err != nil {
@@ -40,9 +40,9 @@ func Inventory(m *machine.Machine, name string, data []byte) (*device.Inventory,
 	return inv, nil
 }
 
-// Read returns the devices of each resource, in the order of the file. Whether names and
-// ids are good and the NUMA nodes exist is for device.NewInventory to check. The map is never
-// nil without an error.
+// Read returns the devices of each resource, in the order of the file. It does not check that names
+// and ids are valid and that the NUMA nodes exist; device.NewInventory does. The map is never nil
+// if the error is nil.
 func Read(name string, data []byte) (map[string][]device.Device, error) {
 	resources, err := read(data)
 	if err != nil {
@@ -89,8 +89,8 @@ func read(data []byte) (map[string][]device.Device, error) {
 	return out, nil
 }
 
-// toJSON returns the one document of a YAML or JSON text as compact JSON. JSON is not led
-// through YAML, which forbids tabs.
+// toJSON returns the single document of a YAML or JSON text as compact JSON. It does not parse JSON
+// as YAML, because YAML forbids tabs.
 func toJSON(data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if json.Valid(data) {
@@ -129,8 +129,8 @@ func toJSON(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// fieldsOf takes an object apart. With known fields, it may have no other. The values are
-// not empty and begin with no space.
+// fieldsOf returns the fields of an object. If known is not empty, other fields are an error. The
+// values are not empty and do not begin with white space.
 func fieldsOf(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, fmt.Errorf("it is %s", kindOf(object))
@@ -147,7 +147,7 @@ func fieldsOf(object json.RawMessage, known ...string) (map[string]json.RawMessa
 	return fields, nil
 }
 
-// kindOf describes what a JSON value is.
+// kindOf describes the type of a JSON value.
 func kindOf(text json.RawMessage) string {
 	if len(text) == 0 {
 		return "missing"

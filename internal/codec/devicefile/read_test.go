@@ -21,8 +21,8 @@ import (
 
 // TestScenarios runs the files in testdata. Commands:
 //
-//	read                    a file → its devices, or what is wrong with it
-//	inventory machine=NAME  the same for an example machine
+//	read                    prints the devices of a file, or its error
+//	inventory machine=NAME  does the same for an example machine
 //
 // After a change of behaviour: go test -rewrite, and read the diff.
 func TestScenarios(t *testing.T) {
@@ -85,7 +85,7 @@ func readExample(tb testing.TB, dir, file string) []byte {
 	return data
 }
 
-// TestExamples: each example of devices fits the machine that its README names.
+// TestExamples checks that each example of devices fits the machine that its README names.
 func TestExamples(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+\\.yaml)` \\| `([^`]+)\\.json` \\|").FindAllStringSubmatch(string(readExample(t, "devices", "README.md")), -1)
 	for _, row := range rows {
@@ -99,7 +99,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestMachinesAreListed: the README of the example machines names each of them.
+// TestMachinesAreListed checks that the README of the example machines names each of them.
 func TestMachinesAreListed(t *testing.T) {
 	readme := string(readExample(t, "machines", "README.md"))
 	files, err := filepath.Glob("../../../examples/machines/*.json")
@@ -135,7 +135,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// FuzzRead: an error or a value; what was read can be written out long and is then the same.
+// FuzzRead checks that Read returns either an error or a value, and that a value written out entry
+// by entry is read back unchanged.
 func FuzzRead(f *testing.F) {
 	for _, file := range []string{"gpu-server-8n.yaml", "gb200-34-nodes.yaml", "mixed.yaml"} {
 		f.Add(readExample(f, "devices", file))
@@ -160,7 +161,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// long writes every device as an entry of its own.
+// long writes every device as a separate entry.
 func long(resources map[string][]device.Device) string {
 	var b strings.Builder
 	b.WriteString(`{"resources":{`)

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// The members of a MachineInfo that a machine depends on, with cAdvisor's names.
+// The members of a MachineInfo that determine a machine, under cAdvisor's names.
 type (
 	infoText struct {
 		CPUs     int        `json:"num_cores"`
@@ -36,8 +36,9 @@ type (
 	}
 )
 
-// Describe writes a machine as a MachineInfo that has only what decisions depend on: machines with
-// the same hardware have the same bytes, and Read of them makes the same machine.
+// Describe returns a machine as a MachineInfo that has only the data that decisions depend on.
+// Machines with the same hardware have the same bytes, and Read of these bytes returns the same
+// machine.
 func Describe(m *machine.Machine) ([]byte, error) {
 	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets()}
 	for _, n := range m.Nodes() {
@@ -56,8 +57,8 @@ func Describe(m *machine.Machine) ([]byte, error) {
 	return json.Marshal(info)
 }
 
-// distances are those of one NUMA node as the machine was described: by id, or by position where
-// ids have gaps that the kernel does not list.
+// distances returns the distances of one NUMA node as the machine was described: by id, or by
+// position if ids have gaps that the kernel does not list.
 func distances(m *machine.Machine, from int) []int {
 	row := []int{}
 	switch {

@@ -1,10 +1,10 @@
-// Package discover finds out what machine there is: from sysfs, with Live, or from a
-// recorded file, with Read. Both speak cAdvisor's MachineInfo, which is what the
-// kubelet sees, and make a checked machine.Machine of it.
+// Package discover finds out what machine there is: Live reads sysfs, and Read reads a recorded
+// file. Both use cAdvisor's MachineInfo, which is what the kubelet sees, and make a checked
+// machine.Machine of it.
 //
-// Whatever is not usable is an error that names the file and what was expected of it.
-// What is usable but worth knowing is a remark. Nothing here panics on bad input, and
-// nothing is changed on the machine.
+// Unusable data is an error that names the file and what was expected. Data that is usable but
+// surprising leads to a remark. The package does not panic on bad input, and does not change
+// anything on the machine.
 package discover
 
 import (
@@ -18,28 +18,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// Found is a machine and where it was found.
+// Found is a machine and its source.
 type Found struct {
 	// Name is "live" or the name of the recorded file.
 	Name string
-	// Info is what was read. It is shared: do not change it.
+	// Info is the MachineInfo that was read. It is shared and must not be modified.
 	Info    *model.MachineInfo
 	Machine *machine.Machine
-	// Offline are the CPUs that are present but offline. A recorded file does not
-	// know them.
+	// Offline are the CPUs that are present but offline. It is empty for a recorded file, which
+	// does not list them.
 	Offline cpuset.Set
-	// PCI are the GPUs, NICs, NVMe disks and accelerators, by address. A file of an older version
-	// has none.
+	// PCI are the GPUs, NICs, NVMe disks and accelerators, sorted by address. It is empty for a
+	// file of an older version.
 	PCI []PCIDevice
-	// Remarks are whole sentences for people, about things that are legal but
-	// surprising.
+	// Remarks are whole sentences for people about data that is legal but surprising.
 	Remarks []string
 
-	// recorded is the file that Info was read from; nil if there is none.
+	// recorded is the content of the file from which Info was read. It is nil for a live machine.
 	recorded []byte
 }
 
-// found checks info and makes the machine of it.
+// found checks info and returns the machine that it describes.
 func found(name string, info *model.MachineInfo) (*Found, error) {
 	description, err := FromInfo(info)
 	if err != nil {
@@ -54,7 +53,7 @@ func found(name string, info *model.MachineInfo) (*Found, error) {
 	return f, nil
 }
 
-// remark looks for what the managers take as reported although the rest of the file
+// remark adds remarks about reported values that the managers use although the rest of the file
 // disagrees.
 func (f *Found) remark() {
 	m := f.Machine
@@ -83,10 +82,10 @@ func (f *Found) add(format string, args ...any) {
 	f.Remarks = append(f.Remarks, fmt.Sprintf(format, args...))
 }
 
-// FromInfo describes the machine as the CPU and Memory Managers see it: a core's
-// uncore cache is the first that is listed for it (R-CPU-1), CPUs and sockets count
-// as reported (R-CPU-2), every listed size of huge pages is one, with pages or
-// without (R-MEM-12). The description is not checked further; machine.New does that.
+// FromInfo describes the machine as the CPU and Memory Managers see it. The uncore cache of a core
+// is the first one that is listed for it (R-CPU-1). The numbers of CPUs and sockets are the
+// reported ones (R-CPU-2). Every listed size of huge pages counts, even if it has no pages
+// (R-MEM-12). FromInfo does not check the description further; machine.New does.
 func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 	if info.NumCores <= 0 {
 		return machine.Description{}, fmt.Errorf("num_cores is %d, want the number of CPUs", info.NumCores)
@@ -98,8 +97,8 @@ func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 		return machine.Description{}, fmt.Errorf("topology lists no NUMA node")
 	}
 	d := machine.Description{CPUs: info.NumCores, Sockets: info.NumSockets}
-	// The kernel reports socket -1 for every core where firmware has no socket ids: it is then one
-	// socket.
+	// If the firmware has no socket ids, the kernel reports socket -1 for every core. The machine
+	// then counts as one socket.
 	unknown := true
 	for _, n := range info.Topology {
 		unknown = unknown && !slices.ContainsFunc(n.Cores, func(c model.Core) bool { return c.SocketID != -1 })

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// lineWidth is how long a line may be before an array or object is broken up.
+// lineWidth is the length of a line, in bytes, above which an array or object is split.
 const lineWidth = 140
 
-// maxDepth is where breaking up ends; the deepest list of a MachineInfo, a core's
-// caches, is at 6.
+// maxDepth is the depth at which splitting ends. The deepest list of a MachineInfo, the caches of a
+// core, is at depth 6.
 const maxDepth = 8
 
-// WriteJSON writes the MachineInfo with the PCI devices, so that Read of it finds the same machine.
-// Of a recorded file every field is written, known or not, in the order of the file. What fits on a
-// line is written on one: a core is a line, not twenty.
+// WriteJSON writes the MachineInfo with the PCI devices, such that Read returns the same machine.
+// If the machine was read from a file, it writes every field of the file, known or not, in the
+// order of the file. Values that fit on a line are written on one line, so that a core takes one
+// line and not twenty.
 func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
@@ -37,12 +38,12 @@ func (f *Found) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// layOut writes compact JSON in lines, indented by depth steps of two spaces.
+// layOut writes compact JSON in lines, indented by two spaces for each level of depth.
 func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
 	isObject := value[0] == '{'
 	if isList := value[0] == '['; !isObject && !isList || 2*depth+len(value) <= lineWidth || depth == maxDepth {
-		// Compact, with a space after colons and commas. A line feed of json.Indent is never inside
-		// a string, where it would be escaped.
+		// The value stays on one line, with a space after each colon and comma. A line feed that
+		// json.Indent inserts is never inside a string, where line feeds are escaped.
 		var lines bytes.Buffer
 		if err := json.Indent(&lines, value, "", ""); err != nil {
 			return err
@@ -63,7 +64,7 @@ func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
 			if _, err := d.Token(); err != nil {
 				return err
 			}
-			out.Write(bytes.TrimLeft(value[before:d.InputOffset()], ",")) // The key as it is spelled in the file.
+			out.Write(bytes.TrimLeft(value[before:d.InputOffset()], ",")) // The key as spelled in the file.
 			out.WriteString(": ")
 		}
 		var element json.RawMessage

@@ -19,12 +19,11 @@ import (
 // LiveName is the name of a machine that Live found.
 const LiveName = "live"
 
-// Live reads the machine out of sysfs and procfs below root, which is os.DirFS("/")
-// but in tests. CPUs that are offline are left out, as the kubelet leaves them out.
+// Live reads the machine from sysfs and procfs below root, which is os.DirFS("/") except in tests.
+// It leaves out offline CPUs, as the kubelet does.
 //
-// Info has what decisions need. What would distinguish one machine from the next of its
-// kind (ids, addresses, disks, the time) is left empty, so that a recording may be
-// shown to others and two recordings may be compared.
+// Info has only the data that decisions need. Data that identifies an individual machine (ids,
+// addresses, disks, the time) is left empty, so that recordings can be shared and compared.
 func Live(root fs.FS) (*Found, error) {
 	t := &tree{SysFs: sysfs.NewRealSysFs(), root: root}
 	online, ok, err := t.list(cpuDir + "/online")
@@ -51,9 +50,9 @@ func Live(root fs.FS) (*Found, error) {
 	return f, nil
 }
 
-// Online are the CPUs that are online now (Documentation/admin-guide/cputopology.rst, "online"):
-// one small file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel
-// without it.
+// Online returns the CPUs that are online now (Documentation/admin-guide/cputopology.rst,
+// "online"). It reads one small file and is cheap enough to be called every second. The error wraps
+// fs.ErrNotExist if the kernel does not have the file.
 func Online(root fs.FS) (cpuset.Set, error) {
 	t := &tree{root: root}
 	const file = cpuDir + "/online"
@@ -88,7 +87,7 @@ func (t *tree) info() (*model.MachineInfo, []string, error) {
 		return nil, nil, err
 	}
 	vendor := ""
-	if text, err := t.text("proc/cpuinfo"); err == nil { // Some architectures have none there.
+	if text, err := t.text("proc/cpuinfo"); err == nil { // Some architectures do not have vendor_id.
 		if match := vendorID.FindStringSubmatch(text); match != nil {
 			vendor = match[1]
 		}
@@ -99,8 +98,8 @@ func (t *tree) info() (*model.MachineInfo, []string, error) {
 		info.Topology = oneNode(info)
 		remarks = []string{"The kernel reports no NUMA nodes: the machine is taken as one."}
 	}
-	// The library reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of
-	// physical cores counts equal ids on two sockets once.
+	// The library takes the sockets from /proc/cpuinfo, which lists the same CPUs. Its number of
+	// physical cores counts equal ids on two sockets only once.
 	sockets := map[int]bool{}
 	for _, n := range info.Topology {
 		for _, core := range n.Cores {
@@ -116,9 +115,9 @@ func (t *tree) info() (*model.MachineInfo, []string, error) {
 	return info, remarks, nil
 }
 
-// oneNode makes one NUMA node of what the library found on a kernel without NUMA
-// support: a node for each socket, in no order and without memory. To such a kernel
-// only memory node 0 exists.
+// oneNode merges the NUMA nodes that the library found on a kernel without NUMA support. There the
+// library returns a NUMA node for each socket, in no order and without memory. Such a kernel has
+// only memory node 0.
 func oneNode(info *model.MachineInfo) []model.Node {
 	one := model.Node{Memory: info.MemoryCapacity, HugePages: info.HugePages}
 	slices.SortFunc(info.Topology, func(a, b model.Node) int { return cmp.Compare(a.Id, b.Id) })
@@ -136,7 +135,7 @@ var (
 	vendorID = regexp.MustCompile(`(?m)^vendor_id\s*:\s*(\S+)`)
 )
 
-// memoryCapacity is what the kernel manages, in bytes, from /proc/meminfo.
+// memoryCapacity returns the memory that the kernel manages, in bytes, from /proc/meminfo.
 func (t *tree) memoryCapacity() (uint64, error) {
 	text, err := t.text("proc/meminfo")
 	if err != nil {
@@ -153,8 +152,8 @@ func (t *tree) memoryCapacity() (uint64, error) {
 	return kib * 1024, nil
 }
 
-// look adds what a MachineInfo has no place for: CPUs that are offline and, on hybrid
-// x86 machines, which cores are of which kind.
+// look adds what a MachineInfo cannot represent: the offline CPUs and, on hybrid x86 machines, the
+// kind of each core.
 func (f *Found) look(t *tree) error {
 	present, ok, err := t.list(cpuDir + "/present")
 	if err != nil {

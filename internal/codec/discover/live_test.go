@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden"
 )
 
-// TestLive reads the machines of testdata/live: section "sysfs" is the file system, in
-// the words of fixture, section "found" what was found or the error.
+// TestLive reads the machines of testdata/live. Section "sysfs" describes the file system in the
+// language of fixture. Section "found" has the expected machine or error.
 func TestLive(t *testing.T) {
 	files, err := filepath.Glob("testdata/live/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -58,11 +58,11 @@ func describe(f *Found, err error) string {
 	return out.String()
 }
 
-// fixture makes a file system of lines of text:
+// fixture builds a file system from lines of text:
 //
 //	cpu ID node=N core=C socket=S   a CPU that is online, linked into its NUMA node
-//	off ID node=N                   one that is offline, so without topology
-//	l3 ID LIST                      a cache of level 3 and the CPUs that share it
+//	off ID node=N                   an offline CPU, which has no topology
+//	l3 ID LIST                      a level 3 cache and the CPUs that share it
 //	node ID memory=KIB distance=A,B pages=KIB:COUNT,…
 //	pci PLACE class=C vendor=V device=D numa=N physfn=ADDRESS
 //	                                a PCI device at its place below sys/devices

@@ -19,22 +19,23 @@ import (
 type PCIDevice struct {
 	// Address is domain:bus:device.function, such as 0000:17:00.0.
 	Address string `json:"address"`
-	// Class, Vendor and Device are the numbers as sysfs has them, such as 0x030200, 0x10de and
+	// Class, Vendor and Device are the numbers as spelled in sysfs, such as 0x030200, 0x10de and
 	// 0x2330.
 	Class  string `json:"class"`
 	Vendor string `json:"vendor"`
 	Device string `json:"device"`
-	// NUMANode is nil where the firmware reports none.
+	// NUMANode is nil if the firmware reports none.
 	NUMANode *int `json:"numa_node,omitempty"`
-	// Root is the PCIe root complex, such as pci0000:16; empty where it is not known. Devices of
-	// one root reach each other without crossing the CPU's interconnect.
+	// Root is the PCIe root complex, such as pci0000:16. It is empty if the root complex is not
+	// known. Devices of one root reach each other without crossing the CPU's interconnect.
 	Root string `json:"pcie_root,omitempty"`
-	// Physical is the address of the physical function that this is a virtual one of; empty for
-	// others.
+	// Physical is the address of the physical function if this is a virtual function, and empty
+	// otherwise.
 	Physical string `json:"physfn,omitempty"`
 }
 
-// The kinds, by the beginning of the class (PCI Code and ID Assignment Specification, section 1).
+// The kinds of devices, by the prefix of the class (PCI Code and ID Assignment Specification,
+// section 1).
 var pciKinds = []struct{ class, kind string }{
 	{"0x03", "GPU"},
 	{"0x02", "NIC"},
@@ -42,7 +43,7 @@ var pciKinds = []struct{ class, kind string }{
 	{"0x12", "accelerator"},
 }
 
-// Kind is GPU, NIC, NVMe or accelerator, by the class; empty for every other device.
+// Kind returns GPU, NIC, NVMe or accelerator according to the class, and "" for any other device.
 func (d PCIDevice) Kind() string {
 	for _, k := range pciKinds {
 		if strings.HasPrefix(d.Class, k.class) {
@@ -54,8 +55,8 @@ func (d PCIDevice) Kind() string {
 
 const pciDir = "sys/bus/pci/devices"
 
-// The forms in sysfs (Documentation/ABI/testing/sysfs-bus-pci). A domain has more than four digits
-// behind Intel's VMD.
+// The formats in sysfs (Documentation/ABI/testing/sysfs-bus-pci). Domains behind Intel's VMD have
+// more than four digits.
 var (
 	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 	pciClass   = regexp.MustCompile(`^0x[0-9a-f]{6}$`)
@@ -63,7 +64,7 @@ var (
 	pciRoot    = regexp.MustCompile(`^pci[0-9a-f]{4,8}:[0-9a-f]{2}$`)
 )
 
-// check returns an error that names the field that is wrong.
+// check returns an error that names the first invalid field.
 func (d *PCIDevice) check() error {
 	for _, f := range []struct {
 		name, value string
@@ -87,12 +88,12 @@ func (d *PCIDevice) check() error {
 	return nil
 }
 
-// pci lists the devices of a kind, by address, and remarks on those that cannot be read: no device
-// of the machine keeps it from being read.
+// pci returns the devices of the known kinds, sorted by address. It returns a remark for each
+// device that cannot be read, so that a broken device does not prevent reading the machine.
 func (t *tree) pci() (devices []PCIDevice, remarks []string) {
 	entries, err := fs.ReadDir(t.root, pciDir)
 	if err != nil {
-		return nil, nil // A machine without PCI.
+		return nil, nil // The machine has no PCI bus.
 	}
 	for _, e := range entries {
 		d := PCIDevice{Address: e.Name()}
@@ -109,8 +110,8 @@ func (t *tree) pci() (devices []PCIDevice, remarks []string) {
 	return devices, remarks
 }
 
-// readPCI reads the files of a device. The link to it is its place in the tree of buses, which
-// begins with the root.
+// readPCI reads the files of a device. The target of the device's symbolic link is its path in the
+// tree of buses, which begins with the root.
 func (t *tree) readPCI(d *PCIDevice) error {
 	dir := path.Join(pciDir, d.Address)
 	var err error
@@ -122,7 +123,7 @@ func (t *tree) readPCI(d *PCIDevice) error {
 	}
 	numa, err := t.number(dir + "/numa_node")
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && numa < 0: // The kernel is without NUMA, or the firmware.
+	case errors.Is(err, fs.ErrNotExist), err == nil && numa < 0: // The kernel or the firmware has no NUMA support.
 	case err != nil:
 		return err
 	default:
@@ -139,7 +140,8 @@ func (t *tree) readPCI(d *PCIDevice) error {
 	return nil
 }
 
-// recording is a machine as a file: a MachineInfo, which has no place for PCI devices, and these.
+// recording is the recorded form of a machine: a MachineInfo, which cannot represent PCI devices,
+// and the PCI devices.
 type recording struct {
 	*model.MachineInfo
 	PCI []PCIDevice `json:"pci_devices,omitempty"`

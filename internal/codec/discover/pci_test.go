@@ -11,7 +11,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestPCIIsRecorded: a recording has the PCI devices of the machine, and so has a recording of it.
+// TestPCIIsRecorded checks that a recording has the PCI devices of the machine, and that a
+// recording of a recording has them too.
 func TestPCIIsRecorded(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/live/pci-devices.txtar")
 	if err != nil {
@@ -48,8 +49,8 @@ func TestPCIIsRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedPCI: a file without PCI devices is read as before; one with a wrong device is an
-// error that names it.
+// TestRecordedPCI checks that a file without PCI devices is still read, and that an invalid device
+// leads to an error that names it.
 func TestRecordedPCI(t *testing.T) {
 	old, err := os.ReadFile("../../../examples/machines/vm-4cpu.json")
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// PCINodes finds the NUMA nodes of the PCI devices of a live machine, of every class, when it is
-// asked. It gets texts of any content and reads nothing for one that is no address.
+// PCINodes looks up the NUMA nodes of the PCI devices of a live machine, of every class, on demand.
+// It accepts texts of any content and reads nothing for a text that is not an address.
 type PCINodes struct{ FS fs.FS }
 
-// Function is the NUMA node of a device by its address; empty if there is no such device, or the
-// firmware reports none.
+// Function returns the NUMA node of the device at the address. The mask is empty if the device does
+// not exist or the firmware reports no NUMA node.
 func (p PCINodes) Function(address string) mask.Mask {
 	if !pciAddress.MatchString(address) {
 		return 0
@@ -20,8 +20,8 @@ func (p PCINodes) Function(address string) mask.Mask {
 	return p.read(path.Join(pciDir, address))
 }
 
-// Root are the NUMA nodes of the devices directly at a PCIe root complex. Everything behind them is
-// near the same ones.
+// Root returns the NUMA nodes of the devices directly below a PCIe root complex. The devices behind
+// them are near the same NUMA nodes.
 func (p PCINodes) Root(name string) mask.Mask {
 	if !pciRoot.MatchString(name) {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestPCINodes: devices of every class, PCIe roots, and texts that are neither.
+// TestPCINodes covers devices of every class, PCIe roots, and texts that are neither.
 func TestPCINodes(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/live/pci-devices.txtar")
 	if err != nil {

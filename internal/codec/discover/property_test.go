@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// anInfo draws a machine that is legal: threads are spread over cores and nodes in any
-// way, ids have gaps, nodes may lack CPUs, memory, caches or distances.
+// anInfo draws a legal machine. Threads are spread arbitrarily over cores and NUMA nodes, ids have
+// gaps, and NUMA nodes may lack CPUs, memory, caches or distances.
 func anInfo(t *rapid.T) *model.MachineInfo {
 	ids := rapid.SliceOfNDistinct(rapid.IntRange(0, mask.MaxNode), 1, 9, rapid.ID).Draw(t, "node ids")
 	slices.Sort(ids)
@@ -92,8 +92,8 @@ func checkCore(t *rapid.T, m *machine.Machine, node int, core model.Core) {
 	}
 }
 
-// TestWriteJSONRoundTrip: what is written is read back as the same MachineInfo, and
-// writing that again gives the same bytes.
+// TestWriteJSONRoundTrip checks that Read returns the MachineInfo that was written, and that
+// writing it again yields the same bytes.
 func TestWriteJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, err := found("m", anInfo(t))

@@ -10,15 +10,15 @@ import (
 	"github.com/google/cadvisor/lib/model"
 )
 
-// ErrNotMachineInfo is wrapped by the error for a file that is something else.
+// ErrNotMachineInfo is wrapped by the error for a file that is not a MachineInfo.
 var ErrNotMachineInfo = errors.New("not a MachineInfo")
 
-// expected ends the message about a file that is something else.
+// expected ends the message about a file that is not a MachineInfo.
 const expected = "expected the JSON object that `paddock topology -o json` writes (cAdvisor's MachineInfo)"
 
-// Read reads a recorded MachineInfo. name is for errors. Fields that are not known
-// are allowed, as newer versions have more of them, but the topology must be there.
-// data is kept and must not be changed afterwards.
+// Read parses a recorded MachineInfo. name is used in errors. Unknown fields are allowed, because
+// newer versions have more fields, but the topology is required. Read keeps data, so the caller
+// must not modify it afterwards.
 func Read(name string, data []byte) (*Found, error) {
 	if err := recognize(data); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, err, expected)
@@ -40,7 +40,7 @@ func Read(name string, data []byte) (*Found, error) {
 	return f, nil
 }
 
-// recognize looks at the outermost fields, which show best what a file is.
+// recognize checks the outermost fields, which are the best evidence of what a file is.
 func recognize(data []byte) error {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -63,7 +63,7 @@ func recognize(data []byte) error {
 			return fmt.Errorf("its topology is not a list of NUMA nodes: %w", explain(err))
 		}
 		for i, node := range nodes {
-			if _, ok := node["node_id"]; !ok { // It would be read as 0.
+			if _, ok := node["node_id"]; !ok { // A missing id would be read as 0.
 				return fmt.Errorf(`entry %d of its topology has no "node_id"`, i)
 			}
 		}
@@ -78,7 +78,7 @@ func recognize(data []byte) error {
 	return errors.New(`it has no "topology"`)
 }
 
-// explain adds where in the file, in JSON's words.
+// explain adds the location in the file to an error, in terms of JSON.
 func explain(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError

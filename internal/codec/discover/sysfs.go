@@ -20,19 +20,19 @@ const (
 	hugePagesDir = "sys/kernel/mm/hugepages"
 )
 
-// tree lets cAdvisor's library read a file system of our choice. The embedded one
-// reads the machine that this process runs on; of its methods none is used for a
-// topology. The files are those of Documentation/ABI/stable/sysfs-devices-node and
-// Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
+// tree lets cAdvisor's library read an arbitrary file system. The embedded SysFs reads the machine
+// on which this process runs; none of its methods is used for the topology. The files are
+// documented in the kernel's Documentation/ABI/stable/sysfs-devices-node and
+// Documentation/ABI/testing/sysfs-devices-system-cpu.
 type tree struct {
 	sysfs.SysFs
 	root fs.FS
-	// online are the CPUs that are; nil on a kernel that cannot take CPUs offline.
+	// online are the online CPUs. It is nil if the kernel cannot take CPUs offline.
 	online *cpuset.Set
 }
 
-// text reads a file without the white space around its content. The library names
-// files by their absolute path, an fs.FS without the slash.
+// text returns the content of a file without surrounding white space. The library uses absolute
+// paths; an fs.FS needs paths without the leading slash.
 func (t *tree) text(file string) (string, error) {
 	data, err := fs.ReadFile(t.root, strings.Trim(file, "/"))
 	return strings.TrimSpace(string(data)), err
@@ -50,8 +50,8 @@ func (t *tree) number(file string) (int, error) {
 	return n, nil
 }
 
-// id is number for the library, which wants the text and whose own errors do not name
-// the file. A file that is missing must stay an error that os.IsNotExist knows.
+// id returns the number in a file as text, as the library expects it. Unlike the library's own
+// errors, its errors name the file. The error for a missing file must satisfy os.IsNotExist.
 func (t *tree) id(file string) (string, error) {
 	n, err := t.number(file)
 	return strconv.Itoa(n), err
@@ -59,7 +59,7 @@ func (t *tree) id(file string) (string, error) {
 
 func absolute(file string) string { return "/" + strings.Trim(file, "/") }
 
-// list reads a file with a list of CPUs; it reports whether there is one.
+// list reads a file with a list of CPUs. It reports whether the file exists.
 func (t *tree) list(file string) (cpuset.Set, bool, error) {
 	text, err := t.text(file)
 	if err != nil {
@@ -72,8 +72,8 @@ func (t *tree) list(file string) (cpuset.Set, bool, error) {
 	return set, true, nil
 }
 
-// numbered lists the entries of dir that are called prefix and a number, ascending by
-// the number: the topology shall not depend on how names sort.
+// numbered returns the entries of dir whose names are prefix and a number, in ascending order of
+// the numbers, so that the topology does not depend on how names sort.
 func (t *tree) numbered(dir, prefix string) []string {
 	entries, err := fs.ReadDir(t.root, strings.Trim(dir, "/"))
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *tree) GetDistances(node string) (string, error) {
 	return strings.Join(strings.Fields(text), " "), err
 }
 
-// GetHugePagesInfo passes on only what has the form that the library expects.
+// GetHugePagesInfo returns only the entries whose names have the form that the library expects.
 func (t *tree) GetHugePagesInfo(dir string) ([]os.FileInfo, error) {
 	entries, err := fs.ReadDir(t.root, strings.Trim(dir, "/"))
 	if err != nil {

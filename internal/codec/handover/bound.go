@@ -6,31 +6,32 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Bound is a pod that is bound to a node and has not ended.
+// Bound is a pod that is bound to a node and has not terminated.
 type Bound struct {
-	// Pod is what it asks for, with the UID that the node knows it by.
+	// Pod is what the pod asks for. Its UID is the one by which the node knows the pod.
 	Pod request.Pod
-	// Annotation is the text of its annotation; empty for static pods and mirror pods, whose
-	// annotations do not count.
+	// Annotation is the text of the pod's annotation. It is empty for static pods and mirror pods,
+	// whose annotations are ignored.
 	Annotation string
 }
 
-// Listing is the pods of a node as they were at one time, by UID. It is immutable.
+// Listing has the pods of a node at one point in time, keyed by UID. It is immutable.
 type Listing struct {
 	Pods map[string]Bound
-	// Unusable are the UIDs of pods that are listed with something that cannot be used.
+	// Unusable are the UIDs of listed pods that have unusable content.
 	Unusable []string
 	Asked    time.Time
 }
 
-// sourceAnnotation is where kubelets note where they have a pod from, and fromAPI the API server.
+// sourceAnnotation is the annotation in which kubelets record the source of a pod. fromAPI is its
+// value for the API server.
 const (
 	sourceAnnotation = "kubernetes.io/config.source"
 	fromAPI          = "api"
 )
 
-// TextOf is the text in the annotations of a pod as the kubelet passes them on. A static pod has
-// none: its manifest is no scheduler's.
+// TextOf returns the text in the annotations of a pod as the kubelet passes them on. It returns ""
+// for a static pod, because its manifest does not come from a scheduler.
 func TextOf(annotations map[string]string) string {
 	if source := annotations[sourceAnnotation]; source != "" && source != fromAPI {
 		return ""

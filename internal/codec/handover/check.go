@@ -8,29 +8,30 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Reason is why a node does not apply a grant that was handed over, and plans by itself.
+// Reason is why a node does not apply a grant that was handed over, but plans by itself.
 type Reason int
 
 //go:generate go tool stringer -type=Reason -linecomment -output=enum_string.go
 
-// The reasons. Their names are labels of metrics.
+// The reasons. Their names are metric labels.
 const (
-	// Applied: there is none.
+	// Applied means that there is no such reason: the grant is applied.
 	Applied Reason = iota // applied
-	// Absent: the pod has no annotation.
+	// Absent means that the pod has no annotation.
 	Absent // absent
-	// UnknownVersion, TooLarge and Damaged are about the text.
+	// UnknownVersion, TooLarge and Damaged mean that the text cannot be read.
 	UnknownVersion // version
 	TooLarge       // too-large
 	Damaged        // damaged
-	// OtherNode, OtherPod: it was planned for another node or another pod.
+	// OtherNode and OtherPod mean that the grant was planned for another node or another pod.
 	OtherNode // node
 	OtherPod  // pod
-	// OtherMachine, OtherPolicy, OtherRequest: it was planned with other inputs.
+	// OtherMachine, OtherPolicy and OtherRequest mean that the grant was planned with other inputs.
 	OtherMachine // machine
 	OtherPolicy  // policy
 	OtherRequest // request
-	// Shape, CPUs, Memory, Devices and Alignment: it is against the rules; see node.Misplaced.
+	// Shape, CPUs, Memory, Devices and Alignment mean that the grant is against the rules. See
+	// node.Misplaced.
 	Shape     // shape
 	CPUs      // cpus
 	Memory    // memory
@@ -38,7 +39,7 @@ const (
 	Alignment // alignment
 )
 
-// Reasons are all reasons.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	all := make([]Reason, 0, Alignment+1)
 	for r := Applied; r <= Alignment; r++ {
@@ -47,7 +48,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// Error is why a grant is not applied.
+// Error is the error for a grant that is not applied.
 type Error struct {
 	Reason Reason
 	Detail string
@@ -55,15 +56,15 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Detail) }
 
-// Outcome is how the plan of a pod came about on a node to which grants are handed over.
+// Outcome describes how the plan of a pod came about on a node to which grants are handed over.
 type Outcome struct {
-	// Reason is why the grant of the pod's annotation is not applied; Applied: it is.
+	// Reason is why the grant of the pod's annotation is not applied, or Applied if it is.
 	Reason Reason
-	// Err has the details; nil: the grant is applied.
+	// Err has the details. It is nil if the grant is applied.
 	Err error
 }
 
-// OutcomeOf is the outcome of Check.
+// OutcomeOf returns the outcome for an error of Check.
 func OutcomeOf(err error) *Outcome {
 	var wrong *Error
 	switch {
@@ -75,10 +76,10 @@ func OutcomeOf(err error) *Outcome {
 	return &Outcome{Shape, err}
 }
 
-// Applied reports whether the pod has the grant of its annotation.
+// Applied reports whether the grant of the pod's annotation is applied.
 func (o *Outcome) Applied() bool { return o.Reason == Applied }
 
-// Contested reports whether the grant needs something that another pod has, or that is not free.
+// Contested reports whether the grant needs something that another pod has or that is not free.
 func (o *Outcome) Contested() bool {
 	switch o.Reason {
 	case CPUs, Memory, Devices, Alignment:
@@ -88,11 +89,11 @@ func (o *Outcome) Contested() bool {
 	}
 }
 
-// Here is what a node compares a text with: its name and the digests of its machine and policy.
+// Here is what a node compares a text with: its own name and the digests of its machine and policy.
 type Here struct{ Node, Machine, Policy string }
 
-// For is the grant of a text for a pod. The error is an *Error: the text was planned for another
-// pod, or the pod asks for something else now.
+// For returns the grant of a text for a pod. The error is an *Error if the text was planned for
+// another pod, or if the pod asks for something else now.
 func (t *Text) For(pod request.Pod) (*node.Grant, error) {
 	if t.UID != pod.UID {
 		return nil, &Error{OtherPod, fmt.Sprintf("it is for the pod with UID %s, this pod has %s", t.UID, pod.UID)}
@@ -109,10 +110,10 @@ func (t *Text) For(pod request.Pod) (*node.Grant, error) {
 	return &g, nil
 }
 
-// Check makes the plan that gives a pod what the text of its annotation has. It makes none, and
-// returns an *Error, unless the text is for this node and pod, was planned with the same machine,
-// policy and request, and every rule of the node allows it in this state. Nothing is changed. The
-// empty text is Absent.
+// Check returns the plan that gives a pod the grant in its annotation. It returns an *Error unless
+// the text is for this node and pod, was planned with the same machine, policy and request, and
+// every rule of the node allows the grant in this state. Check changes nothing. For the empty text,
+// the Reason is Absent.
 func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.Plan, error) {
 	if annotation == "" {
 		return nil, &Error{Absent, "the pod has no annotation " + Annotation}

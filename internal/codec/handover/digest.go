@@ -12,18 +12,19 @@ import (
 // DigestSize is the length of the digest of a machine or a policy: SHA-256 in hexadecimal.
 const DigestSize = 2 * sha256.Size
 
-// requestSize is the length of the digest of a request. A pod's owner writes the request and gains
-// nothing from two with one digest: 128 bits only tell changes apart.
+// requestSize is the length of the digest of a request: 128 bits in hexadecimal. The digest only
+// has to tell changes apart, because the owner of a pod writes the request and gains nothing from
+// two requests with one digest.
 const requestSize = 32
 
-// Digest is the SHA-256 of a text, in hexadecimal.
+// Digest returns the SHA-256 of a text in hexadecimal.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// PolicyDigest is the digest of a policy in the form of the state file. The quota policy and
-// the bound on containers are no part of it: no grant depends on them.
+// PolicyDigest returns the digest of a policy in the form of the state file. The digest does not
+// cover the quota policy and the bound on containers, because no grant depends on them.
 func PolicyDigest(p node.Policy) (string, error) {
 	text, err := statefile.EncodePolicy(p)
 	if err != nil {
@@ -32,10 +33,11 @@ func PolicyDigest(p node.Policy) (string, error) {
 	return Digest(text), nil
 }
 
-// RequestDigest is the digest of a pod's identity and of what it asks for itself (request.Ask.Own):
-// two pods share it if request.Pod.Equal reports that they are the same. It leaves out what the
-// scheduler may not know yet: the devices and claims that others chose. The rules decide whether a
-// grant is aligned with those. Its form is that of the state file, because other versions read it.
+// RequestDigest returns the digest of a pod's identity and of its own request (request.Ask.Own).
+// Two pods have the same digest if request.Pod.Equal reports that they are equal. The digest does
+// not cover what the scheduler may not know yet: the devices and claims that others chose. The
+// rules decide whether a grant is aligned with those. The digest is computed from the form of the
+// state file, because other versions compute it too.
 func RequestDigest(p request.Pod) (string, error) {
 	asks := request.Pod{Identity: p.Identity, Ask: p.Own()}
 	text, err := statefile.EncodeGrant(&node.Grant{Pod: asks, Containers: make([]node.ContainerGrant, len(asks.Containers))})

@@ -21,7 +21,7 @@ const gib = 1 << 30
 
 var here = handover.Here{Node: "n7", Machine: strings.Repeat("a", handover.DigestSize), Policy: strings.Repeat("b", handover.DigestSize)}
 
-// twoNodes has 16 CPUs and 64Gi on each of two NUMA nodes.
+// twoNodes returns the state of a node with two NUMA nodes that have 16 CPUs and 64Gi each.
 func twoNodes(t testing.TB) *node.State {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=8 threads=2 memory=64Gi")
@@ -35,7 +35,7 @@ func twoNodes(t testing.TB) *node.State {
 	return s
 }
 
-// pod has an exclusive container of as many CPUs and as much memory.
+// pod returns a pod with one container that has cpus exclusive CPUs and the given memory.
 func pod(uid string, cpus int, bytes int64) request.Pod {
 	return request.Pod{
 		Identity: request.Identity{UID: uid, Namespace: "default", Name: "pod-" + uid}, Ask: request.Ask{
@@ -57,13 +57,13 @@ func textOf(t testing.TB, g *node.Grant) string {
 	return text
 }
 
-// TestForm: the text changes with a new version only.
+// TestForm checks that the text changes only with a new version.
 func TestForm(t *testing.T) {
 	text := textOf(t, twoNodes(t).Plan(pod("u", 4, 8*gib)).Grant) + "\n"
 	golden.Compare(t, "testdata/v1.json", text)
 }
 
-// TestRoundTrip: what a scheduler writes is what the node applies, for any pod.
+// TestRoundTrip checks, for any pod, that the node applies what a scheduler writes.
 func TestRoundTrip(t *testing.T) {
 	empty := twoNodes(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Created, p.Priority, p.ResourceClaims = 17, 3, []request.Claim{{Name: "gpu"}} // They ask for nothing.
+			p.Created, p.Priority, p.ResourceClaims = 17, 3, []request.Claim{{Name: "gpu"}} // These fields do not change what the pod asks for.
 			p.Containers[0].Given = []request.Given{{Driver: "d", Pool: "p", Name: "gpu0", Claim: "gpu"}}
 			got, err := handover.Check(s, here, p, text)
 			if err != nil || !got.Grant.SameAssignments(plan.Grant) {
@@ -91,8 +91,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestCheck: each way in which an annotation can be wrong, with the reason that is counted. None
-// gives the pod anything.
+// TestCheck covers each way in which an annotation can be wrong, with the reason that is counted.
+// None of them gives the pod anything.
 func TestCheck(t *testing.T) {
 	s := twoNodes(t)
 	p := pod("u", 4, 8*gib)
@@ -165,8 +165,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode: a text or an error, never both and never a panic; what is read is written with the
-// same bytes, and no text gives a pod more than it asks for.
+// FuzzDecode checks that Decode returns either a text or an error and never panics, that a decoded
+// text is encoded to the same bytes, and that no text gives a pod more than it asks for.
 func FuzzDecode(f *testing.F) {
 	s := twoNodes(f)
 	p := pod("u", 4, 8*gib)
@@ -188,8 +188,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkMemory is what 100,000 grants take: the texts as an informer keeps them, and the grants
-// made of them.
+// BenchmarkMemory measures the memory of 100,000 grants: the texts as an informer keeps them, and
+// the grants decoded from them.
 func BenchmarkMemory(b *testing.B) {
 	s := twoNodes(b)
 	p := pod("01234567-89ab-4cde-8f01-23456789abcd", 4, 8*gib)

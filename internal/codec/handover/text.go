@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	// Annotation is the key of the pod's annotation.
+	// Annotation is the key of the annotation.
 	Annotation = "paddock-project.github.io/grant"
-	// Version is the version that is written, and the only one that is read.
+	// Version is the version that Encode writes and the only version that Decode reads.
 	Version = 1
-	// MaxSize is how many bytes a text has at most. All annotations of a pod may have 256 KiB
-	// together.
+	// MaxSize is the maximum size of a text in bytes. All annotations of a pod together may have
+	// 256 KiB.
 	MaxSize = 64 << 10
 )
 
-// What is wrong with a text. Every error of Decode wraps one of them.
+// The errors for an unusable text. Every error of Decode wraps one of them.
 var (
-	// ErrVersion: a version that this reader does not know.
+	// ErrVersion means that this reader does not know the version.
 	ErrVersion = errors.New("unknown version")
-	// ErrTooLarge: more than MaxSize bytes. Encode returns it too.
+	// ErrTooLarge means that the text has more than MaxSize bytes. Encode returns it too.
 	ErrTooLarge = errors.New("too large")
-	// ErrDamaged: not as Encode writes it.
+	// ErrDamaged means that Encode did not write this text.
 	ErrDamaged = errors.New("damaged")
 )
 
-// ErrNotEncodable is wrapped by the error of Encode for a grant that could not be read back.
+// ErrNotEncodable is wrapped by the error of Encode for a grant that Decode could not read back.
 var ErrNotEncodable = errors.New("cannot be handed over")
 
 // Text is the content of an annotation.
 type Text struct {
-	// Node is the name of the node, and UID that of the pod, for which the grant was planned.
+	// Node is the name of the node, and UID the UID of the pod, for which the grant was planned.
 	Node, UID string
 	// Machine, Policy and Request are digests.
 	Machine, Policy, Request string
-	// Grant has the assignments. Its Pod is empty: see For.
+	// Grant has the assignments. Its Pod is empty; use For to fill it in.
 	Grant *node.Grant
 }
 
@@ -72,16 +72,16 @@ type (
 		CPUs    string              `json:"cpus,omitempty"`
 		Memory  []blockText         `json:"memory,omitempty"`
 		Devices map[string][]string `json:"devices,omitempty"`
-		// Nodes is what the Topology Manager chose, All that it stored no choice, Aligned that it
-		// is preferred.
+		// Nodes is the choice of the Topology Manager. All means that it stored no choice. Aligned
+		// means that the choice is preferred.
 		Nodes   string `json:"nodes,omitempty"`
 		All     bool   `json:"all,omitempty"`
 		Aligned bool   `json:"aligned,omitempty"`
 	}
 )
 
-// Encode writes the text for a grant that a planner has just made: nothing of it was removed yet.
-// The error wraps ErrTooLarge or ErrNotEncodable and names the pod.
+// Encode returns the text for a grant that a planner has just made. Nothing may have been removed
+// from the grant. The error wraps ErrTooLarge or ErrNotEncodable and names the pod.
 func Encode(nodeName, machine, policy string, g *node.Grant) (string, error) {
 	data, err := encode(nodeName, machine, policy, g)
 	if err != nil {
@@ -146,11 +146,11 @@ func blocksOf(list []memory.Block) []blockText {
 
 func listOf(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
-// version is what all versions have in common: they begin like this.
+// version matches the beginning that texts of all versions have in common.
 var version = regexp.MustCompile(`^\{"v":([0-9]{1,9}),`)
 
-// Decode reads a text. The error wraps ErrVersion, ErrTooLarge or ErrDamaged. Whether the grant is
-// valid anywhere is for Check to find out.
+// Decode parses a text. The error wraps ErrVersion, ErrTooLarge or ErrDamaged. Decode does not
+// check whether the grant is valid; Check does.
 func Decode(data string) (*Text, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("the grant is %w: it has %d bytes, at most %d are read", ErrTooLarge, len(data), MaxSize)

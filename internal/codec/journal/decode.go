@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Decode reads what Encode returned. The error wraps ErrDamaged or ErrNewer.
+// Decode parses the bytes that Encode returned. The error wraps ErrDamaged or ErrNewer.
 func Decode(data []byte) (Journal, error) {
 	if len(data) > MaxSize {
 		return Journal{}, fmt.Errorf("%w: more than the %d bytes that a journal has at most", ErrDamaged, MaxSize)
@@ -125,7 +125,7 @@ func (x *whyText) rejection(r *reader) *node.Rejection {
 	return out
 }
 
-// reader turns text into values and keeps the first error.
+// reader converts text into values and keeps the first error.
 type reader struct{ err error }
 
 func (r *reader) want(good bool, message string, args ...any) {
@@ -134,7 +134,7 @@ func (r *reader) want(good bool, message string, args ...any) {
 	}
 }
 
-// counts rejects what the planner never gets.
+// counts rejects negative numbers, which the planner never produces.
 func (r *reader) counts(who string, numbers ...int64) {
 	for _, n := range numbers {
 		r.want(n >= 0, "%s has %d of something", who, n)
@@ -147,7 +147,7 @@ func (r *reader) value(names []string, name string) int {
 	return max(i, 0)
 }
 
-// time keeps to years that can be written again.
+// time rejects years that could not be encoded again.
 func (r *reader) time(t time.Time) time.Time {
 	t = t.UTC()
 	r.want(t.Year() >= 1970 && t.Year() <= 9999, "time %s is not between the years 1970 and 9999", t)

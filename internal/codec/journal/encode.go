@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Encode makes the bytes of a journal, at most MaxSize, of the newest entries. It changes nothing.
-// An error names the entry that has a value that the form has no name for.
+// Encode returns the bytes of a journal, at most MaxSize, with the newest entries. It does not
+// change the journal. It fails if an entry has a value that has no name in the form. The error
+// names the entry.
 func Encode(j Journal) ([]byte, error) {
 	admissions := slices.Clone(j.Admissions)
 	slices.SortFunc(admissions, func(a, b Admission) int {
@@ -44,13 +45,13 @@ func Encode(j Journal) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// list is as many entries as fit, the newest first.
+// list has as many entries as fit, the newest first.
 type list struct {
 	entries    [][]byte
 	most, room int
 }
 
-// add takes an entry that fits.
+// add appends an entry if it fits.
 func (l *list) add(entry any) error {
 	if len(l.entries) == l.most {
 		return nil
@@ -65,7 +66,7 @@ func (l *list) add(entry any) error {
 	return nil
 }
 
-// print appends the entries, the oldest first.
+// print appends the entries to b, the oldest first.
 func (l *list) print(b *bytes.Buffer) {
 	separator := "\n"
 	for _, entry := range slices.Backward(l.entries) {
@@ -152,7 +153,7 @@ func mapOf(a request.Amounts) map[string]int64 {
 	return out
 }
 
-// namer gives values their names and keeps the first error.
+// namer returns the names of values and keeps the first error.
 type namer struct{ err error }
 
 func (n *namer) name(names []string, value int) string {

@@ -25,7 +25,7 @@ type (
 		Revision  uint64    `json:"revision,omitempty"`
 		Pod       podText   `json:"pod"`
 		Rejection *whyText  `json:"rejection,omitempty"`
-		Earlier   *whyText  `json:"refusal,omitempty"` // the same, as it was called before 0.1.0
+		Earlier   *whyText  `json:"refusal,omitempty"` // the name of the member before 0.1.0
 		Error     string    `json:"error,omitempty"`
 	}
 	podText struct {
@@ -114,7 +114,7 @@ type (
 	}
 )
 
-// The names of values, by the value. They are part of the form and do not change.
+// The names of values, indexed by the value. They are part of the form and must not change.
 var (
 	qosNames    = []string{"BestEffort", "Burstable", "Guaranteed"}
 	kindNames   = []string{"plain", "pod-level", "unmanaged"}

@@ -1,10 +1,10 @@
-// Package journal is the form in which decisions outlive the agent that made them: why pods were
-// rejected, with the account, and when the pods of the node were admitted. It is bytes and back;
-// internal/ui/web has the values and internal/agent reads and writes the file.
+// Package journal encodes decisions so that they survive a restart of the agent: why pods were
+// rejected, with the account, and when the pods of the node were admitted. It only encodes and
+// decodes bytes: internal/ui/web provides the values, and internal/agent reads and writes the file.
 //
-// A journal explains, and decides nothing. Who loses it loses explanations: what pods have is in
-// the state file alone. So a journal that cannot be read is ignored, and one is written when there
-// is time.
+// A journal explains decisions and has no influence on them. If it is lost, only explanations are
+// lost, because the assignments of pods are in the state file alone. So a journal that cannot be
+// read is ignored, and the agent writes it when it has time.
 //
 // # Form
 //
@@ -16,20 +16,20 @@
 //	"rejections":[
 //	{"number":3,"first":"…","last":"…","times":2,"revision":9,"pod":{…},"rejection":{…}}]}
 //
-// Memory is in bytes, and names that end in Milli are thousandths of a CPU. A member that is empty,
-// zero or false is left out. What a decision was made on, the machine, the policy and the other
-// pods, is not part of it: all of them may be different after a restart.
+// Memory is in bytes, and members whose names end in Milli are thousandths of a CPU. Members that
+// are empty, zero or false are omitted. The journal does not have the inputs of a decision (the
+// machine, the policy and the other pods), because all of them may be different after a restart.
 //
 // # Bounds
 //
 // A journal has at most MaxSize bytes, MaxRejections rejections and MaxAdmissions admissions.
-// Encode leaves out the oldest entries, and any single one that does not fit. Decode takes nothing
-// larger.
+// Encode leaves out the oldest entries and every single entry that does not fit. Decode rejects
+// journals that exceed these bounds.
 //
 // # Versions
 //
-// Decode ignores members that it does not know, so that a form with one more keeps its version. Any
-// other change is a new version, and Decode answers ErrNewer.
+// Decode ignores unknown members, so the form can get new members without a new version. Any other
+// change requires a new version, for which an older Decode returns ErrNewer.
 package journal
 
 import (
@@ -42,15 +42,16 @@ import (
 
 // Bounds of a journal.
 const (
-	// MaxSize is how many bytes a journal has at most. A rejection of a pod of four containers on
-	// eight NUMA nodes needs about 3 KiB, an admission 120 bytes.
+	// MaxSize is the maximum size of a journal in bytes. A rejection of a pod with four containers
+	// on eight NUMA nodes needs about 3 KiB, an admission 120 bytes.
 	MaxSize = 1 << 20
-	// MaxRejections is how many rejections it has at most, as many as the web keeps.
+	// MaxRejections is the maximum number of rejections, which is also the number that the web
+	// server keeps.
 	MaxRejections = 100
-	// MaxAdmissions is how many admissions it has at most. A node has 250 pods or fewer, by the
-	// kubelet's maxPods, rarely 500.
+	// MaxAdmissions is the maximum number of admissions. A node usually has at most 250 pods,
+	// limited by the kubelet's maxPods, and rarely 500.
 	MaxAdmissions = 1000
-	// maxAdmissionBytes is the part of MaxSize that admissions may take.
+	// maxAdmissionBytes is the part of MaxSize that admissions may use.
 	maxAdmissionBytes = MaxSize / 4
 
 	format  = "paddock-history"
@@ -58,36 +59,38 @@ const (
 )
 
 var (
-	// ErrDamaged means that bytes are no journal, or not a whole one.
+	// ErrDamaged means that the bytes are not a complete journal.
 	ErrDamaged = errors.New("damaged")
 	// ErrNewer means that a later version of Paddock wrote the journal.
 	ErrNewer = errors.New("written by a newer version")
 )
 
-// Journal is what was decided. Rejections ascend by Number, admissions have no order.
+// Journal is a record of decisions. Rejections are in ascending order of Number. Admissions have no
+// order.
 type Journal struct {
 	Rejections []Rejection
 	Admissions []Admission
 }
 
-// Rejection is a pod that was not admitted, for the same reason each time.
+// Rejection describes a pod that was rejected, for the same reason each time.
 type Rejection struct {
-	// Number counts the rejections of a node; no two have the same one.
+	// Number numbers the rejections of a node. It is unique.
 	Number int
 	Pod    request.Pod
-	// Revision is of the state that was asked.
+	// Revision is the revision of the state that was asked.
 	Revision uint64
-	// Rejection is the reason with the account; nil where the pod fitted and the state could not be
-	// written, and Error is why.
+	// Rejection is the reason with the account. It is nil if the pod fitted but the state could not
+	// be written. In that case, Error is the reason.
 	Rejection *node.Rejection
 	Error     string
-	// First and Last are when it was rejected, Times how often.
+	// First and Last are the times of the first and the last rejection. Times is the number of
+	// rejections.
 	First, Last time.Time
 	Times       int
 }
 
-// Admission is when a pod was admitted. Revision is the Sequence of its grant: another grant of the
-// same UID is another admission.
+// Admission records when a pod was admitted. Revision is the Sequence of its grant: another grant
+// for the same UID is another admission.
 type Admission struct {
 	UID      string
 	At       time.Time

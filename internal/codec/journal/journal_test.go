@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
 
-// example has everything that a journal can have.
+// example returns a journal in which every field is used.
 func example() journal.Journal {
 	pod := request.Pod{
 		Identity: request.Identity{UID: "4cdf", Namespace: "prod", Name: "db"}, Ask: request.Ask{
@@ -92,12 +92,12 @@ func decode(t interface {
 	return j
 }
 
-// full fails for every field of v, and of what is below it, that is zero in all of the values.
+// full fails if any field of the values, at any depth, is zero in all of them.
 func full(t *testing.T, path string, values []reflect.Value) {
 	t.Helper()
 	first := values[0]
 	if strings.HasSuffix(path, ".Notes.ResourceClaims") || strings.HasSuffix(path, ".FractionalMemory") {
-		return // They explain no decision of Paddock.
+		return // They do not explain any decision of Paddock.
 	}
 	if !slices.ContainsFunc(values, func(v reflect.Value) bool { return !v.IsZero() }) {
 		t.Errorf("%s is not in the example, so that nothing proves that it is kept", path)
@@ -130,7 +130,8 @@ func full(t *testing.T, path string, values []reflect.Value) {
 	}
 }
 
-// TestRoundTrip: of every field that the values have, also of those that come later.
+// TestRoundTrip checks that every field survives encoding and decoding. It fails for new fields
+// that example does not set.
 func TestRoundTrip(t *testing.T) {
 	want := example()
 	full(t, "Journal", []reflect.Value{reflect.ValueOf(want)})
@@ -151,7 +152,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestNames: every value of an enumeration has a name of its own.
+// TestNames checks that every value of an enumeration has its own name.
 func TestNames(t *testing.T) {
 	var all []journal.Rejection
 	add := func(p request.Pod) {
@@ -178,8 +179,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDecode: what is no journal is rejected with the reason, and members that are not known are
-// passed over.
+// TestDecode checks that invalid journals are rejected with the reason, and that unknown members
+// are ignored.
 func TestDecode(t *testing.T) {
 	good := string(encode(t, example()))
 	for name, c := range map[string]struct {
@@ -207,7 +208,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.text)
 		}
 	}
-	for _, old := range []string{good, strings.ReplaceAll(good, `"rejection":{`, `"refusal":{`)} { // As it was called before 0.1.0.
+	for _, old := range []string{good, strings.ReplaceAll(good, `"rejection":{`, `"refusal":{`)} { // The name before 0.1.0.
 		if diff := cmp.Diff(example(), decode(t, []byte(old))); diff != "" {
 			t.Error(diff)
 		}
@@ -218,8 +219,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever is to be kept fits, can be read, and is the newest of it in its order.
-// Nothing is left out that fits.
+// TestBounds checks that a journal of any size is encoded within the bounds and can be decoded,
+// that the newest entries are kept in their order, and that no entry that fits is left out.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var j journal.Journal
@@ -252,7 +253,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// isPart fails unless part is in all, in its order, and has at most as many.
+// isPart fails unless part is a subsequence of all and has at most most elements.
 func isPart[T any](t *rapid.T, all, part []T, most int, equal func(a, b T) bool) {
 	t.Helper()
 	if len(part) > most {
@@ -267,7 +268,8 @@ func isPart[T any](t *rapid.T, all, part []T, most int, equal func(a, b T) bool)
 	}
 }
 
-// FuzzDecode: any bytes give a journal or an error, and a journal can be written and read again.
+// FuzzDecode checks that any bytes yield a journal or an error, and that a decoded journal can be
+// encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	good := encode(f, example())
 	f.Add(good)

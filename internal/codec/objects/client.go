@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 )
 
-// NewClient is a client for the objects of an API server.
+// NewClient returns a client for Paddock's objects in an API server.
 func NewClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -18,6 +18,6 @@ func NewClient(config *rest.Config) (rest.Interface, error) {
 	c.APIPath = "/apis"
 	c.GroupVersion = &v1alpha1.GroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON // The API server has no other form of custom resources.
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON // The API server serves custom resources only as JSON.
 	return rest.RESTClientFor(c)
 }

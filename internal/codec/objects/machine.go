@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Machine is the object of a machine. Its name is the digest of its description.
+// Machine returns the object for a machine. Its name is the digest of its description.
 func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
 	text, err := discover.Describe(m)
 	if err != nil {
@@ -32,8 +32,8 @@ func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
 	}, nil
 }
 
-// ReadMachine is the machine of an object. The error names the object: its description is not that
-// of its name, or is not usable.
+// ReadMachine returns the machine of an object. It fails if the description does not match the
+// object's name or is unusable. The error names the object.
 func ReadMachine(o *v1alpha1.PaddockMachine) (*machine.Machine, error) {
 	if digest := handover.Digest([]byte(o.Spec.Description)); digest != o.Name {
 		return nil, fmt.Errorf("PaddockMachine %s: its description has the digest %s: it was changed; delete the object, and the agents create it again", o.Name, digest)

@@ -14,22 +14,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Policy is a policy and its digest.
+// Policy returns the API form of a policy and its digest.
 func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
 	text, err := statefile.EncodePolicy(p)
 	if err != nil {
 		return out, "", err
 	}
-	// The fields have the names of the state file, so that there is one list of names.
+	// The fields have the same names as in the state file, so that there is only one list of names.
 	if err := json.Unmarshal(text, &out); err != nil {
 		return out, "", err
 	}
 	return out, handover.Digest(text), nil
 }
 
-// ReadPolicy is the policy of a PaddockNode, with its bound on containers. The error is about a
-// digest that is another one: the policy has something that this version, or the CRD of the
-// cluster, does not know.
+// ReadPolicy returns the policy of a PaddockNode, with its bound on containers. It fails if the
+// digest does not match, which means that the policy has something that this version, or the CRD of
+// the cluster, does not know.
 func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	text, err := json.Marshal(&o.Status.Policy)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	return p, nil
 }
 
-// Devices is an inventory.
+// Devices returns the API form of an inventory.
 func Devices(inv *device.Inventory) []v1alpha1.DeviceResource {
 	var out []v1alpha1.DeviceResource
 	for _, name := range inv.Resources() {
@@ -59,7 +59,7 @@ func Devices(inv *device.Inventory) []v1alpha1.DeviceResource {
 	return out
 }
 
-// ReadDevices are the devices of a PaddockNode, on its machine.
+// ReadDevices returns the devices of a PaddockNode as an inventory of its machine.
 func ReadDevices(m *machine.Machine, o *v1alpha1.PaddockNode) (*device.Inventory, error) {
 	out := map[string][]device.Device{}
 	for _, r := range o.Status.Devices {
@@ -82,13 +82,13 @@ func ReadDevices(m *machine.Machine, o *v1alpha1.PaddockNode) (*device.Inventory
 	return inv, nil
 }
 
-// Grant is a grant as a PaddockNode has it.
+// Grant returns the form of a grant in a PaddockNode.
 func Grant(g *node.Grant) (v1alpha1.PublishedGrant, error) {
 	text, err := statefile.EncodeGrant(g)
 	return v1alpha1.PublishedGrant{UID: g.Pod.UID, Namespace: g.Pod.Namespace, Name: g.Pod.Name, Grant: string(text)}, err
 }
 
-// ReadGrant is a grant of a PaddockNode.
+// ReadGrant returns a grant of a PaddockNode.
 func ReadGrant(p v1alpha1.PublishedGrant) (*node.Grant, error) {
 	g, err := statefile.DecodeGrant([]byte(p.Grant))
 	if err == nil && g.Pod.UID != p.UID {

@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// machines are all machines of the examples and of the recorded scenarios.
+// machines returns all machines of the examples and of the recorded scenarios.
 func machines(t *testing.T) map[string]*machine.Machine {
 	t.Helper()
 	out := map[string]*machine.Machine{}
@@ -45,13 +45,13 @@ func machines(t *testing.T) map[string]*machine.Machine {
 	return out
 }
 
-// TestMachine: the object of every machine has a description that makes the same machine, also with
-// CPUs that are offline.
+// TestMachine checks that the object of every machine describes the same machine, also if CPUs are
+// offline.
 func TestMachine(t *testing.T) {
 	for name, m := range machines(t) {
 		less, err := m.Without(cpuset.Of(m.AllCPUs().Lowest()))
 		if err != nil {
-			less = m // A machine with one CPU.
+			less = m // The machine has only one CPU.
 		}
 		for _, m := range []*machine.Machine{m, less} {
 			o, err := objects.Machine(m)
@@ -85,8 +85,8 @@ func TestChangedMachine(t *testing.T) {
 	}
 }
 
-// everyField is a policy in which every field has a value other than zero, but for the quota
-// policy, which no decision depends on.
+// everyField is a policy in which every field has a value other than zero, except for the quota
+// policy, on which no decision depends.
 var everyField = node.Policy{
 	Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 	CPU: cpu.Options{

@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// forEachContainer visits the init containers, then the app containers, in spec order.
+// forEachContainer calls visit for the init containers and then for the app containers, in spec
+// order.
 func forEachContainer(pod *v1.Pod, visit func(*v1.Container, request.ContainerType)) {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
@@ -21,9 +22,9 @@ func forEachContainer(pod *v1.Pod, visit func(*v1.Container, request.ContainerTy
 func requestsOf(c *v1.Container) v1.ResourceList { return c.Resources.Requests }
 func limitsOf(c *v1.Container) v1.ResourceList   { return c.Resources.Limits }
 
-// aggregate is what the containers need together at the worst moment of the pod's
-// life: the apps beside all sidecars, or a standard init container beside the sidecars
-// that were started before it (R-DEM-80). The pod's overhead is not in it.
+// aggregate returns the maximum that the containers need together at any time in the pod's life:
+// the apps beside all sidecars, or a standard init container beside the sidecars that were started
+// before it (R-DEM-80). It does not include the pod's overhead.
 func aggregate(pod *v1.Pod, of func(*v1.Container) v1.ResourceList) v1.ResourceList {
 	sidecars, together, worst := v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}
 	forEachContainer(pod, func(c *v1.Container, containerType request.ContainerType) {
@@ -55,7 +56,7 @@ func addTo(sum v1.ResourceList, name v1.ResourceName, q resource.Quantity) {
 	sum[name] = total
 }
 
-// raiseTo makes each amount of list at least that of candidate.
+// raiseTo raises each amount of list to at least that of candidate.
 func raiseTo(list, candidate v1.ResourceList) {
 	for name, q := range candidate {
 		if old, ok := list[name]; !ok || q.Cmp(old) > 0 {

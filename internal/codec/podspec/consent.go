@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// MovesAnnotation is how far a pod may be moved while it runs.
+// MovesAnnotation is the annotation that states how far a pod may be moved while it runs.
 const MovesAnnotation = "paddock-project.github.io/moves"
 
-// Consent reads the annotation (R-MOV-3). A pod without it consents to nothing. One with another
-// value is never moved; the value is the error.
+// Consent parses the annotation (R-MOV-3). A pod without it has not consented to any move. A pod
+// with an invalid value is never moved, and the error names the value.
 func Consent(pod *v1.Pod) (request.Consent, error) {
 	text, there := pod.Annotations[MovesAnnotation]
 	if !there {
@@ -28,11 +28,11 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 		MovesAnnotation, text, request.NeverMoves, request.MoveCPUs, request.MoveMemory)
 }
 
-// QuietAnnotation is a time until which a pod asks not to be moved.
+// QuietAnnotation is the annotation for the time until which a pod asks not to be moved.
 const QuietAnnotation = "paddock-project.github.io/leave-alone-until"
 
-// Quiet reads the text of QuietAnnotation; empty: the zero time. With another text the pod is not
-// left alone, which is the error.
+// Quiet parses the text of QuietAnnotation. It returns the zero time for an empty text. For any
+// other invalid text it returns an error, and the pod may be moved.
 func Quiet(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

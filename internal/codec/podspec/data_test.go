@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The cases are in the files under testdata. The input of request, default and validate
-// is the spec of a pod named p; arguments are plr=off and managers=off for the gates,
-// qos=X for the class in the status, and raw to leave the defaults out.
+// The cases are in the files under testdata. The input of request, default and validate is the spec
+// of a pod named p. The arguments are plr=off and managers=off for the gates, qos=X for the class
+// in the status, and raw to skip the defaults.
 func TestData(t *testing.T) {
 	for _, dir := range []string{"request", "default", "validate", "read"} {
 		datadriven.Walk(t, "testdata/"+dir, func(t *testing.T, path string) {
@@ -110,7 +110,7 @@ func dataDefault(t *testing.T, d *datadriven.TestData) string {
 }
 
 func dataRead(d *datadriven.TestData) string {
-	// An empty line would end the input.
+	// An empty line would end the input, so the files use a placeholder.
 	text := strings.ReplaceAll(d.Input, "<empty line>", "")
 	name := "f.yaml"
 	if d.HasArg("json") {

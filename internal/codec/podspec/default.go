@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Default returns a copy of the pod with the resources filled in that the API server
-// would fill in on creation, and the kubelet for static pods (R-DEM-70 to R-DEM-75).
-// Other fields are left as they are, and so is a pod with a quantity that Validate and
-// Request reject for its exponent. Doing it twice is doing it once.
+// Default returns a copy of the pod with the resources that the API server would fill in on
+// creation, and the kubelet for static pods (R-DEM-70 to R-DEM-75). It leaves other fields
+// unchanged. It also leaves a pod unchanged that has a quantity that Validate and Request reject
+// for its exponent. Default is idempotent.
 func Default(pod *v1.Pod, g Gates) *v1.Pod {
 	out := pod.DeepCopy()
 	if checkExponents(pod) != nil {
@@ -27,7 +27,7 @@ func Default(pod *v1.Pod, g Gates) *v1.Pod {
 	return out
 }
 
-// defaultPodLevel completes the budget of a pod, before anything is rounded.
+// defaultPodLevel completes the budget of a pod. It must run before quantities are rounded.
 func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
 	for name, q := range aggregate(out, limitsOf) { // The huge pages of the containers (R-DEM-71).
 		_, requested := r.Requests[name]
@@ -39,8 +39,8 @@ func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
 	if len(r.Limits) == 0 {
 		return
 	}
-	// A pod that has limits gets the requests of its containers, and where they have none its
-	// limits (R-DEM-72).
+	// A pod with limits gets the requests of its containers, and its own limits for resources that
+	// the containers do not request (R-DEM-72).
 	for name, q := range aggregate(out, requestsOf) {
 		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == memory) {
 			set(&r.Requests, name, q)
@@ -53,8 +53,8 @@ func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
 	}
 }
 
-// roundUp rounds every quantity up to a thousandth (R-DEM-75). It comes last: a budget is the sum
-// of what was written.
+// roundUp rounds every quantity up to a thousandth (R-DEM-75). It must run last, because a budget
+// is the sum of the quantities as written.
 func roundUp(pod *v1.Pod) {
 	lists := []v1.ResourceList{pod.Spec.Overhead}
 	add := func(r *v1.ResourceRequirements) { lists = append(lists, r.Limits, r.Requests) }
@@ -75,7 +75,7 @@ func roundUp(pod *v1.Pod) {
 	}
 }
 
-// defaultRequests gives each limit that has no request a request (R-DEM-70).
+// defaultRequests adds the missing request for each limit (R-DEM-70).
 func defaultRequests(r *v1.ResourceRequirements) {
 	for name, q := range r.Limits {
 		if _, ok := r.Requests[name]; !ok {

@@ -15,19 +15,19 @@ import (
 
 // document is one object of a file, as JSON.
 type document struct {
-	line int // where it starts, from 1
+	line int // the line where it starts, counted from 1
 	json []byte
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// isJSON reports whether a file is named so.
+// isJSON reports whether the name of a file ends in .json.
 func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
 
-// split takes a file apart. A file that is named so is JSON, another one is a stream of
-// JSON objects if it can be read as one, and YAML otherwise. Empty documents are left
-// out. A syntax error names the line of the file. What the budget does not allow is not taken
-// apart.
+// split splits a file into documents. A file whose name ends in .json is JSON. Any other file is a
+// stream of JSON objects if it can be parsed as one, and YAML otherwise. Empty documents are left
+// out. A syntax error names the line of the file. split does not parse documents that the budget
+// does not allow.
 func split(name string, data []byte, b *budget) ([]document, error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	named := isJSON(name)
@@ -41,8 +41,8 @@ func split(name string, data []byte, b *budget) ([]document, error) {
 		if limit := (*LimitError)(nil); err == nil || named || errors.As(err, &limit) {
 			return docs, err
 		}
-		// Flow style YAML starts with a brace, too. Whoever wrote JSON wants to hear
-		// what is wrong with the JSON.
+		// Flow style YAML starts with a brace, too. If it is neither, report the JSON error,
+		// because the author most likely meant JSON.
 		if docs, yamlErr := splitYAML(data, b); yamlErr == nil {
 			return docs, nil
 		}
@@ -79,8 +79,8 @@ func splitJSON(data []byte) ([]document, error) {
 	}
 }
 
-// splitYAML cuts at the markers "---" and "...", which YAML reserves at the start of a
-// line whatever is around them.
+// splitYAML splits a stream at the markers "---" and "...", which YAML reserves at the start of a
+// line whatever the context.
 func splitYAML(data []byte, b *budget) ([]document, error) {
 	var docs []document
 	start, first, n := 0, 1, 0
@@ -92,7 +92,7 @@ func splitYAML(data []byte, b *budget) ([]document, error) {
 		if limit := (*LimitError)(nil); errors.As(err, &limit) {
 			return err
 		}
-		if err != nil { // With the lines before it, the error counts lines from the start of the file.
+		if err != nil { // Prepending the lines before it makes the error count lines from the start of the file.
 			moved := append(bytes.Repeat([]byte("\n"), first-1), text...)
 			if _, again := b.convert(moved); again != nil {
 				err = again
@@ -126,7 +126,7 @@ func splitYAML(data []byte, b *budget) ([]document, error) {
 	return docs, nil
 }
 
-// convert is toJSON for a document that the budget allows.
+// convert calls toJSON for a document that the budget allows.
 func (b *budget) convert(text []byte) ([]byte, error) {
 	if err := b.yaml(text); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (b *budget) convert(text []byte) ([]byte, error) {
 	return toJSON(text)
 }
 
-// toJSON converts one document and rejects what follows its end.
+// toJSON converts one document and rejects any content after its end.
 func toJSON(text []byte) ([]byte, error) {
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -142,7 +142,7 @@ func toJSON(text []byte) ([]byte, error) {
 	}
 	var skipped struct{}
 	dec := yamlparser.NewDecoder(bytes.NewReader(text))
-	_ = dec.Decode(&skipped) // that it is no object is a later and better error
+	_ = dec.Decode(&skipped) // a document that is not an object gets a better error later
 	if err := dec.Decode(&skipped); err == nil {
 		return nil, errors.New("yaml: two documents with nothing between them")
 	} else if !errors.Is(err, io.EOF) {
@@ -158,7 +158,7 @@ func isMarker(line []byte) bool {
 	return len(line) == 3 || strings.ContainsRune(" \t\r\n", rune(line[3]))
 }
 
-// isBlank reports whether a document has nothing but comments and directives.
+// isBlank reports whether a document consists only of comments and directives.
 func isBlank(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if isMarker(line) {

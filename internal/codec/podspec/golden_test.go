@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
-// golden is what is needed here of a scenario and of the reference's answer to it.
+// golden is the part of a scenario, and of the reference's answer to it, that the test needs.
 type golden struct {
 	Scenario struct {
 		Name          string
@@ -35,8 +35,8 @@ func (g *Gates) apply(byName map[string]bool) {
 	}
 }
 
-// Every pod of the golden scenarios has the QoS class that the reference gave it. All
-// of them are valid, and have their defaults already.
+// Every pod of the golden scenarios has the QoS class that the reference gave it. All of these pods
+// are valid and already have their defaults.
 func TestQoSIsThatOfTheReference(t *testing.T) {
 	paths, err := filepath.Glob("../../../testdata/golden/*.jsonl.gz")
 	if err != nil {

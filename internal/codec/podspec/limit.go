@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// LimitError is returned for manifests that ask for more than Options allow. It is returned before
-// anything of that size is made.
+// LimitError is returned for manifests that exceed a limit of Options. It is returned before
+// anything of that size is allocated.
 type LimitError struct{ text string }
 
 func (e *LimitError) Error() string { return e.text }
@@ -18,8 +18,8 @@ func limitError(format string, args ...any) error {
 	return &LimitError{fmt.Sprintf(format, args...)}
 }
 
-// room returns an error if the pods of a workload are more than the options allow, or have more
-// containers.
+// room returns an error if the pods of a workload, or their containers, exceed the limits of the
+// options.
 func (r *reader) room(at Origin, w *workload, most int) error {
 	taken, size := int64(len(r.sources)+r.taken), w.size()
 	if size > int64(most)-taken {
@@ -34,7 +34,7 @@ func (r *reader) room(at Origin, w *workload, most int) error {
 	return nil
 }
 
-// containers is how many containers each of the pods has.
+// containers returns the number of containers in each of the pods.
 func (w *workload) containers() int64 {
 	var spec *v1.PodSpec
 	if w.pod != nil {
@@ -45,11 +45,11 @@ func (w *workload) containers() int64 {
 	return int64(len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers))
 }
 
-// valueBytes is how much text counts as another value.
+// valueBytes is the length of text, in bytes, that counts as one more value.
 const valueBytes = 64
 
-// budget is how many values may be read. One of three bytes can become a container of a kilobyte,
-// and a reference of YAML to a text the whole text. Nil is no limit.
+// budget limits how many values may be read. A value of three bytes can become a container of a
+// kilobyte, and a YAML alias can expand to a whole text. A nil budget means no limit.
 type budget struct{ most, read int64 }
 
 func newBudget(most int) *budget {
@@ -59,7 +59,7 @@ func newBudget(most int) *budget {
 	return &budget{most: int64(most)}
 }
 
-// take returns an error if there are more values than may be read.
+// take subtracts values from the budget. It returns an error if the budget does not allow them.
 func (b *budget) take(values int64) error {
 	if b == nil {
 		return nil
@@ -71,7 +71,7 @@ func (b *budget) take(values int64) error {
 	return nil
 }
 
-// json takes the values of a document whose syntax was checked.
+// json charges the values of a document whose syntax was checked.
 func (b *budget) json(raw []byte) error {
 	if b == nil {
 		return nil
@@ -91,14 +91,13 @@ func (b *budget) json(raw []byte) error {
 	return b.take(values)
 }
 
-// closes reports whether an object or a list ends there, which has no values then.
+// closes reports whether the text begins with the end of an object or a list, which is then empty.
 func closes(raw []byte) bool {
 	rest := bytes.TrimLeft(raw[:min(len(raw), valueBytes)], " \t\r\n")
 	return len(rest) > 0 && (rest[0] == '}' || rest[0] == ']')
 }
 
-// yaml takes the values of a document as they are when each reference is replaced by what it refers
-// to.
+// yaml charges the values of a document with every alias expanded.
 func (b *budget) yaml(text []byte) error {
 	if b == nil {
 		return nil
@@ -110,8 +109,9 @@ func (b *budget) yaml(text []byte) error {
 	return b.take(b.values(&root, map[*yamlnode.Node]int64{}))
 }
 
-// values is how many values a node has, at most one more than b.most. Known are the nodes that were
-// counted; one that refers to itself has more than any limit.
+// values returns the number of values of a YAML node with aliases expanded, capped at b.most+1.
+// known has the counts of the YAML nodes that were visited. A node that refers to itself exceeds
+// any limit.
 func (b *budget) values(n *yamlnode.Node, known map[*yamlnode.Node]int64) int64 {
 	if n == nil {
 		return 0
@@ -127,7 +127,7 @@ func (b *budget) values(n *yamlnode.Node, known map[*yamlnode.Node]int64) int64 
 	for i, child := range n.Content {
 		values := b.values(child, known)
 		if n.Kind == yamlnode.MappingNode && i%2 == 0 {
-			values-- // A key is a part of its value.
+			values-- // A key is part of its value.
 		}
 		count = min(count+values, b.most+1)
 	}

@@ -11,14 +11,15 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// replicated is a workload with a template of so many containers.
+// replicated returns a workload whose template has the given number of containers.
 func replicated(kind, apiVersion, spec string, containers int) string {
 	list := strings.TrimSuffix(strings.Repeat(`{name: c, image: i},`, containers), ",")
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: web}\nspec: {%s, template: {spec: {containers: [%s]}}}\n", apiVersion, kind, spec, list)
 }
 
-// TestLimits: what asks for more pods, containers or values than are allowed is an error that names
-// both, whatever asks. Pods are not made before: with 2^31 of them the test would not end.
+// TestLimits checks that manifests that ask for more pods, containers or values than allowed lead
+// to an error that names both numbers, for every kind of workload. The pods must not be allocated
+// before the check: with 2^31 pods the test would not end.
 func TestLimits(t *testing.T) {
 	deployment := func(replicas, containers int) string {
 		return replicated("Deployment", "apps/v1", fmt.Sprintf("replicas: %d", replicas), containers)
@@ -31,7 +32,7 @@ func TestLimits(t *testing.T) {
 	values := "more than 2000 fields and list items"
 	for name, c := range map[string]struct {
 		text string
-		want string // "": it is read
+		want string // if empty, the manifest is read
 		pods int
 	}{
 		"as many as allowed":       {deployment(100, 3), "", 100},

@@ -17,19 +17,19 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// workload is what an object has about pods: one pod, or a template and how many
-// pods of it run at once.
+// workload describes the pods of an object: either one pod, or a template and the number of pods
+// that run at once.
 type workload struct {
 	pod *v1.Pod
 
 	meta     *metav1.ObjectMeta
 	template *v1.PodTemplateSpec
 	count    int64
-	first    int64 // the number in the first pod's name
+	first    int64 // the number in the name of the first pod
 }
 
-// decodeWorkload decodes an object of a kind that has pods. It returns nil and no error for every
-// other kind.
+// decodeWorkload decodes an object of a kind that has pods. For any other kind it returns nil
+// without an error.
 func decodeWorkload(id identity, d *decoder) (*workload, error) {
 	switch id.APIVersion + " " + id.Kind {
 	case "v1 Pod":
@@ -82,7 +82,7 @@ func controller(meta *metav1.ObjectMeta, template *v1.PodTemplateSpec, replicas 
 func job(meta *metav1.ObjectMeta, spec *batchv1.JobSpec) *workload {
 	w := controller(meta, &spec.Template, spec.Parallelism)
 	if spec.Completions != nil {
-		w.count = min(w.count, int64(*spec.Completions)) // no more run than have to complete
+		w.count = min(w.count, int64(*spec.Completions)) // no more pods run than have to complete
 	}
 	return w
 }
@@ -106,7 +106,7 @@ func (w *workload) check() error {
 	return nil
 }
 
-// size is how many pods there are.
+// size returns the number of pods.
 func (w *workload) size() int64 {
 	if w.pod != nil {
 		return 1
@@ -114,10 +114,10 @@ func (w *workload) size() int64 {
 	return w.count
 }
 
-// pods makes the pods. Those of a controller get the names "web-0", "web-1", …: as a
-// StatefulSet's are, and more readable than the others' would be.
+// pods returns the pods. The pods of a controller are named "web-0", "web-1", and so on, as those
+// of a StatefulSet. These names are more readable than the names that other controllers generate.
 func (w *workload) pods(kind string) []*v1.Pod {
-	if pod := w.pod; pod != nil { // It gets what the API server would have given it.
+	if pod := w.pod; pod != nil { // Fill in what the API server would set.
 		pod.Namespace = orDefault(pod.Namespace)
 		if pod.Name == "" {
 			pod.Name = pod.GenerateName + digest(pod.Namespace, pod.GenerateName, pod.Spec)[:5]
@@ -146,12 +146,12 @@ func orDefault(namespace string) string { return cmp.Or(namespace, metav1.Namesp
 // decoder decodes an object.
 type decoder struct {
 	raw []byte
-	// unknown are the paths of the fields that the type does not have:
+	// unknown has the paths of the fields that the type does not have, such as
 	// "spec.containers[0].resorces".
 	unknown []string
 }
 
-// into decodes into a type. A field that is listed twice is an error.
+// into decodes the object into o. A repeated field is an error.
 func (d *decoder) into(o any) error {
 	strict, err := kjson.UnmarshalStrict(d.raw, o)
 	if err != nil {
@@ -164,7 +164,7 @@ func (d *decoder) into(o any) error {
 		}
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			found, _, _ := strings.Cut(mismatch.Value, " ") // a number may come with its digits
+			found, _, _ := strings.Cut(mismatch.Value, " ") // the value of a number may include its digits
 			found = cmp.Or(map[string]string{"array": "a list", "object": "an object"}[found], "a "+found)
 			return fmt.Errorf("%s: it is %s and should be %s", mismatch.Field, found, jsonType(mismatch.Type))
 		}
@@ -179,14 +179,14 @@ func (d *decoder) into(o any) error {
 			repeated = append(repeated, e.Error())
 		}
 	}
-	const all = 100 // the most that the decoder reports
+	const all = 100 // the maximum number of errors that the decoder reports
 	if len(repeated) > 0 || len(strict) >= all {
 		return errors.New(strings.Join(append(repeated, quoted(d.unknown)...), "; "))
 	}
 	return nil
 }
 
-// jsonType is what is to be written for a Go type.
+// jsonType describes the JSON form that a Go type requires.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -204,14 +204,14 @@ func jsonType(t reflect.Type) string {
 	}
 }
 
-// podVersion is the version of every kind that has pods.
+// podVersion maps every kind that has pods to its API version.
 var podVersion = map[string]string{
 	"Pod": "v1", "ReplicationController": "v1",
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
 	"Job": "batch/v1", "CronJob": "batch/v1",
 }
 
-// groupOf is the API group of an object; empty for the core.
+// groupOf returns the API group of an object. It is empty for the core group.
 func groupOf(id identity) string {
 	group, _, found := strings.Cut(id.APIVersion, "/")
 	if !found {
@@ -220,8 +220,8 @@ func groupOf(id identity) string {
 	return group
 }
 
-// hasNoPods knows the kinds of Kubernetes itself that run no pods and are often
-// in a file beside those that do. Of custom resources that cannot be known.
+// hasNoPods reports whether an object is of a built-in Kubernetes kind that runs no pods and is
+// often in one file with kinds that do. It cannot know this for custom resources.
 func hasNoPods(id identity) bool {
 	group := groupOf(id)
 	switch group {

@@ -1,13 +1,13 @@
-// Package podspec turns Kubernetes pods into what the resource managers calculate with.
+// Package podspec converts Kubernetes pods into the requests with which the resource managers
+// calculate.
 //
-// It has three steps, each usable alone. Read and ReadFiles take manifests apart into
-// pods, strictly. Default and Validate do to a pod what the API server would do and
-// check about its resources (docs/rules/demand.md, sections 7 to 9). Request makes the
-// request.Pod: QoS class, container types, who qualifies for exclusive CPUs and memory, and how
-// much. Quantities and feature gates end here.
+// It has three steps, each usable alone. Read and ReadFiles parse manifests strictly into pods.
+// Default and Validate apply the defaults and the checks of the API server to a pod's resources
+// (docs/rules/demand.md, sections 7 to 9). Request returns the request.Pod: the QoS class, the
+// container types, which containers qualify for exclusive CPUs and memory, and how much. No package
+// behind this one uses quantities or feature gates.
 //
-// Nothing in this package changes a pod that it is given, and the same input always
-// gives the same output.
+// No function changes a pod that it is given, and the same input always yields the same output.
 package podspec
 
 import (
@@ -20,20 +20,21 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Gates are the feature gates that decide how a pod is read, and what a kubelet reads otherwise.
+// Gates are the feature gates that decide how a pod is read, and an option for what a kubelet reads
+// differently.
 type Gates struct {
-	// PodLevelResources lets pods have spec.resources.
+	// PodLevelResources allows spec.resources in pods.
 	PodLevelResources bool
-	// PodLevelResourceManagers lets the managers act on it. It has no effect without
-	// PodLevelResources (R-DEM-26).
+	// PodLevelManagers is the gate PodLevelResourceManagers, which lets the managers act on
+	// spec.resources. It has no effect without PodLevelResources (R-DEM-26).
 	PodLevelManagers bool
-	// MarkFractions marks amounts of memory with a fraction of a byte in the request
-	// (request.Container.FractionalMemory), which a kubelet does not read
+	// MarkFractions marks requests for memory that have a fraction of a byte
+	// (request.Container.FractionalMemory). A kubelet does not read such amounts
 	// (node.Behavior.UnreadFractions).
 	MarkFractions bool
 }
 
-// GatesOf are the gates that a policy was resolved with.
+// GatesOf returns the gates with which a policy was resolved.
 func GatesOf(p node.Policy) Gates {
 	return Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers, MarkFractions: p.Behavior.UnreadFractions}
 }
@@ -47,16 +48,15 @@ func isHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), hugePagesPrefix)
 }
 
-// isMemory reports whether the memory manager cares for the resource.
+// isMemory reports whether the Memory Manager manages the resource.
 func isMemory(name v1.ResourceName) bool { return request.IsMemory(string(name)) }
 
-// isPodLevel reports whether the resource can be asked for at pod level.
+// isPodLevel reports whether the resource can be requested at pod level.
 func isPodLevel(name v1.ResourceName) bool { return name == v1.ResourceCPU || isMemory(name) }
 
-// HasPodLevelResources reports whether the pod asks for cpu, memory or huge pages at pod
-// level, in any amount and with any gates (R-DEM-1). With the gate
-// PodLevelResources off such a pod is not admitted (R-DEM-2): that is for the caller
-// to reject.
+// HasPodLevelResources reports whether the pod asks for cpu, memory or huge pages at pod level, in
+// any amount and with any gates (R-DEM-1). If the gate PodLevelResources is off, such a pod must
+// not be admitted (R-DEM-2). The caller must reject it.
 func HasPodLevelResources(pod *v1.Pod) bool {
 	r := pod.Spec.Resources
 	if r == nil {
@@ -72,7 +72,7 @@ func HasPodLevelResources(pod *v1.Pod) bool {
 	return false
 }
 
-// typeOf is the container type of an init container.
+// typeOf returns the container type of an init container.
 func typeOf(c *v1.Container) request.ContainerType {
 	if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
 		return request.Sidecar
@@ -80,8 +80,9 @@ func typeOf(c *v1.Container) request.ContainerType {
 	return request.Init
 }
 
-// DecodePod reads one pod of JSON as it is, without defaults. Field names must have their case, and
-// quantities are looked at before they are parsed, which for some takes for ever: see maxExponent.
+// DecodePod decodes one pod from JSON without applying defaults. Field names are case-sensitive.
+// Quantities are checked before they are parsed, because parsing some of them would take too long
+// (see maxExponent).
 func DecodePod(raw []byte) (*v1.Pod, error) {
 	if err := findQuantity(raw, textOutOfRange); err != nil {
 		return nil, err

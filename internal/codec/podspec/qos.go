@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// qosOf is the class that the managers go by: the one in the status if there is one,
-// else the one that follows from the spec (R-DEM-10 to R-DEM-14).
+// qosOf returns the QoS class that the managers use: the one in the status if there is one,
+// otherwise the one that follows from the spec (R-DEM-10 to R-DEM-14).
 func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	switch pod.Status.QOSClass {
 	case "":
@@ -47,8 +47,8 @@ func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	return request.Burstable, nil
 }
 
-// addCounted adds to sum what counts for the QoS class, cpu and memory above zero
-// (R-DEM-12), and returns how many of the two there were.
+// addCounted adds to sum the amounts that count for the QoS class, which are cpu and memory above
+// zero (R-DEM-12). It returns how many of the two the list has.
 func addCounted(sum, list v1.ResourceList) int {
 	n := 0
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, memory} {

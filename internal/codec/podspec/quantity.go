@@ -11,26 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ErrNotWhole is wrapped by the error about an amount of devices that is no whole number.
+// ErrNotWhole is wrapped by the error for a number of devices that is not a whole number.
 var ErrNotWhole = errors.New("not a whole number")
 
-// ErrOutOfRange is wrapped by the error about a quantity that is negative or too large
-// to calculate with.
+// ErrOutOfRange is wrapped by the error for a quantity that is negative or too large for
+// calculations.
 var ErrOutOfRange = errors.New("out of range")
 
 var (
-	// A quantity of 2^63-1 or more is read as 2^63-1, so that very number means
-	// all that is too large.
+	// A quantity of 2^63-1 or more is read as 2^63-1, so that number means everything that is too
+	// large.
 	maxUnits = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 	maxMilli = *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
 )
 
-// maxExponent is far beyond every amount there is. Arithmetic on a quantity writes out
-// all its digits, which for 1e999999999 would take hours: such a one is rejected unread.
+// maxExponent is far beyond every real amount. Arithmetic on a quantity writes out all its digits,
+// which would take hours for 1e999999999, so larger exponents are rejected before any arithmetic.
 const maxExponent = 60
 
-// checkExponents rejects, by its field, the first quantity of the pod that cannot be
-// calculated with in reasonable time. Before it no quantity is compared or added.
+// checkExponents returns an error for the first quantity of the pod whose exponent would make
+// calculations take too long. It must run before any quantity is compared or added.
 func checkExponents(pod *v1.Pod) *field.Error {
 	check := func(r *v1.ResourceRequirements, at *field.Path) *field.Error {
 		for _, l := range []struct {
@@ -39,7 +39,7 @@ func checkExponents(pod *v1.Pod) *field.Error {
 		}{{"limits", r.Limits}, {"requests", r.Requests}} {
 			for _, name := range sortedNames(l.list) {
 				q := l.list[name]
-				if _, small := q.AsInt64(); small && q.Sign() != 0 { // Almost all. Only a zero may have an exponent.
+				if _, small := q.AsInt64(); small && q.Sign() != 0 { // Almost all quantities are small. Of these only zero may have an exponent.
 					continue
 				}
 				if scale := q.AsDec().Scale(); scale > maxExponent || scale < -maxExponent {
@@ -71,8 +71,8 @@ func checkExponents(pod *v1.Pod) *field.Error {
 	return nil
 }
 
-// CheckAmounts returns an error if an amount of a list cannot be calculated with: it is negative,
-// too large, or has an exponent that takes hours to write out.
+// CheckAmounts returns an error if an amount of a list cannot be used in calculations: it is
+// negative, too large, or has an exponent that would take hours to write out.
 func CheckAmounts(list v1.ResourceList) error {
 	for _, name := range sortedNames(list) {
 		q := list[name]
@@ -103,7 +103,7 @@ func inRange(q, limit resource.Quantity) error {
 	return nil
 }
 
-// bytesOf is q in bytes. A fraction of a byte counts as a byte.
+// bytesOf returns q in bytes. A fraction of a byte is rounded up to a byte.
 func bytesOf(q resource.Quantity) (int64, error) {
 	if err := inRange(q, maxUnits); err != nil {
 		return 0, err
@@ -115,8 +115,8 @@ func isWhole(q resource.Quantity) bool {
 	return q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) == 0
 }
 
-// wholeCPUs is the number of CPUs in an amount of thousandths, 0 when it is not a whole
-// number (R-DEM-23).
+// wholeCPUs returns the number of CPUs in an amount of thousandths, or 0 if it is not a whole
+// number of CPUs (R-DEM-23).
 func wholeCPUs(milli int64) int {
 	if milli%1000 != 0 {
 		return 0

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxQuantityText is more than the longest quantity that has a meaning.
+// maxQuantityText is longer, in bytes, than any meaningful quantity.
 const maxQuantityText = 64
 
-// quantityFields are the JSON names under which an object that has pods keeps
-// quantities.
+// quantityFields has the JSON names of the fields that contain quantities in an object that has
+// pods.
 type quantityFields struct {
-	single map[string]bool // a quantity
-	lists  map[string]bool // an object whose values are quantities
+	single map[string]bool // the value is a quantity
+	lists  map[string]bool // the value is an object whose values are quantities
 }
 
 var knownQuantities = sync.OnceValue(func() quantityFields {
@@ -62,8 +62,8 @@ func (f quantityFields) collect(t reflect.Type, name string, seen map[reflect.Ty
 	}
 }
 
-// findQuantity goes through the quantities of an object, before it is decoded, and
-// returns the first complaint that check has about one, with its path.
+// findQuantity calls check for the quantities of an object before it is decoded. It returns the
+// first error of check, with the path of the quantity.
 func findQuantity(raw []byte, check func(text string) error) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -124,8 +124,7 @@ func checkText(v any, at *field.Path, check func(string) error) error {
 	return nil
 }
 
-// textOutOfRange rejects a quantity that even to parse could take for ever: see
-// maxExponent.
+// textOutOfRange rejects a quantity that could take too long even to parse (see maxExponent).
 func textOutOfRange(text string) error {
 	if len(text) > maxQuantityText {
 		return fmt.Errorf("%w: a quantity of %d characters", ErrOutOfRange, len(text))
@@ -138,7 +137,8 @@ func textOutOfRange(text string) error {
 	return nil
 }
 
-// ParseQuantity reads a quantity, but for those that would take for ever (ErrOutOfRange).
+// ParseQuantity parses a quantity. It rejects quantities that would take too long to parse
+// (ErrOutOfRange).
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if err := textOutOfRange(text); err != nil {
 		return resource.Quantity{}, err

@@ -18,78 +18,80 @@ import (
 	"github.com/paddock-project/paddock/internal/base/bounded"
 )
 
-// MaxFileSize is the largest file that is read, in bytes; a YAML document takes ten times its size
-// while it is parsed. JSON can be larger: it is read object by object then, and a list item by
-// item.
+// MaxFileSize is the maximum size of a file, in bytes. A YAML document takes ten times its size
+// while it is parsed. JSON files can be larger, because they are read object by object, and lists
+// item by item.
 const MaxFileSize = 64 << 20
 
-// maxErrors is how many errors are reported at once: a file that is no manifest at all can
-// have one in each line.
+// maxErrors is the maximum number of errors that are reported at once. A file that is not a
+// manifest at all can have one in each line.
 const maxErrors = 20
 
-// Read returns the pods of a file, in the order of the file: YAML or JSON, any number
-// of documents, of pods, of controllers (one pod for each replica that runs at once,
-// one for a DaemonSet), and of lists of these. What can have no pods is left out with a
-// note. A file whose name ends in .json is JSON; else the name is for messages.
+// Read returns the pods of a YAML or JSON file, in the order of the file. The file may have any
+// number of documents with pods, controllers, and lists of these. A controller yields one pod for
+// each replica that runs at once, and a DaemonSet one pod. Objects that cannot have pods are left
+// out with a note. A file whose name ends in .json is JSON; otherwise the name is used only in
+// messages.
 //
-// An unknown field that can decide (see unknownFields) is an error, as it may be a mistyped one,
-// unless the API server stored the object: it knows the field, so the field is of a newer
-// Kubernetes. Every other unknown field is a note. An object of an unknown kind is a note too; its
-// pods are those of the pod templates in it, each as often as the nearest field "replicas" around
-// it. A repeated field is an error.
+// An unknown field that can influence a decision (see unknownFields) is an error, because it may be
+// a typing error. If the API server stored the object, the field belongs to a newer Kubernetes and
+// is not an error. Every other unknown field leads to a note, and so does an object of an unknown
+// kind. Such an object yields the pods of the pod templates in it, each as often as the nearest
+// enclosing field "replicas" requests. A repeated field is an error.
 //
-// Errors name the file, the document, the object and the field; all documents are looked at unless
-// the syntax is wrong, and if there is an error there are no pods. Two pods with one UID, and two
-// manifests of one pod, are an error, and so is asking for more than MaxPods pods.
+// Errors name the file, the document, the object and the field. Read checks all documents unless
+// the syntax is wrong, and returns no pods if there is an error. It is an error if two pods have
+// one UID, if there are two manifests for one pod, or if the file asks for more than MaxPods pods.
 func Read(name string, data []byte) ([]Source, []Note, error) {
 	var r reader
 	r.read(name, data)
 	return r.result()
 }
 
-// ReadFiles is Read for files: it returns the pods of all of them, in the order of
-// paths. Of a directory the files *.yaml, *.yml and *.json are read, by name; its
-// subdirectories, of which there is a note, and hidden files are not. "-" is stdin.
+// ReadFiles reads several files like Read. It returns the pods of all of them, in the order of
+// paths. For a directory it reads the files *.yaml, *.yml and *.json in the order of their names.
+// It does not read hidden files and subdirectories, and it adds a note about the subdirectories.
+// "-" is the standard input.
 func ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
 	return Options{}.ReadFiles(paths, stdin)
 }
 
-// Options are how manifests are read.
+// Options control how manifests are read.
 type Options struct {
 	// Strict makes every unknown field and kind an error.
 	Strict bool
-	// Others is called with objects that are no workloads, in JSON. It reports whether it takes the
-	// object. What it does not take is left out with a note, or searched for templates of pods.
+	// Others is called with each object that is not a workload, as JSON. It reports whether it
+	// accepts the object. Other objects are left out with a note, or searched for pod templates.
 	Others func(kind, apiVersion string, data []byte) (bool, error)
-	// MaxPods is how many pods can be read; 0: the constant MaxPods.
+	// MaxPods is the maximum number of pods. If zero, the constant MaxPods is used.
 	MaxPods int
-	// MaxContainers is how many containers the pods can have in all, and MaxValues how many fields
-	// and list items the manifests, where a text of 64 bytes is another one; 0: no limit. They are
-	// for manifests of somebody who is not trusted. Beyond them, and beyond MaxPods, the error is a
-	// LimitError.
+	// MaxContainers is the maximum number of containers in all pods. MaxValues is the maximum
+	// number of fields and list items in the manifests; every 64 bytes of text count as another
+	// value. Zero means no limit. Set them for manifests from untrusted sources. If one of them, or
+	// MaxPods, is exceeded, the error is a LimitError.
 	MaxContainers, MaxValues int
-	// Slim keeps of pods what decides, see Slim.
+	// Slim reduces pods to the parts that influence decisions (see Slim).
 	Slim bool
-	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an
-	// error later.
+	// Each is called with each pod, in order. The pods are then not kept. It may have been called
+	// for some pods when an error is found later.
 	Each func(Source) error
 }
 
-// ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for
-// the form.
+// ReadFrom reads an open file like ReadFiles. name is used in messages. If it ends in .json, the
+// file is JSON.
 func (o Options) ReadFrom(name string, from io.Reader) ([]Source, []Note, error) {
 	r := reader{Options: o, budget: newBudget(o.MaxValues)}
 	r.readFrom(name, from)
 	return r.result()
 }
 
-// ReadFiles is the function ReadFiles with options.
+// ReadFiles is like the function ReadFiles, but uses the options.
 func (o Options) ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
 	r := reader{Options: o, budget: newBudget(o.MaxValues)}
 	for _, path := range paths {
 		if path == "-" && stdin != nil {
 			r.readFrom(path, stdin)
-			stdin = nil // it can be read but once
+			stdin = nil // it can be read only once
 			continue
 		} else if path == "-" {
 			r.fail(errors.New("-: the standard input is not there, or named twice"))
@@ -107,20 +109,21 @@ func (o Options) ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, e
 	return r.result()
 }
 
-// reader gathers what was found.
+// reader collects the results of reading.
 type reader struct {
 	Options
 	sources []Source
 	notes   []Note
 	errs    []error
-	// repeated are notes that are made once, with how often they apply.
+	// repeated has notes that are reported once, with the number of times that they apply.
 	repeated []repeated
-	// unrepeated is how many notes of other kinds there are.
+	// unrepeated is the number of notes of other kinds.
 	unrepeated int
-	// containers are those of all pods so far, and budget is what MaxValues leaves.
+	// containers is the number of containers of all pods so far. budget is what remains of
+	// MaxValues.
 	containers int
 	budget     *budget
-	// taken is how many pods Each took, seen their UIDs and names.
+	// taken is the number of pods that were passed to Each. seen has their UIDs and names.
 	taken int
 	seen  map[string]bool
 }
@@ -230,7 +233,7 @@ func (r *reader) read(name string, data []byte) {
 	}
 }
 
-// identity is as much of an object as is needed to decide what it is.
+// identity has the fields of an object that determine what it is.
 type identity struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -238,7 +241,8 @@ type identity struct {
 		Namespace    string `json:"namespace"`
 		GenerateName string `json:"generateName"`
 		UID          string `json:"uid"`
-		// ResourceVersion and ConfigSource tell that the API server or the kubelet has the object.
+		// ResourceVersion and ConfigSource show that the object comes from the API server or the
+		// kubelet.
 		ResourceVersion string `json:"resourceVersion"`
 		Annotations     struct {
 			ConfigSource string `json:"kubernetes.io/config.source"`
@@ -248,10 +252,10 @@ type identity struct {
 	HasSpec  present `json:"spec"`
 }
 
-// present is whether a field is there, whatever its value.
+// present reports whether a field is set, whatever its value.
 type present bool
 
-// UnmarshalJSON takes any value but null.
+// UnmarshalJSON accepts any value. Null counts as not set.
 func (p *present) UnmarshalJSON(data []byte) error {
 	*p = string(data) != "null"
 	return nil
@@ -265,11 +269,10 @@ func (id identity) String() string {
 	return fmt.Sprintf("%s %s/%s", id.Kind, orDefault(id.Metadata.Namespace), name)
 }
 
-// object reads one object. assumed is the kind that an item of a list has without
-// its own.
+// object reads one object. assumed is the kind of a list item that does not state its own.
 func (r *reader) object(at Origin, raw []byte, assumed identity) {
 	var id identity
-	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &id) // A field of the wrong type is an error when all is decoded.
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &id) // A field of the wrong type is reported when the whole object is decoded.
 	id.Kind, id.APIVersion = cmp.Or(id.Kind, assumed.Kind), cmp.Or(id.APIVersion, assumed.APIVersion)
 	at.Object = id.String()
 	if strings.HasSuffix(id.Kind, "List") && bool(id.HasItems || !id.HasSpec) {
@@ -300,7 +303,7 @@ func (r *reader) object(at Origin, raw []byte, assumed identity) {
 	}
 }
 
-// other reads an object that is no workload.
+// other reads an object that is not a workload.
 func (r *reader) other(at Origin, id identity, raw []byte) error {
 	if r.Others != nil {
 		if taken, err := r.Others(id.Kind, id.APIVersion, raw); taken || err != nil {
@@ -323,7 +326,7 @@ func (r *reader) add(at Origin, id identity, w *workload) {
 	if len(pods) == 0 {
 		r.notes = append(r.notes, Note{Origin: at, Text: "it asks for no pods"})
 	}
-	if r.Slim && len(pods) > 0 { // Pods of a controller share one.
+	if r.Slim && len(pods) > 0 { // The pods of a controller share one slim pod.
 		slim := Slim(pods[0])
 		for _, pod := range pods {
 			pod.Spec, pod.Status, pod.Annotations, pod.ManagedFields = slim.Spec, slim.Status, slim.Annotations, nil
@@ -337,7 +340,7 @@ func (r *reader) add(at Origin, id identity, w *workload) {
 		}
 		r.taken++
 		var err error
-		if strings.HasPrefix(source.Object, "Pod ") { // As checkUnique has it.
+		if strings.HasPrefix(source.Object, "Pod ") { // As in checkUnique.
 			err = r.unique(source)
 		}
 		if err == nil {
@@ -350,7 +353,7 @@ func (r *reader) add(at Origin, id identity, w *workload) {
 	}
 }
 
-// unique rejects a pod that was taken before.
+// unique rejects a pod that was already read.
 func (r *reader) unique(s Source) error {
 	if r.seen == nil {
 		r.seen = map[string]bool{}
@@ -364,8 +367,8 @@ func (r *reader) unique(s Source) error {
 	return nil
 }
 
-// list reads the items of a v1 List, which have their kind, or of the list of one
-// kind, as the API returns it, which need not.
+// list reads the items of a list. The items of a v1 List state their kind. The items of a list of a
+// single kind, as the API server returns it, need not.
 func (r *reader) list(at Origin, id identity, raw []byte) {
 	var l struct {
 		metav1.TypeMeta `json:",inline"`
@@ -395,7 +398,8 @@ func (r *reader) list(at Origin, id identity, raw []byte) {
 	}
 }
 
-// checkUnique rejects a pod that is listed twice: the second would be taken for the first.
+// checkUnique rejects a pod that is listed twice, because the second would be mistaken for the
+// first.
 func (r *reader) checkUnique() {
 	uids, names := map[string]Origin{}, map[string]Origin{}
 	for _, s := range r.sources {
@@ -407,7 +411,7 @@ func (r *reader) checkUnique() {
 		}
 		uids[uid] = s.Origin
 		if !strings.HasPrefix(s.Object, "Pod ") {
-			continue // "web-0" of two controllers that are both named web are two pods
+			continue // "web-0" of two controllers that are both named web is two pods
 		}
 		id := s.Pod.Namespace + "/" + s.Pod.Name
 		if first, ok := names[id]; ok {

@@ -14,7 +14,7 @@ const podA = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 func podNamed(name string) string { return strings.Replace(podA, "name: a", "name: "+name, 1) }
 
-// files writes files into a new directory and returns it.
+// files writes files into a new directory and returns the directory.
 func files(t *testing.T, content map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestReadTellsSoManyErrorsAndNoMore(t *testing.T) {
 	}
 }
 
-// The limit on pods is for all files together.
+// The limit on pods applies to all files together.
 func TestReadFilesCountsPodsOverAllFiles(t *testing.T) {
 	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec: {replicas: 6000, selector: {}, template: {}}\n"
 	dir := files(t, map[string]string{"a.yaml": strings.Replace(web, "NAME", "a", 1), "b.yaml": strings.Replace(web, "NAME", "b", 1)})

@@ -13,14 +13,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Request is in numbers what the pod asks for under the given gates. Default is
-// expected to have been applied, by the API server or here.
+// Request returns in numbers what the pod asks for under the given gates. The pod must have its
+// defaults, from the API server or from Default.
 //
-// The rules of the API are not checked: a pod that went past Validate gets the numbers
-// that its spec has. An error, which names the pod and the field, is returned only for
-// what has no number: a device count that is not a whole number (ErrNotWhole), a quantity
-// that is negative or too large (ErrOutOfRange), containers that together ask for too much
-// (ErrOutOfRange), and an unknown QoS class in the status.
+// Request does not check the rules of the API: a pod that was not validated gets the numbers of its
+// spec. It returns an error, which names the pod and the field, only for values that cannot be
+// represented: a device count that is not a whole number (ErrNotWhole), a quantity that is negative
+// or too large (ErrOutOfRange), containers that together ask for too much (ErrOutOfRange), and an
+// unknown QoS class in the status.
 //
 // Memory and huge pages are rounded up to the next byte, container by container. The budget
 // of a pod then grows by the bytes that this adds to its containers.
@@ -63,7 +63,7 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 	if !pod.CreationTimestamp.IsZero() {
 		out.Created = max(0, pod.CreationTimestamp.Unix())
 	}
-	out.Moves, _ = Consent(pod) // Manifests are read with a note about an unknown value.
+	out.Moves, _ = Consent(pod) // The reader of manifests adds a note for an invalid value.
 	if err := addBudget(&out, pod); err != nil {
 		return request.Pod{}, err
 	}
@@ -85,7 +85,7 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 	return out, checkSums(out)
 }
 
-// addBudget fills in the pod-level numbers (R-DEM-40, R-DEM-51).
+// addBudget sets the pod-level numbers (R-DEM-40, R-DEM-51).
 func addBudget(out *request.Pod, pod *v1.Pod) (err error) {
 	r := pod.Spec.Resources
 	if r == nil {
@@ -160,8 +160,8 @@ func addContainer(out *request.Pod, c *v1.Container, containerType request.Conta
 	return nil
 }
 
-// devicesOf are the extended resources of the limits, positive counts only (R-HINT-40). Whether
-// they are devices is for the inventory to know.
+// devicesOf returns the extended resources in the limits that have a positive count (R-HINT-40).
+// The inventory decides whether they are devices.
 func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
 	var devices request.Amounts
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
@@ -178,8 +178,8 @@ func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
 	return devices, nil
 }
 
-// exclusiveCPUs is how many CPUs the container qualifies for, and why it has none
-// (R-DEM-20 to R-DEM-26).
+// exclusiveCPUs returns the number of exclusive CPUs for which the container qualifies, and the
+// reason if it is 0 (R-DEM-20 to R-DEM-26).
 func exclusiveCPUs(pod request.Pod, c request.Container) (int, request.Sharing) {
 	n := wholeCPUs(c.CPURequest)
 	switch {
@@ -208,7 +208,7 @@ func isEquivalent(c *v1.Container) bool {
 	return true
 }
 
-// milliIn is the cpu of a list in thousandths, rounded up, 0 where there is none.
+// milliIn returns the cpu of a list in thousandths, rounded up, or 0 if the list has none.
 func milliIn(list v1.ResourceList, at *field.Path) (int64, error) {
 	q, ok := list[v1.ResourceCPU]
 	if !ok {
@@ -220,7 +220,7 @@ func milliIn(list v1.ResourceList, at *field.Path) (int64, error) {
 	return q.MilliValue(), nil
 }
 
-// memoryIn is the memory and the huge pages of a list in bytes, zero amounts kept
+// memoryIn returns the memory and the huge pages of a list in bytes. It keeps zero amounts
 // (R-DEM-32, R-DEM-33).
 func memoryIn(list v1.ResourceList, at *field.Path) (request.Amounts, error) {
 	var out request.Amounts
@@ -237,8 +237,9 @@ func memoryIn(list v1.ResourceList, at *field.Path) (request.Amounts, error) {
 	return out, nil
 }
 
-// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is rejected
-// for them: what is too large for a number is the largest, what is negative is left out.
+// statedMemory returns the memory and the huge pages of a list in bytes, rounded up. It never
+// fails: an amount that is too large becomes the largest number, and zero and negative amounts are
+// left out.
 func statedMemory(list v1.ResourceList) request.Amounts {
 	var out request.Amounts
 	for _, name := range sortedNames(list) {
@@ -259,7 +260,7 @@ func sortedNames(list v1.ResourceList) []v1.ResourceName {
 	return slices.Sorted(maps.Keys(list))
 }
 
-// checkSums makes sure that whoever adds up the containers stays within an int64.
+// checkSums returns an error if the sums over all containers do not fit into an int64.
 func checkSums(pod request.Pod) error {
 	sums := map[request.Resource]int64{}
 	add := func(r request.Resource, v int64) error {

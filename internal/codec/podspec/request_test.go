@@ -93,8 +93,8 @@ func TestDefaultTwiceIsOnceAndLeavesThePodAlone(t *testing.T) {
 	})
 }
 
-// drawPodLevel draws a Guaranteed pod whose limits are those of its containers, and at
-// times less, or more.
+// drawPodLevel draws a Guaranteed pod whose limits are the sums of its containers, or sometimes
+// less or more.
 func drawPodLevel(t *rapid.T) *v1.Pod {
 	pod := drawPod(t)
 	pod.Spec.Resources = nil
@@ -118,8 +118,8 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 	return pod
 }
 
-// The budget of a pod that the API accepts has room for all that its containers have for
-// themselves (R-DEM-97).
+// The budget of a pod that the API accepts is large enough for everything that its containers have
+// exclusively (R-DEM-97).
 func TestBudgetOfAValidPodFitsItsContainers(t *testing.T) {
 	g := Gates{PodLevelResources: true, PodLevelManagers: true}
 	valid, rejected := 0, 0
@@ -138,7 +138,7 @@ func TestBudgetOfAValidPodFitsItsContainers(t *testing.T) {
 			return
 		}
 		if r.QoS != request.Guaranteed {
-			return // no cpu at all was left to the pod
+			return // the pod has no cpu left at all
 		}
 		valid++
 		if !fits {
@@ -150,8 +150,8 @@ func TestBudgetOfAValidPodFitsItsContainers(t *testing.T) {
 	}
 }
 
-// fitsItsContainers reports whether the budget is enough at any time: the apps and the
-// sidecars run, or one init container with the sidecars that are before it.
+// fitsItsContainers reports whether the budget is sufficient at any time: while the apps and the
+// sidecars run, and while an init container runs beside the sidecars before it.
 func fitsItsContainers(r request.Pod) bool {
 	most := func(of func(request.Container) int64) int64 {
 		var sidecars, apps, worst int64
@@ -175,8 +175,8 @@ func fitsItsContainers(r request.Pod) bool {
 	return fits
 }
 
-// The request has the containers of the spec in their order, gives for each either that
-// it has CPUs or why not, and is the same each time.
+// The request has the containers of the spec in order. Each container either has CPUs or a reason
+// why not. The result is the same each time.
 func TestRequestAccountsForEveryContainer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod, g := drawPod(t), drawGates(t)
@@ -208,7 +208,7 @@ func TestRequestAccountsForEveryContainer(t *testing.T) {
 	})
 }
 
-// Kubernetes' own library for clients adds up the containers in the same way.
+// The Kubernetes client library aggregates containers in the same way.
 func TestAggregateIsThatOfKubernetes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)
@@ -279,7 +279,7 @@ func TestUIDFollowsFromContent(t *testing.T) {
 	}
 }
 
-// A quantity made by a program has not been through the parser's checks.
+// A quantity that a program made has not passed the checks of the parser.
 func TestQuantityFromAProgramCannotStallTheCalculation(t *testing.T) {
 	huge := resource.NewScaledQuantity(1, 2_000_000_000)
 	pod := &v1.Pod{}
@@ -295,7 +295,7 @@ func TestQuantityFromAProgramCannotStallTheCalculation(t *testing.T) {
 	}
 }
 
-// TestWhomToSpare: what decides which pod to spare first comes from the object.
+// TestWhomToSpare checks that the values that decide which pod to spare first come from the object.
 func TestWhomToSpare(t *testing.T) {
 	priority := int32(-5)
 	pod := &v1.Pod{Spec: v1.PodSpec{Priority: &priority, Containers: []v1.Container{{Name: "c"}}}}
@@ -309,8 +309,8 @@ func TestWhomToSpare(t *testing.T) {
 	}
 }
 
-// a kubelet reads the budget of a pod-level pod and the containers that have memory of their
-// own, and every container of a plain pod. Paddock marks nothing.
+// a kubelet reads the budget of a pod-level pod, the containers of such a pod that have their
+// own memory, and every container of a plain pod. Without MarkFractions nothing is marked.
 func TestFractionsAreMarkedForAKubelet(t *testing.T) {
 	own := v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("0.1Gi")}
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{

@@ -7,13 +7,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// roundedNeed is what the containers of a pod need together, in bytes, after each amount of a
-// container that has memory of its own was rounded up to the next byte. Two containers of
-// 0.1Gi need 214,748,366 bytes; their pod of 0.2Gi, rounded once, has one byte less and must not be
-// rejected for it.
+// roundedNeed returns what the containers of a pod need together, in bytes. Each amount of a
+// container that has its own memory is first rounded up to the next byte. For example, two
+// containers of 0.1Gi need 214,748,366 bytes. Their pod of 0.2Gi, rounded once, has one byte less
+// and must not be rejected for that.
 //
-// A resource of which the containers request more than the pod, as written, is left out: rounding
-// does not make an invalid pod valid. The map is nil if no amount has a fraction.
+// A resource is left out if the containers, as written, request more of it than the pod: rounding
+// must not make an invalid pod valid. The map is nil if no amount has a fraction.
 func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
 	fractions := false
 	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
@@ -24,8 +24,7 @@ func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
 	if !fractions {
 		return nil
 	}
-	// The requests of a container that shares stay as they are, because it gets no bytes of its
-	// own.
+	// The requests of a container that shares stay unchanged, because it gets no bytes of its own.
 	roundedRequests := func(c *v1.Container) v1.ResourceList {
 		if !isEquivalent(c) {
 			return c.Resources.Requests
@@ -56,9 +55,10 @@ func isFraction(name v1.ResourceName, q resource.Quantity) bool {
 	return isMemory(name) && inRange(q, maxUnits) == nil && !isWhole(q)
 }
 
-// markFractions marks the amounts of memory that a kubelet with Static memory reads and that are no
-// whole number of bytes. A kubelet reads the amounts of all containers of a plain pod, and
-// of a pod-level pod the budget and those of containers that have memory of their own.
+// markFractions marks the amounts of memory that a kubelet with Static memory reads and that are
+// not a whole number of bytes. In a plain pod, a kubelet reads the amounts of all
+// containers. In a pod-level pod, it reads the budget and the amounts of the containers that have
+// their own memory.
 func markFractions(out *request.Pod, pod *v1.Pod) {
 	podLevel := pod.Spec.Resources != nil
 	out.FractionalMemory = podLevel && anyFraction(pod.Spec.Resources.Requests)

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
-// Every pod of the golden scenarios asks for the same when only what decides is left of it.
+// Every pod of the golden scenarios asks for the same after Slim.
 func TestSlimAsksForTheSame(t *testing.T) {
 	paths, err := filepath.Glob("../../../testdata/golden/*.jsonl.gz")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestSlimAsksForTheSame(t *testing.T) {
 	}
 }
 
-// A slim pod has lost what does not decide.
+// Slim removes the parts that do not influence decisions.
 func TestSlimLosesTheRest(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		Volumes: []v1.Volume{{Name: "v"}}, Containers: []v1.Container{{Name: "c", Image: "i", Env: []v1.EnvVar{{Name: "x"}}, Command: []string{"y"}}},

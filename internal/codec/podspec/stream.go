@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxObject bounds an object in a stream, in bytes: an API server stores at most 1.5 MiB, and
-// kubectl's indentation makes that a few times larger.
+// maxObject is the maximum size of an object in a stream, in bytes. An API server stores at most
+// 1.5 MiB, and kubectl's indentation makes that a few times larger.
 const maxObject = 16 << 20
 
-// window reads a stream, and keeps what was read of the object at hand: for its size and for the
-// line of an error.
+// window reads a stream and keeps the data that was read for the current object. This data limits
+// the object's size and yields the line number of an error.
 type window struct {
 	from io.Reader
 	data []byte
 	base int64 // the offset of data
-	line int   // in which data begins, from 1
+	line int   // the line in which data begins, counted from 1
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (w *window) Read(to []byte) (int, error) {
 	if len(w.data) > maxObject {
 		return 0, fmt.Errorf("an object there has more than %d MiB", maxObject>>20)
@@ -34,21 +34,21 @@ func (w *window) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// lineAt is the line of an offset that is not dropped.
+// lineAt returns the line of an offset that was not dropped.
 func (w *window) lineAt(offset int64) int {
 	return w.line + bytes.Count(w.data[:min(max(0, offset-w.base), int64(len(w.data)))], []byte("\n"))
 }
 
-// drop forgets what is before an offset.
+// drop discards the data before an offset.
 func (w *window) drop(offset int64) {
 	w.line = w.lineAt(offset)
 	w.data = w.data[min(offset-w.base, int64(len(w.data))):]
 	w.base = offset
 }
 
-// stream reads JSON objects one after the other, and lists item by item, so that a file of any size
-// takes the memory of what is kept of it. The kind of a list must be before its items if they have
-// none of their own.
+// stream reads JSON objects one after the other, and lists item by item, so that the memory use
+// depends on what is kept and not on the size of the file. The kind of a list must come before its
+// items unless the items have their own.
 func (r *reader) stream(name string, from io.Reader) {
 	w := &window{from: from, line: 1}
 	s := &streaming{reader: r, window: w, decoder: json.NewDecoder(w)}
@@ -73,8 +73,8 @@ type streaming struct {
 	at      Origin
 }
 
-// offset is where an error is. That of a syntax error does not count tokens, so the value is read
-// again.
+// offset returns the position of an error. The offset in a syntax error from the token stream does
+// not count tokens, so offset parses the value again.
 func (s *streaming) offset(err error) int64 {
 	at := s.decoder.InputOffset()
 	var syntax *json.SyntaxError
@@ -90,7 +90,7 @@ func (s *streaming) offset(err error) int64 {
 	return at
 }
 
-// document reads an object. The error is io.EOF at the end of the stream.
+// document reads one object. It returns io.EOF at the end of the stream.
 func (s *streaming) document() error {
 	if err := s.delimiter('{'); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *streaming) document() error {
 		}
 		switch key {
 		case "kind":
-			_ = json.Unmarshal(value, &id.Kind) // Another type is an error where the object is decoded.
+			_ = json.Unmarshal(value, &id.Kind) // A value of another type is reported when the object is decoded.
 		case "apiVersion":
 			_ = json.Unmarshal(value, &id.APIVersion)
 		}
@@ -186,7 +186,8 @@ func (s *streaming) delimiter(want json.Delim) error {
 	return err
 }
 
-// unexpected is an error inside of an object, where the end of the stream is none.
+// unexpected converts io.EOF into io.ErrUnexpectedEOF, because the stream must not end inside an
+// object.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

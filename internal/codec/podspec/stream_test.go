@@ -15,8 +15,8 @@ const storedPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%[1
 
 func stored(name string) string { return fmt.Sprintf(storedPod, name) }
 
-// A stream has the pods of the same text as a file, whatever the pieces in which it comes: lists of
-// both forms, single objects, workloads.
+// A stream yields the same pods as a file with the same text, for lists of both forms, single
+// objects and workloads, whatever the chunks in which it arrives.
 func TestStream(t *testing.T) {
 	list := `{"apiVersion": "v1", "items": [` + stored("a") + "," + stored("b") + `], "kind": "List", "metadata": {"resourceVersion": ""}}`
 	typed := `{"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [{"metadata": {"name": "c", "uid": "u", "resourceVersion": "2"}, "spec": {"containers": [{"name": "c"}]}}]}`
@@ -44,7 +44,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What is wrong with a stream is one error with the line, and the item if it is in one.
+// A fault in a stream leads to one error with the line, and with the item if it is in a list.
 func TestStreamErrors(t *testing.T) {
 	begin := "{\"kind\": \"List\", \"apiVersion\": \"v1\",\n\"items\": [\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -69,8 +69,8 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
-// FuzzStream: a stream and a file of the same text give the same pods or both an error, and never
-// panic.
+// FuzzStream checks that a stream and a file with the same text yield the same pods or both an
+// error, and that neither panics.
 func FuzzStream(f *testing.F) {
 	f.Add(stored("a"))
 	f.Add(`{"kind": "List", "apiVersion": "v1", "items": [` + stored("a") + `]}`)

@@ -9,19 +9,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The annotations with which kubelets mark mirror pods. Both have the UID of the static pod.
+// The annotations with which kubelets mark mirror pods. The value of both is the UID of the static
+// pod.
 const (
 	mirrorAnnotation = "kubernetes.io/config.mirror"
 	hashAnnotation   = "kubernetes.io/config.hash"
 )
 
-// IsMirror reports whether a pod only shows a static pod of its node.
+// IsMirror reports whether a pod is only the mirror of a static pod of its node.
 func IsMirror(pod *v1.Pod) bool { return pod.Annotations[mirrorAnnotation] != "" }
 
-// UID is the key of a pod, by which its kubelet and the kubelet's files know it: its metadata.uid,
-// or, for a pod that has none, a digest of namespace, name and spec in the form of a UUID. The same
-// manifest has the same UID everywhere and always; a changed one is another pod. A mirror pod has
-// the UID of its static pod.
+// UID returns the key by which the kubelet and its files identify a pod: its metadata.uid, or, if
+// it has none, a digest of namespace, name and spec in the form of a UUID. The same manifest always
+// has the same UID, and a changed manifest is another pod. A mirror pod has the UID of its static
+// pod.
 func UID(pod *v1.Pod) string {
 	if IsMirror(pod) {
 		return cmp.Or(pod.Annotations[hashAnnotation], pod.Annotations[mirrorAnnotation])
@@ -32,16 +33,16 @@ func UID(pod *v1.Pod) string {
 	return digest("Pod", pod.Namespace, pod.Name, pod.Spec)
 }
 
-// Derived reports whether a UID is one that UID makes for a pod that has none: a UUID of version 8.
-// The API server makes those of version 4.
+// Derived reports whether the function UID made a UID for a pod without one. Such a UID is a UUID
+// of version 8, whereas the API server makes UUIDs of version 4.
 func Derived(uid string) bool { return len(uid) == 36 && uid[14] == '8' }
 
 func digest(parts ...any) string {
 	h := sha256.New()
-	// No value that is given here is missing in JSON. If one were, the digest would depend on less
-	// and still always be the same.
+	// Every value that is passed here can be encoded as JSON. If one could not, the digest would
+	// depend on fewer values but would still be deterministic.
 	_ = json.NewEncoder(h).Encode(parts)
 	d := h.Sum(nil)
-	d[6], d[8] = d[6]&0x0f|0x80, d[8]&0x3f|0x80 // version 8: as its maker likes; RFC 9562
+	d[6], d[8] = d[6]&0x0f|0x80, d[8]&0x3f|0x80 // UUID version 8 (custom format), RFC 9562
 	return fmt.Sprintf("%x-%x-%x-%x-%x", d[0:4], d[4:6], d[6:8], d[8:10], d[10:16])
 }

@@ -18,13 +18,13 @@ import (
 // repeated is a note that applies several times.
 type repeated struct {
 	first Origin
-	// key is the same for all of them; text is the note about the first.
+	// key is equal for notes that are merged. text is the text of the first of them.
 	key, text string
 	times     int
 }
 
-// maxRepeated is how many different repeated notes there are at most: a file of another program can
-// have one in each line.
+// maxRepeated is the maximum number of different repeated notes. A file of another program can have
+// one in each line.
 const maxRepeated = 10
 
 func (r *reader) repeat(at Origin, key, text string) {
@@ -32,7 +32,7 @@ func (r *reader) repeat(at Origin, key, text string) {
 		r.repeated[i].times++
 		return
 	}
-	if len(r.repeated) == 100*maxRepeated { // They are compared with each other.
+	if len(r.repeated) == 100*maxRepeated { // The search above is linear, so the list must stay short.
 		r.unrepeated++
 		return
 	}
@@ -41,20 +41,20 @@ func (r *reader) repeat(at Origin, key, text string) {
 
 var (
 	index = regexp.MustCompile(`\[\d+\]`)
-	// controlling are the objects around a pod's spec: of a manifest, of a controller, of a
-	// CronJob's job.
+	// controlling matches the paths of the objects around a pod's spec: a manifest, a controller,
+	// and the job of a CronJob.
 	controlling = regexp.MustCompile(`^(spec(\.jobTemplate(\.spec)?)?(\.template)?)?$`)
-	// specifying are a pod's spec, its containers, and what they request.
+	// specifying matches the paths of a pod's spec, its containers, and their resources.
 	specifying = regexp.MustCompile(`^spec(\.template\.spec|\.jobTemplate\.spec\.template\.spec)?(\.(initContainers|containers|ephemeralContainers))?(\.resources(\..+)?)?$`)
 )
 
-// unknownFields makes errors or notes of unknown fields. within is where the paths begin in the
-// object.
+// unknownFields reports unknown fields as errors or notes. within is the path of the object to
+// which the paths are relative.
 //
-// A field can decide what pods get if it is directly in a manifest, a spec, a template or a
-// container, or anywhere in the resources of these: there it can be a mistyped "resources" or
-// "replicas". In an object that the API server or the kubelet wrote it cannot: they drop fields
-// that they do not know.
+// An unknown field can influence what pods get if it is directly in a manifest, a spec, a template
+// or a container, or anywhere in their resources. There it may be a misspelled "resources" or
+// "replicas". In an object that the API server or the kubelet wrote it cannot, because they drop
+// unknown fields.
 func (r *reader) unknownFields(at Origin, id identity, within string, paths []string) error {
 	stored := id.Metadata.UID != "" && (id.Metadata.ResourceVersion != "" || id.Metadata.Annotations.ConfigSource != "")
 	var bad []string
@@ -73,7 +73,7 @@ func (r *reader) unknownFields(at Origin, id identity, within string, paths []st
 	return nil
 }
 
-// quoted are unknown fields as errors name them.
+// quoted returns the texts by which errors name unknown fields.
 func quoted(paths []string) []string {
 	texts := make([]string, len(paths))
 	for i, path := range paths {
@@ -86,8 +86,8 @@ func quoted(paths []string) []string {
 type found struct {
 	path  string
 	value map[string]any
-	// replicas is the nearest number around the template, and from its path; 1 and empty if there
-	// is none.
+	// replicas is the nearest enclosing number of replicas, and from is its path. If there is none,
+	// replicas is 1 and from is empty.
 	replicas int64
 	from     string
 }
@@ -109,7 +109,7 @@ func (r *reader) unknownKind(at Origin, id identity, raw []byte) error {
 	var object struct {
 		Spec any `json:"spec"`
 	}
-	// The syntax was checked before.
+	// The syntax has already been checked.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (r *reader) unknownKind(at Origin, id identity, raw []byte) error {
 	return nil
 }
 
-// findTemplates finds the pod templates in a value: objects with spec.containers. around has the
-// replicas around it.
+// findTemplates returns the pod templates in a value, which are objects with spec.containers.
+// around has the nearest enclosing replicas.
 func findTemplates(path string, value any, around found) []found {
 	var out []found
 	switch value := value.(type) {

@@ -10,14 +10,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Validate checks the names of the containers and everything about resources that the
-// API server would reject, for a pod to which Default was applied. The list is empty
-// for a valid pod, and in the order of the spec. With the gate PodLevelResources off
-// spec.resources is not looked at: such a pod is rejected as a whole (R-DEM-2).
+// Validate checks the names of the containers and everything about resources that the API server
+// would reject, for a pod to which Default was applied. It returns the errors in the order of the
+// spec, and none for a valid pod. If the gate PodLevelResources is off, it ignores spec.resources,
+// because such a pod is rejected as a whole (R-DEM-2).
 //
-// One rule is stricter than the API server's: huge pages always come in whole pages. One path is
-// better: where a container's limit exceeds the pod's, it is that of the container's limit.
-// A fraction of a byte is valid, as it is there, and counts as a byte.
+// One rule is stricter than that of the API server: huge pages must always be whole pages. One path
+// is more precise: if the limit of a container exceeds the limit of the pod, the error has the path
+// of the container's limit. As in the API server, a fraction of a byte is valid; it counts as a
+// byte.
 func Validate(pod *v1.Pod, g Gates) field.ErrorList {
 	if err := checkExponents(pod); err != nil {
 		return field.ErrorList{err}
@@ -43,7 +44,7 @@ func Validate(pod *v1.Pod, g Gates) field.ErrorList {
 	return errs
 }
 
-// validateNames makes sure that every container has a name of its own.
+// validateNames checks that every container has a unique name.
 func validateNames(pod *v1.Pod, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(pod.Spec.Containers) == 0 {
@@ -73,7 +74,7 @@ func validateNames(pod *v1.Pod, spec *field.Path) field.ErrorList {
 	return errs
 }
 
-// validatePodLevel follows R-DEM-91 to R-DEM-96.
+// validatePodLevel implements R-DEM-91 to R-DEM-96.
 func validatePodLevel(pod *v1.Pod, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	r := pod.Spec.Resources
@@ -87,7 +88,7 @@ func validatePodLevel(pod *v1.Pod, at *field.Path) field.ErrorList {
 		return field.NotSupported(at, name, []v1.ResourceName{v1.ResourceCPU, hugePagesPrefix, memory})
 	}
 	errs = append(errs, validateRequirements(r, at, names)...)
-	// Containers that need more together than the pod has (R-DEM-94, R-DEM-95).
+	// The containers must not need more together than the pod has (R-DEM-94, R-DEM-95).
 	check := func(kind string, budget, needed v1.ResourceList, counts func(v1.ResourceName) bool) {
 		for _, name := range sortedNames(needed) {
 			q := needed[name]

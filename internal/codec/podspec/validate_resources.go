@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nameCheck describes what is wrong with a resource's name, nil if nothing.
+// nameCheck returns an error for an invalid resource name, and nil for a valid one.
 type nameCheck func(name v1.ResourceName, at *field.Path) *field.Error
 
 func validateContainer(r *v1.ResourceRequirements, at *field.Path) field.ErrorList {
@@ -30,8 +30,7 @@ func validateContainer(r *v1.ResourceRequirements, at *field.Path) field.ErrorLi
 	})
 }
 
-// validateRequirements checks one resources field, of a container or of a pod
-// (R-DEM-92, R-DEM-93).
+// validateRequirements checks the resources field of a container or a pod (R-DEM-92, R-DEM-93).
 func validateRequirements(r *v1.ResourceRequirements, at *field.Path, check nameCheck) field.ErrorList {
 	var errs field.ErrorList
 	var hugePages, cpuOrMemory bool
@@ -63,7 +62,7 @@ func validateRequirements(r *v1.ResourceRequirements, at *field.Path, check name
 func validateAgainstLimit(name v1.ResourceName, r *v1.ResourceRequirements, at *field.Path) *field.Error {
 	q := r.Requests[name]
 	limit, limited := r.Limits[name]
-	// A limit may exceed the request, but not of huge pages and of devices.
+	// A limit may exceed the request, except for huge pages and devices.
 	domain, _, found := strings.Cut(string(name), "/")
 	fixed := isHugePages(name) || found && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 	switch {
@@ -81,7 +80,7 @@ func validateAgainstLimit(name v1.ResourceName, r *v1.ResourceRequirements, at *
 	return nil
 }
 
-// validateQuantity checks that an amount is one that can be given.
+// validateQuantity checks that the amount is valid for the resource.
 func validateQuantity(name v1.ResourceName, q resource.Quantity, at *field.Path) *field.Error {
 	switch {
 	case q.Sign() < 0:
@@ -94,7 +93,7 @@ func validateQuantity(name v1.ResourceName, q resource.Quantity, at *field.Path)
 	return nil
 }
 
-// pageSize is the form of a page size: what is longer names no size of any machine.
+// pageSize matches a page size. It is limited in length because no machine has larger page sizes.
 var pageSize = regexp.MustCompile(`^[0-9]{1,15}([KMGTPE]i|[kMGTPE])?$`)
 
 func validateHugePages(name v1.ResourceName, q resource.Quantity, at *field.Path) *field.Error {

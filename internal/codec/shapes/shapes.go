@@ -1,27 +1,27 @@
-// Package shapes reads how often each shape of pod occurs in a fleet: a CSV file with a header, one
-// shape a row.
+// Package shapes reads how often each shape of pod occurs in a fleet. The input is a CSV file with
+// a header and one shape per row.
 //
 // # Columns
 //
-//	cpu          CPUs as a manifest has them: 4, 2500m
+//	cpu          CPUs as in a manifest: 4, 2500m
 //	cpu_milli    thousandths of a CPU
-//	memory       memory as a manifest has it: 16Gi
+//	memory       memory as in a manifest: 16Gi
 //	memory_mib   MiB
 //	memory_gib   GiB
 //	gpu          whole devices of the resource that Options.GPU names
-//	count        how many pods have this shape; 1 where the column is missing
-//	name         a name for the shape, which no other row has; its line where the column is missing
-//	-            a column that is not read
+//	count        number of pods of this shape; 1 if the column is missing
+//	name         unique name of the shape; derived from the line if the column is missing
+//	-            the column is ignored
 //
-// A file whose header has other names is read with Options.Columns, which maps them to these.
-// Of CPUs and of memory a file has one column each.
+// If a header has other names, Options.Columns maps them to these. A file has one column for CPUs
+// and one for memory.
 //
-// # What becomes of a row
+// # Pods
 //
-// A row is a pod of one container whose requests are its limits. A trace has how much a pod
-// requests and seldom whether it would get CPUs of its own. With Options.WholeCPUs, CPUs are
-// rounded up to whole ones, so that every pod qualifies for exclusive CPUs; without it a pod with a
-// part of a CPU shares.
+// Each row describes a pod with one container whose requests equal its limits. A trace records how
+// much a pod requests, but seldom whether it would get exclusive CPUs. With Options.WholeCPUs, CPUs
+// are rounded up to whole CPUs, so that every pod qualifies for exclusive CPUs. Without it, a pod
+// with a fractional number of CPUs uses shared CPUs.
 package shapes
 
 import (
@@ -41,32 +41,31 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// Options say how a file is read.
+// Options control how a file is read.
 type Options struct {
-	// Columns maps names of the header to the names of the package comment.
+	// Columns maps names in the header to the column names of the package comment.
 	Columns map[string]string
-	// GPU is the resource of column gpu; empty: nvidia.com/gpu.
+	// GPU is the resource of column gpu. If empty, nvidia.com/gpu is used.
 	GPU string
-	// WholeCPUs rounds CPUs up.
+	// WholeCPUs rounds CPUs up to whole CPUs.
 	WholeCPUs bool
-	// Prefix begins the names of shapes without a name: PREFIXline-7.
+	// Prefix is prepended to the generated names of shapes: PREFIXline-7.
 	Prefix string
-	// KeepGoing reports columns that are not known beside the rows that are left out, and does not
-	// read them.
+	// KeepGoing ignores unknown columns and reports them together with the rows that are left out.
 	KeepGoing bool
 }
 
-// Shape is a pod and how many of it there are.
+// Shape is a pod and the number of pods of this shape.
 type Shape struct {
 	Name  string
 	Pod   *v1.Pod
 	Count int64
 }
 
-// RowError is a row that is not read, and why.
+// RowError is the error for a row that cannot be read.
 type RowError struct {
 	File   string
-	Line   int // from 1, the header's line is 1 where nothing is before it
+	Line   int // counted from 1; the header is on line 1 unless lines precede it
 	Column string
 	Err    error
 }
@@ -78,25 +77,25 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %v", e.File, e.Line, e.Column, e.Err)
 }
 
-// Unwrap is the problem without its place.
+// Unwrap returns the error without its location.
 func (e *RowError) Unwrap() error { return e.Err }
 
 const (
 	defaultGPU = "nvidia.com/gpu"
 	ignored    = "-"
-	// maxCount bounds for how many pods one row is: more are a mistake in the file, and a fleet of
-	// a million pods of one shape can be given as many rows.
+	// maxCount is the maximum number of pods for one row. A larger number is most likely a mistake
+	// in the file. For more pods of one shape, a file can have several rows.
 	maxCount = 1_000_000
 )
 
-// columns are the names that a header may have.
+// columns are the column names that a header may have.
 var columns = []string{"cpu", "cpu_milli", "memory", "memory_mib", "memory_gib", "gpu", "count", "name", ignored}
 
-// together are columns of which a file has one at most.
+// together lists groups of columns. A file may have at most one column of each group.
 var together = [][]string{{"cpu", "cpu_milli"}, {"memory", "memory_mib", "memory_gib"}}
 
-// Read reads a file. Rows that cannot be read are left out and returned as RowErrors, in order. The
-// error is about the file as a whole: its header, or text that is not CSV.
+// Read parses a file. Rows that cannot be parsed are left out and returned as RowErrors, in order.
+// The error is about the file as a whole: its header is invalid, or the text is not CSV.
 func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	reader := csv.NewReader(r)
 	reader.TrimLeadingSpace = true
@@ -118,7 +117,7 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 	var out []Shape
 	var bad []*RowError
-	lines := map[string]int{} // by name
+	lines := map[string]int{} // the line of each name
 	for _, u := range unknown {
 		bad = append(bad, &RowError{File: name, Line: first, Err: u})
 	}
@@ -154,8 +153,8 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 }
 
-// positions maps the names of columns to positions in a row. A column that is not known is not
-// read.
+// positions maps the names of columns to their positions in a row. It ignores unknown columns and
+// returns an error for each in unknown.
 func positions(header []string, names map[string]string) (at map[string]int, unknown []error, err error) {
 	at = map[string]int{}
 	for i, h := range header {
@@ -195,7 +194,7 @@ func has(at map[string]int, column string) bool {
 	return ok
 }
 
-// read reads a row.
+// read parses one row.
 func read(row []string, at map[string]int, o Options) (Shape, *RowError) {
 	r := &reading{row: row, at: at}
 	list := v1.ResourceList{}
@@ -244,7 +243,7 @@ func read(row []string, at map[string]int, o Options) (Shape, *RowError) {
 	return shape, nil
 }
 
-// reading is a row; it keeps the first problem.
+// reading is a row that is being parsed. It keeps the first error.
 type reading struct {
 	row     []string
 	at      map[string]int
@@ -265,7 +264,8 @@ func (r *reading) fail(column string, err error) {
 	}
 }
 
-// number reads a whole number from 0 to most; a column that is not there, or an empty field, is 0.
+// number parses a whole number from 0 to most. It returns 0 if the column is missing or the field
+// is empty.
 func (r *reading) number(column string, most int64) int64 {
 	text := r.text(column)
 	if text == "" {
@@ -279,12 +279,12 @@ func (r *reading) number(column string, most int64) int64 {
 	return n
 }
 
-// maxAmount bounds an amount of CPUs or bytes: 2^53, the largest number below which JSON keeps all
-// of them exact. No node has so much.
+// maxAmount is the maximum amount of CPUs or bytes: 2^53, up to which JSON represents all whole
+// numbers exactly. No node has so much.
 const maxAmount = 1 << 53
 
-// quantity reads an amount of so many bytes, or CPUs, each. Parts of a byte and of a thousandth of
-// a CPU are rounded up, as Kubernetes does.
+// quantity parses an amount and multiplies it by each, the number of bytes or CPUs per unit.
+// Fractions of a byte and of a thousandth of a CPU are rounded up, as in Kubernetes.
 func (r *reading) quantity(column string, each int64) resource.Quantity {
 	text := r.text(column)
 	if text == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestRead: the text is a file; the answer is its shapes, then the rows that are left out.
+// TestRead reads each text as a file and prints its shapes and then the rows that are left out.
 func TestRead(t *testing.T) {
 	datadriven.Walk(t, "testdata/read", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -51,7 +51,8 @@ func text(all []Shape, bad []*RowError, err error) string {
 	return b.String()
 }
 
-// FuzzRead: shapes or an error, never a panic, and no shape that requests less than nothing.
+// FuzzRead checks that Read returns either shapes or an error, never panics, and never returns a
+// shape with negative requests.
 func FuzzRead(f *testing.F) {
 	f.Add("cpu,memory,count\n4,16Gi,3\n", true)
 	f.Add("cpu_milli,memory_gib,gpu,name\n1500,1.5,1,a\n\n#x\n", false)

@@ -12,8 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// FuzzDecode: a file or an error, never both and never a panic; and what is read is written with
-// the same bytes. The checksum is put right first, or nothing would get past it.
+// FuzzDecode checks that Decode returns either a file or an error and never panics, and that a
+// decoded file is encoded to the same bytes. It corrects the checksum first, because otherwise
+// Decode would reject almost every input.
 func FuzzDecode(f *testing.F) {
 	good, err := os.ReadFile(form)
 	if err != nil {
@@ -43,7 +44,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// full is a node with so many pods of four containers, two of them exclusive.
+// full returns a node with the given number of pods. Each pod has four containers, two of which are
+// exclusive.
 func full(tb testing.TB, pods int) *node.State {
 	s, err := node.New(hardware(tb, 8, 96), podScope())
 	if err != nil {
@@ -82,7 +84,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmission is what the file costs an admission when the other pods were written before.
+// BenchmarkAdmission measures the time to encode the file for an admission if the other pods have
+// been encoded before.
 func BenchmarkAdmission(b *testing.B) {
 	s := full(b, 249)
 	pod := full(b, 250).Grants()[249].Pod

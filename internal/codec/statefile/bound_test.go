@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// wild has names of any length and content, and many containers.
+// wild draws pods that have names of any length and content, and many containers.
 func wild(number int) *rapid.Generator[request.Pod] {
 	return rapid.Custom(func(t *rapid.T) request.Pod {
 		name := rapid.OneOf(rapid.String(), rapid.StringN(0, 500, -1), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 8), func(b []byte) string { return string(b) }))
@@ -41,8 +41,8 @@ type writer struct {
 	statefile.Meter
 }
 
-// TestBound: around the bound a state is either rejected with the reason or read back as it is; and
-// whatever leaves a state that was written leaves one that can be written.
+// TestBound checks that a state near the bound is either rejected with the reason or decoded
+// unchanged. If a state was written, every state that results from a removal can be written too.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(600, 20_000).Draw(t, "limit")
@@ -72,7 +72,7 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// kept tells whether the state could be written; then it is read back.
+// kept reports whether the state can be written. If so, it checks that the state can be read back.
 func kept(t *rapid.T, e *writer, limit int, s *node.State, last request.Pod) bool {
 	data, err := e.EncodeWithin(limit, s)
 	if fits := e.FitsWithin(limit, s); fmt.Sprint(fits) != fmt.Sprint(err) {
@@ -101,8 +101,8 @@ func kept(t *rapid.T, e *writer, limit int, s *node.State, last request.Pod) boo
 	return true
 }
 
-// TestLargestState goes up to the bound itself: the largest state that is encoded is read, one byte
-// more is rejected, and then a smaller pod still finds room.
+// TestLargestState tests the bound itself: the largest state that can be encoded is decoded, one
+// byte more is rejected, and a smaller pod still fits after that.
 func TestLargestState(t *testing.T) {
 	s := withDevices(t, hardware(t, 2, 6), podScope())
 	with := func(uid string, length int) *node.State {

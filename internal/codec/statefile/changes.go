@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Changes lists what is different on this machine and under this policy from those that the file
-// was written for, one change a line. A change need not matter: node.Restore checks that.
+// Changes returns the differences between this machine and policy and those for which the file was
+// written, as one line per change. Not every change matters; node.Restore checks that.
 func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 	lines := machineChanges(f.Machine, Describe(m))
 	then := settings(f.Policy)
@@ -60,7 +60,7 @@ func (m *Machine) node(id int) *Node {
 
 type setting struct{ name, value string }
 
-// settings are a policy as a file names it.
+// settings returns the settings of a policy, under the names that they have in a file.
 func settings(p node.Policy) []setting {
 	var reserved []string
 	for _, id := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
@@ -91,7 +91,7 @@ func orNone(text string) string {
 	return text
 }
 
-// moves is how far a policy moves running pods, empty if it moves none.
+// moves describes how far a policy moves running pods. It is empty if the policy moves none.
 func moves(m node.MovePolicy) string {
 	if m.Pods == 0 {
 		return ""

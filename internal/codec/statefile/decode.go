@@ -17,9 +17,10 @@ const (
 	adviceNewer   = "use the Paddock that wrote it, or a newer one"
 )
 
-// Decode reads a file; name is what errors call it. It returns a file or an error that wraps
-// ErrDamaged, ErrForeign or ErrNewer and describes what to do. A file that is returned is written
-// with the same bytes again. node.Restore checks whether the grants are valid on a machine.
+// Decode parses a file. name is used in errors. It returns either a file or an error that wraps
+// ErrDamaged, ErrForeign or ErrNewer and describes what to do. Encoding the returned file yields
+// the same bytes. Decode does not check whether the grants are valid on a machine; node.Restore
+// does.
 func Decode(name string, data []byte) (*File, error) {
 	f, err := decode(data)
 	if err == nil {
@@ -64,7 +65,8 @@ func decode(data []byte) (*File, error) {
 	return f, nil
 }
 
-// identify finds by the first bytes, which all versions have in common, whose file it is.
+// identify checks the first bytes, which are the same in all versions, and returns an error if this
+// program cannot read the file.
 func identify(data []byte) error {
 	rest, ours := bytes.CutPrefix(data, []byte(magic))
 	if !ours {
@@ -81,7 +83,7 @@ func identify(data []byte) error {
 	return nil
 }
 
-// stranger identifies a file that does not begin like a state file.
+// stranger returns the error for a file that does not begin like a state file.
 func stranger(data []byte) error {
 	if len(data) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrDamaged)
@@ -108,7 +110,7 @@ func stranger(data []byte) error {
 	return fmt.Errorf("%w: it is some other JSON", ErrForeign)
 }
 
-// verify compares the checksum in the last line with that of the bytes before it.
+// verify compares the checksum in the last line with the checksum of the bytes before it.
 func verify(data []byte) error {
 	at := len(data) - checksumLine
 	if at < 0 || !bytes.HasPrefix(data[at:], []byte(checksumBefore)) || !bytes.HasSuffix(data, []byte(checksumAfter)) {
@@ -122,7 +124,8 @@ func verify(data []byte) error {
 	return nil
 }
 
-// compare writes the file again. It is what proves order, form and range of everything in it.
+// compare encodes the file again and compares the bytes. This proves that the order, the form and
+// the range of everything in the file are valid.
 func compare(f *File, data []byte) error {
 	again, err := encode(f)
 	if err != nil {

@@ -22,15 +22,15 @@ const (
 	checksumLine   = len(checksumBefore) + 2*sha256.Size + len(checksumAfter)
 )
 
-// Encode writes a state; for one state after the other, an Encoder costs less. What it returns is
-// read by Decode as the same state. The error wraps ErrNotEncodable and names the pod whose grant
-// has something that no node.State has, such as a name that is not UTF-8, or ErrTooLarge.
+// Encode returns the bytes of a state, from which Decode restores the same state. For a sequence of
+// states, an Encoder is cheaper. The error wraps ErrTooLarge, or ErrNotEncodable if a grant has
+// something that no valid node.State has, such as a name that is not UTF-8; it then names the pod.
 func Encode(s *node.State) ([]byte, error) {
 	var e Encoder
 	return e.Encode(s)
 }
 
-// encode writes a file, whatever its size.
+// encode returns the bytes of a file of any size.
 func encode(f *File) ([]byte, error) {
 	head, err := newHead(f.Machine, f.Policy)
 	if err != nil {
@@ -48,8 +48,8 @@ func encode(f *File) ([]byte, error) {
 	return Assemble(head, f.Generation, grants), nil
 }
 
-// Head is the part of a file about the machine and the policy. It is the same for as long as they
-// are.
+// Head is the encoded part of a file about the machine and the policy. It stays the same until one
+// of them changes.
 type Head struct{ text []byte }
 
 // NewHead encodes the part of a file about the machine and the policy. The error wraps
@@ -75,8 +75,8 @@ func amountsOf(m map[string]int64) request.Amounts {
 	return list
 }
 
-// AppendGrant appends the line of one pod to b and returns the longer slice: it depends
-// on nothing but the grant and can be kept with it. The error wraps ErrNotEncodable.
+// AppendGrant appends the line of one pod to b and returns the extended slice. The line depends
+// only on the grant and can be cached with it. The error wraps ErrNotEncodable.
 func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	var w writer
 	pod := w.pod(g)
@@ -88,8 +88,8 @@ func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	return appendLines(b, pod, containers), nil
 }
 
-// Assemble makes a file of a head and of the pods as AppendGrant writes them, which must ascend
-// by UID.
+// Assemble returns a file that consists of a head and of pods in the form of AppendGrant. The pods
+// must be in ascending order of UID.
 func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	size := len(magic) + len(h.text) + checksumLine + 100
 	for _, g := range grants {
@@ -109,8 +109,8 @@ func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	return append(b, checksumAfter...)
 }
 
-// appendLines appends head, whose last member is an empty list, with the elements of the list, each
-// on a line of its own.
+// appendLines appends head, whose last member is an empty list, and inserts the elements of list
+// into that list, each on its own line.
 func appendLines[T any](b []byte, head any, list []T) []byte {
 	const end = "]}"
 	b = appendJSON(b, head)
@@ -124,13 +124,13 @@ func appendLines[T any](b []byte, head any, list []T) []byte {
 	return append(b, end...)
 }
 
-// appendJSON appends a value of the form on one line.
+// appendJSON appends a value of the form as one line.
 func appendJSON(b []byte, value any) []byte {
 	out := bytes.NewBuffer(b)
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
-		panic("statefile: " + err.Error()) // There is no type in the form that JSON does not have.
+		panic("statefile: " + err.Error()) // Every type in the form can be encoded as JSON.
 	}
 	line := out.Bytes()[len(b) : out.Len()-1]
 	if bytes.IndexByte(line, '\\') < 0 {
@@ -139,8 +139,9 @@ func appendJSON(b []byte, value any) []byte {
 	return append(b, spelling.Replace(string(line))...)
 }
 
-// spelling is how the form differs from encoding/json: a control character is always its number,
-// and U+2028 and U+2029 are characters as others are. Backslashes and quotes are the same in both;
-// the backslash is here so that what follows an escaped one is no escape.
+// spelling changes the escapes of encoding/json to those of the form: a control character is always
+// escaped by its number, and U+2028 and U+2029 are not escaped. Backslashes and quotes are the same
+// in both. The list has the backslash so that the text after an escaped backslash is not mistaken
+// for an escape.
 var spelling = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\t`, `\u0009`, `\n`, `\u000a`, `\f`, `\u000c`, `\r`, `\u000d`,
 	`\u2028`, "\u2028", `\u2029`, "\u2029")

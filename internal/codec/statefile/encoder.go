@@ -4,15 +4,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Encoder writes the states of a node one after the other. It keeps what it wrote of each grant:
-// grants do not change, and most are in the next state too. The zero value is ready; it is not
-// safe for use by several goroutines at once.
+// Encoder encodes the states of a node one after the other. It caches the bytes of each grant,
+// because grants are immutable and most of them are in the next state too. The zero value is ready
+// for use. An Encoder is not safe for concurrent use.
 type Encoder struct{ kept map[*node.Grant][]byte }
 
-// Encode writes a state with the same bytes and errors as the function Encode.
+// Encode returns the same bytes and errors as the function Encode.
 func (e *Encoder) Encode(s *node.State) ([]byte, error) { return e.within(MaxSize, s) }
 
-// within writes a state that needs no more than limit bytes, now and after whatever leaves it.
+// within encodes a state that needs no more than limit bytes, now and after any removal.
 func (e *Encoder) within(limit int, s *node.State) ([]byte, error) {
 	head, err := NewHead(s.Machine(), s.Policy())
 	if err != nil {

@@ -2,11 +2,11 @@ package statefile
 
 import "github.com/paddock-project/paddock/internal/core/node"
 
-// EncodeFile is encode for the tests of this package.
+// EncodeFile exports encode to the tests of this package.
 var EncodeFile = encode
 
-// EncodeWithin is Encode with another bound.
+// EncodeWithin is like Encode, but with another bound.
 func (e *Encoder) EncodeWithin(limit int, s *node.State) ([]byte, error) { return e.within(limit, s) }
 
-// FitsWithin is Fits with another bound.
+// FitsWithin is like Fits, but with another bound.
 func (m *Meter) FitsWithin(limit int, s *node.State) error { return m.within(limit, s) }

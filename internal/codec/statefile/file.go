@@ -9,49 +9,49 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Version is the version that is written, and the newest that is read.
+// Version is the version that Encode writes and the newest version that Decode reads.
 const Version = 1
 
-// MaxSize is how many bytes a file has at most: the encoder writes no more, so that what was
-// written can always be read, and a larger file is damaged. 250 pods of four containers need half a
-// mebibyte. The bound is there because the file is written whole at every admission, while the
-// container runtime waits for the answer, two seconds by default.
+// MaxSize is the maximum size of a file, in bytes. The encoder writes no more, so that every
+// written file can be read, and Decode rejects a larger file as damaged. 250 pods of four
+// containers need half a mebibyte. The bound exists because the whole file is written at every
+// admission, while the container runtime waits for the answer, two seconds by default.
 const MaxSize = 16 << 20
 
-// What is wrong with a file. Every error of Decode wraps one of them. None of such files may be
-// overwritten: each may have assignments that are still needed.
+// The errors for an unusable file. Every error of Decode wraps one of them. Such a file must not be
+// overwritten, because it may have assignments that are still needed.
 var (
-	// ErrDamaged: a file of Paddock that is not as Paddock wrote it.
+	// ErrDamaged means that the file is from Paddock but is not as Paddock wrote it.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign: a file of another program.
+	// ErrForeign means that the file is from another program.
 	ErrForeign = errors.New("not a state of Paddock")
-	// ErrNewer: a file of a Paddock that knows more than this one.
+	// ErrNewer means that the file is from a Paddock that knows more than this one.
 	ErrNewer = errors.New("written by a newer Paddock")
 )
 
-// ErrNotEncodable is wrapped by the errors about a grant that could not be read back.
+// ErrNotEncodable is wrapped by the error for a grant that could not be read back.
 var ErrNotEncodable = errors.New("cannot be written to a state file")
 
-// ErrTooLarge is wrapped by the error about a state with more than a file can have. Nothing is
-// wrong with the state: it is the last pod that has no room, and a smaller one may have.
+// ErrTooLarge is wrapped by the error for a state that does not fit into a file. The state itself
+// is valid. Only the last pod does not fit, and a smaller one may.
 var ErrTooLarge = errors.New("the state would be too large")
 
 // File is the content of a state file.
 type File struct {
 	Version    int
 	Generation uint64
-	// Machine and Policy are those under which the grants were made.
+	// Machine and Policy describe the machine and the policy under which the grants were made.
 	Machine Machine
 	Policy  node.Policy
-	// Grants ascend by UID. Of what the Topology Manager chose they have the answer without the
-	// remarks about the search.
+	// Grants are in ascending order of UID. They have the choice of the Topology Manager, but not
+	// the remarks about its search.
 	Grants []*node.Grant
 }
 
 // Machine is the summary of a machine.
 type Machine struct {
 	CPUs cpuset.Set
-	// Nodes are its NUMA nodes, ascending by id.
+	// Nodes are the machine's NUMA nodes, in ascending order of their ids.
 	Nodes []Node
 }
 
@@ -59,11 +59,11 @@ type Machine struct {
 type Node struct {
 	ID   int
 	CPUs cpuset.Set
-	// Memory is in bytes per type; "memory" includes the huge pages.
+	// Memory has the bytes of each type. "memory" includes the huge pages.
 	Memory request.Amounts
 }
 
-// Describe makes the summary of a machine.
+// Describe returns the summary of a machine.
 func Describe(m *machine.Machine) Machine {
 	d := Machine{CPUs: m.AllCPUs()}
 	for _, n := range m.Nodes() {

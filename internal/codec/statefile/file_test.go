@@ -26,8 +26,8 @@ import (
 
 const form = "testdata/v1.json"
 
-// example is a node with a pod-level pod that has everything, a plain one that lost a container,
-// and one that shares.
+// example returns a node with a pod-level pod that uses every feature, a plain pod from which a
+// container was removed, and a pod that shares.
 func example(tb testing.TB) *node.State {
 	p := podScope()
 	p.ReservedMemory = map[int]map[string]int64{0: {"memory": gib / 2}}
@@ -74,7 +74,7 @@ func example(tb testing.TB) *node.State {
 	return s.RemoveContainer("11111111-0000-4000-8000-000000000000", "first")
 }
 
-// estimated is a pod of which only the cgroup's numbers are known.
+// estimated returns a pod of which only the numbers of the cgroup are known.
 func estimated(uid string, cpus, gibibytes int64) request.Pod {
 	return request.Pod{
 		Identity: request.Identity{UID: uid, Namespace: "prod", Name: "guess"}, Ask: request.Ask{
@@ -93,8 +93,9 @@ func encoded(tb testing.TB, s *node.State) []byte {
 	return data
 }
 
-// TestForm holds version 1 to its bytes: a file that was once written is read for ever. Rewrite
-// it when version 1 learns a member, and never so that a line disappears.
+// TestForm checks that the bytes of version 1 do not change, because a file that was once written
+// must be readable for ever. Rewrite the golden file if version 1 gets a new member, and never such
+// that a line disappears.
 func TestForm(t *testing.T) {
 	data := encoded(t, example(t))
 	golden.Compare(t, form, string(data))
@@ -104,8 +105,7 @@ func TestForm(t *testing.T) {
 }
 
 // TestOlderFileIsRead reads files that were written before the form had estimates, given devices,
-// and claims: they have the same bytes when they are written again, and their pods are what they
-// were.
+// and claims. Encoding them again must yield the same bytes, and their pods must be unchanged.
 func TestOlderFileIsRead(t *testing.T) {
 	for _, name := range []string{"testdata/v1-before-estimates.json", "testdata/v1-before-given.json", "testdata/v1-before-claims.json"} {
 		data, err := os.ReadFile(name)
@@ -129,7 +129,7 @@ func TestOlderFileIsRead(t *testing.T) {
 	}
 }
 
-// TestShellVerifies runs the commands that the package comment gives.
+// TestShellVerifies runs the commands in the package comment.
 func TestShellVerifies(t *testing.T) {
 	if _, err := exec.LookPath("sha256sum"); err != nil {
 		t.Skip("there is no sha256sum here")
@@ -164,7 +164,7 @@ func TestAssembleIsEncode(t *testing.T) {
 	}
 }
 
-// TestDamageIsFound cuts a file off at every byte and changes every byte, bit by bit.
+// TestDamageIsFound truncates a file at every byte and flips every bit of every byte.
 func TestDamageIsFound(t *testing.T) {
 	good := encoded(t, example(t))
 	for i := range good {
@@ -230,7 +230,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// resum replaces one text in the example and puts the right checksum to it.
+// resum replaces one text in the example and corrects the checksum.
 func resum(t *testing.T, from, to string) []byte {
 	t.Helper()
 	good := encoded(t, example(t))
@@ -240,13 +240,13 @@ func resum(t *testing.T, from, to string) []byte {
 	return sealed(bytes.Replace(good, []byte(from), []byte(to), 1))
 }
 
-// sealed has the right checksum in place of its own.
+// sealed replaces the checksum of data with the correct one.
 func sealed(data []byte) []byte {
 	body, _, _ := bytes.Cut(data, []byte(`"checksum"`))
 	return fmt.Appendf(bytes.Clone(body), "\"checksum\":\"sha256:%x\"}\n", sha256.Sum256(body))
 }
 
-// TestHandMade are files with the right checksum that Paddock would not have written.
+// TestHandMade decodes files that have a correct checksum but that Paddock would not have written.
 func TestHandMade(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -333,7 +333,7 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
-// TestSpelling holds version 1 to how it spells the characters that JSON can spell in several ways.
+// TestSpelling checks how version 1 spells the characters that JSON can spell in several ways.
 func TestSpelling(t *testing.T) {
 	const want = `"name":"\u0000\u0008\u0009\u000a\u000c\u000d\u001f` + "\x7f\u2028\u2029<&>" + `\\\"\\n\\u2028",`
 	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{Name: "\x00\b\t\n\f\r\x1f\x7f\u2028\u2029<&>" + `\"\n\u2028`}}}
@@ -342,13 +342,14 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// declared are the fields that are no state: a rule of the API asks about the first before there is
-// a grant, no grant depends on the quota policy and on the bound on containers, which an older
-// Paddock could not read, and a state that is written is Paddock's own.
+// declared are the fields that are not part of the state. A rule of the API uses the first two
+// before there is a grant. No grant depends on the quota policy and on the bound on containers,
+// which an older Paddock could not read. A state that is written is always Paddock's own, so it has
+// no kubelet's Behavior and no FractionalMemory.
 var declared = []string{"MemoryRequest", "MemoryLimit", "Quota", "MaxContainers", "Behavior", "FractionalMemory"}
 
-// everyField has a value other than zero for every field that is state. A field that is new
-// anywhere in it is empty here, and must be written before it is filled.
+// everyField returns a grant and a policy in which every field that is state has a value other than
+// zero. A new field is zero here, and the form must support it before it is set here.
 func everyField() (*node.Grant, node.Policy) {
 	block := []blocks.Block{{Type: "memory", Size: 3, Nodes: mask.Of(1, 3)}}
 	amounts := request.Amounts{{Resource: "hugepages-1Gi", Value: 0}, {Resource: "memory", Value: 5}}

@@ -1,7 +1,7 @@
 package statefile
 
-// The members of a file in their order. What is empty, zero or false is left out, except where its
-// absence would make a file harder to read.
+// The members of a file in their order. A member that is empty, zero or false is omitted, unless
+// its absence would make a file harder to read.
 type (
 	fileText struct {
 		Format     string      `json:"format"`
@@ -105,8 +105,8 @@ type (
 		Name     string `json:"name,omitempty"`
 		Nodes    []int  `json:"nodes,omitempty"`
 	}
-	// A claim without devices has an empty list if that is known, and none if not; so have the
-	// requests of a device.
+	// A claim without devices has an empty list if that is known, and no list if it is not. The
+	// same applies to the requests of a device.
 	claimText struct {
 		Name    string             `json:"name"`
 		Uses    []useText          `json:"uses"`

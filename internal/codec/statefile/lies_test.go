@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// number is any number that a file can have, most often one that could be meant.
+// number draws any number that a file can have, most often a plausible one.
 func number() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(0, 30), rapid.Int64Range(0, 8*gib), rapid.SampledFrom([]int64{0, 1000, 2000, gib, 1 << 53, 1 << 62, 1<<63 - 1}), rapid.Int64Range(0, 1<<63-1))
 }
@@ -54,7 +54,7 @@ func someBlocks(t *rapid.T, of []blocks.Block) []blocks.Block {
 	return of
 }
 
-// change alters one field of a grant.
+// change changes one field of a grant.
 func change(t *rapid.T, g *node.Grant) {
 	p := &g.Pod
 	i := rapid.IntRange(0, len(g.Containers)-1).Draw(t, "which")
@@ -88,9 +88,9 @@ func change(t *rapid.T, g *node.Grant) {
 	changes[rapid.IntRange(0, len(changes)-1).Draw(t, "field")]()
 }
 
-// TestLies changes fields of grants, and puts them in a file with the right checksum. Whatever
-// comes of it is rejected by Decode, or by Restore, or makes a state in which nothing contradicts;
-// and Adopt makes such a state always, and names every pod that is not in it as it is in the file.
+// TestLies changes fields of grants and writes them to a file with a correct checksum. The result
+// must be rejected by Decode or by Restore, or be a state without contradictions. Adopt must always
+// yield such a state, and must name every pod that is not in it as it is in the file.
 func TestLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := histories().Draw(t, "state")
@@ -136,7 +136,7 @@ func TestLies(t *testing.T) {
 	})
 }
 
-// lacks tells, by counting, whether a managed pod has fewer CPUs than it asks for.
+// lacks reports, by counting, whether a managed pod has fewer CPUs than it asks for.
 func lacks(p node.Policy, g *node.Grant) bool {
 	if !p.StaticCPU || g.Pod.Kind == request.Unmanaged {
 		return false
@@ -151,8 +151,8 @@ func lacks(p node.Policy, g *node.Grant) bool {
 	return pooled && g.Pool.Len() < g.Pod.BudgetCPUs
 }
 
-// contradictions is a literal and slow reading of what a state promises. strict is what Restore
-// promises on top.
+// contradictions is a literal and slow check of the invariants of a state. strict adds the
+// invariants that only Restore guarantees.
 func contradictions(s *node.State, strict bool) []string {
 	r := reading{s: s, strict: strict, holder: map[string]string{}, bytes: map[string]*big.Int{}}
 	for _, g := range s.Grants() {
@@ -184,7 +184,8 @@ func contradictions(s *node.State, strict bool) []string {
 	return r.wrong
 }
 
-// reading is what was read so far: who has which CPU or device, and how many bytes of a type.
+// reading collects what has been read so far: which pod has which CPU or device, and how many bytes
+// of each type are assigned.
 type reading struct {
 	s      *node.State
 	strict bool
@@ -197,7 +198,7 @@ func (r *reading) say(format string, args ...any) {
 	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
 }
 
-// take gives something to a pod, and to no other.
+// take assigns something to a pod. It reports a contradiction if another pod has it.
 func (r *reading) take(what, uid string) {
 	if other := r.holder[what]; other != "" && other != uid {
 		r.say("%s has %s and %s", what, other, uid)
@@ -220,7 +221,8 @@ func (r *reading) cpus(g *node.Grant) {
 	}
 	for id := range own {
 		r.take(fmt.Sprint("CPU ", id), g.Pod.UID)
-		// Adopt keeps CPUs that are not there, as offline ones; TestLies has it name their pods.
+		// Adopt keeps CPUs that do not exist as offline CPUs. TestLies checks that it names their
+		// pods.
 		if s := r.s; s.SharedCPUs().Has(id) || r.strict && (!s.Machine().AllCPUs().Has(id) || s.Policy().ReservedCPUs.Has(id)) {
 			r.say("CPU %d of %s is shared, gone or reserved", id, g.Pod.UID)
 		}
@@ -261,7 +263,7 @@ func (r *reading) memory(g *node.Grant) {
 	}
 }
 
-// contradictionsOf is about one container.
+// contradictionsOf reports the contradictions of one container.
 func contradictionsOf(g *node.Grant, i int, say func(string, ...any)) {
 	name, asks, c := g.Pod.UID+"/"+g.Pod.Containers[i].Name, g.Pod.Containers[i], g.Containers[i]
 	managed := g.Pod.QoS == request.Guaranteed && g.Pod.Kind != request.Unmanaged

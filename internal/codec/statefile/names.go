@@ -5,8 +5,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// names are the values of a type with their names in files. They are part of the form: names
-// in messages may change, these may not.
+// names maps the values of a type to their names in files. These names are part of the form: unlike
+// names in messages, they must not change.
 type names[T comparable] []struct {
 	value T
 	name  string
@@ -33,7 +33,7 @@ var containerTypeNames = names[request.ContainerType]{
 	{request.Init, "init"}, {request.Sidecar, "sidecar"}, {request.App, "app"},
 }
 
-// sharingNames has no name for NotShared, which is left out.
+// sharingNames has an empty name for NotShared, which is omitted.
 var sharingNames = names[request.Sharing]{
 	{request.NotShared, ""},
 	{request.QoSNotGuaranteed, "qos"},
@@ -44,7 +44,7 @@ var sharingNames = names[request.Sharing]{
 	{request.Estimated, "estimated"},
 }
 
-// consentNames has no name for NoMoves, which is left out.
+// consentNames has an empty name for NoMoves, which is omitted.
 var consentNames = names[request.Consent]{
 	{request.NoMoves, ""}, {request.NeverMoves, "none"}, {request.MoveCPUs, "within-numa"}, {request.MoveMemory, "anywhere"},
 }
@@ -63,7 +63,7 @@ var (
 	memoryPolicyNames = names[bool]{{false, "None"}, {true, "Static"}}
 )
 
-// switches are policy fields that are on or off, by the list that names those that are on.
+// switches are the boolean fields of a policy. A file lists the names of those that are on.
 type switches []struct {
 	name string
 	of   func(p *node.Policy) *bool
@@ -88,7 +88,7 @@ var featureGates = switches{
 	{"PodLevelResources", func(p *node.Policy) *bool { return &p.PodLevelResources }},
 }
 
-// on are the names of what is on, in the order of the list.
+// on returns the names of the switches that are on, in the order of the list.
 func (s switches) on(p node.Policy) []string {
 	var list []string
 	for _, x := range s {

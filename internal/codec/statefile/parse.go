@@ -113,7 +113,7 @@ func (r *reader) has(x *grantText) node.ContainerGrant {
 	return has
 }
 
-// reader turns text into values and keeps the first error.
+// reader converts text into values and keeps the first error.
 type reader struct{ err error }
 
 func (r *reader) reject(err error) {
@@ -194,7 +194,7 @@ func claimsOf(list []claimText) []request.Claim {
 	return claims
 }
 
-// switches turns on what the list names.
+// switches turns on the switches that the list names.
 func (r *reader) switches(p *node.Policy, s switches, list []string) {
 	for _, name := range list {
 		found := false

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// EncodePolicy is a policy as a file has it, on one line. Like every part of the form the same
+// EncodePolicy returns a policy as in a file, on one line. As for every part of the form, the same
 // policy always has the same bytes. The error wraps ErrNotEncodable.
 func EncodePolicy(p node.Policy) ([]byte, error) {
 	var w writer
@@ -20,7 +20,7 @@ func EncodePolicy(p node.Policy) ([]byte, error) {
 	return appendJSON(nil, text), nil
 }
 
-// DecodePolicy reads what EncodePolicy wrote. The error wraps ErrDamaged or ErrNewer.
+// DecodePolicy parses the bytes that EncodePolicy returned. The error wraps ErrDamaged or ErrNewer.
 func DecodePolicy(data []byte) (node.Policy, error) {
 	var text policyText
 	if err := decodePart(data, &text); err != nil {
@@ -34,17 +34,17 @@ func DecodePolicy(data []byte) (node.Policy, error) {
 	return p, compareParts("the policy", data, func() ([]byte, error) { return EncodePolicy(p) })
 }
 
-// EncodeGrant is a grant as a file has it, on one line. The error wraps ErrNotEncodable.
+// EncodeGrant returns a grant as in a file, on one line. The error wraps ErrNotEncodable.
 func EncodeGrant(g *node.Grant) ([]byte, error) {
 	text, err := AppendGrant(nil, g)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.ReplaceAll(text, []byte("\n "), nil), nil // A line feed is never inside a string, where it is escaped.
+	return bytes.ReplaceAll(text, []byte("\n "), nil), nil // Line feeds inside strings are escaped.
 }
 
-// DecodeGrant reads what EncodeGrant wrote. Whether the grant is valid on a machine is for
-// node.Restore and node.Adopt to check. The error wraps ErrDamaged or ErrNewer.
+// DecodeGrant parses the bytes that EncodeGrant returned. It does not check whether the grant is
+// valid on a machine; node.Restore and node.Adopt do. The error wraps ErrDamaged or ErrNewer.
 func DecodeGrant(data []byte) (*node.Grant, error) {
 	var text podText
 	if err := decodePart(data, &text); err != nil {
@@ -64,7 +64,7 @@ func DecodeGrant(data []byte) (*node.Grant, error) {
 	return g, nil
 }
 
-// decodePart reads one JSON value with nothing after it.
+// decodePart decodes one JSON value with strict fields.
 func decodePart(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -77,7 +77,8 @@ func decodePart(data []byte, into any) error {
 	return nil
 }
 
-// compareParts writes a part again, which proves order, form and range.
+// compareParts encodes a part again and compares the bytes. This proves that order, form and range
+// are valid.
 func compareParts(what string, data []byte, encode func() ([]byte, error)) error {
 	again, err := encode()
 	if err != nil {

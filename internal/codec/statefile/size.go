@@ -7,11 +7,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Meter reports of the states of a node, one after the other, whether they can be written, without
-// writing them: a decision that cannot be written is known before anything else builds on it.
-// It keeps the length of each grant, so that an admission costs what the new pod costs. The zero
-// value is ready. The states must have one policy; it is not safe for use by several goroutines
-// at once.
+// Meter reports whether the states of a node, one after the other, can be written, without writing
+// them. So a decision that cannot be written is detected before anything else builds on it. It
+// caches the length of each grant, so that an admission costs only the encoding of the new pod. The
+// zero value is ready for use. All states must have the same policy. A Meter is not safe for
+// concurrent use.
 type Meter struct {
 	machine *machine.Machine
 	head    Head
@@ -19,7 +19,7 @@ type Meter struct {
 	scratch []byte
 }
 
-// Fits returns the error that Encode would return: it wraps ErrTooLarge or ErrNotEncodable.
+// Fits returns the error that Encode would return. It wraps ErrTooLarge or ErrNotEncodable.
 func (m *Meter) Fits(s *node.State) error { return m.within(MaxSize, s) }
 
 func (m *Meter) within(limit int, s *node.State) (err error) {
@@ -52,7 +52,8 @@ func (m *Meter) within(limit int, s *node.State) (err error) {
 	return nil
 }
 
-// checkSequence rejects what Decode would: a grant from the future of its state.
+// checkSequence rejects a grant with a sequence number that its state has not reached, as Decode
+// would.
 func checkSequence(g *node.Grant, s *node.State) error {
 	if latest := max(g.Sequence, g.Resized); latest > s.Generation() {
 		return fmt.Errorf("pod %s: %w: sequence %d in a state of revision %d", g.Pod.ID(), ErrNotEncodable, latest, s.Generation())
@@ -61,22 +62,22 @@ func checkSequence(g *node.Grant, s *node.State) error {
 }
 
 const (
-	// frame is more than what a file has besides its magic, its head and its grants: the longest
-	// generation, the names of the members and the checksum.
+	// frame is an upper bound for the bytes of a file besides its magic, its head and its grants:
+	// the longest generation, the names of the members and the checksum.
 	frame = checksumLine + 100
-	// between separates two grants: a comma and a line feed.
+	// between is the length of the separator of two grants: a comma and a line feed.
 	between = 2
-	// removed is by how much a container that is removed makes its grant longer. Everything else
-	// that happens without an admission makes it shorter. Room for this is kept, so that a removal
+	// removed is the number of bytes that the removal of a container adds to its grant. Every other
+	// change without an admission makes a grant shorter. This space is reserved, so that a removal
 	// can always be written.
 	removed = len(`,"removed":true`)
 )
 
-// size is how many bytes a state needs, now and after whatever leaves it.
+// size is the number of bytes that a state needs, now and after any removal.
 type size struct {
 	bytes, containers int
 	largest           *node.Grant
-	most              int // bytes of the largest
+	most              int // the bytes of the largest grant
 }
 
 func newSize(h Head) size { return size{bytes: len(magic) + len(h.text) + frame} }
@@ -98,7 +99,8 @@ func (z *size) add(g *node.Grant, bytes int) {
 	}
 }
 
-// check names the largest pod: a node of ordinary pods is far from the bound.
+// check returns an error if the state exceeds limit. It names the largest pod, because a node with
+// ordinary pods is far below the bound.
 func (z *size) check(limit int) error {
 	switch {
 	case z.bytes <= limit:

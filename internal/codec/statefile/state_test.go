@@ -22,8 +22,8 @@ import (
 
 const gib = 1 << 30
 
-// hardware has NUMA nodes of so many cores with two threads each and a gibibyte a thread, and
-// a quarter of it as huge pages.
+// hardware returns a machine with the given number of NUMA nodes. Each has the given number of
+// cores with two threads each and one gibibyte per thread, a quarter of which is huge pages.
 func hardware(tb interface{ Fatal(...any) }, nodes, cores int) *machine.Machine {
 	var d machine.Description
 	for n := range nodes {
@@ -43,7 +43,8 @@ func hardware(tb interface{ Fatal(...any) }, nodes, cores int) *machine.Machine 
 	return m
 }
 
-// withDevices is a node with three devices on NUMA node 0 and one that reports none.
+// withDevices returns a node with three devices on NUMA node 0 and one device that reports no NUMA
+// node.
 func withDevices(tb interface{ Fatal(...any) }, m *machine.Machine, p node.Policy) *node.State {
 	s, err := node.New(m, p)
 	if err != nil {
@@ -73,12 +74,12 @@ func podScope() node.Policy {
 	}
 }
 
-// memory is so many gibibytes of memory.
+// memory returns n gibibytes of memory.
 func memory(n int64) request.Amounts {
 	return request.Amounts{{Resource: machine.Memory, Value: n * gib}}
 }
 
-// equalGrants tells whether two grants are the same but for the remarks about the search.
+// equalGrants reports whether two grants are equal except for the remarks about the search.
 func equalGrants(a, b *node.Grant) bool {
 	return a.Pod.Equal(b.Pod) && a.Sequence == b.Sequence && a.Pool.Equal(b.Pool) && slices.Equal(a.PoolMemory, b.PoolMemory) &&
 		slices.EqualFunc(a.Containers, b.Containers, func(c, d node.ContainerGrant) bool {
@@ -91,8 +92,8 @@ func answer(c hint.Choice) hint.Choice {
 	return hint.Choice{Mask: c.Mask, HasMask: c.HasMask, Preferred: c.Preferred, Admit: c.Admit}
 }
 
-// pods ask for something that may or may not fit: plain ones, and pod-level ones whose budget
-// has room for a rest.
+// pods draws pods that may or may not fit: plain pods, and pod-level pods whose budget leaves a
+// rest.
 func pods(number int) *rapid.Generator[request.Pod] {
 	return rapid.Custom(func(t *rapid.T) request.Pod {
 		if rapid.IntRange(0, 5).Draw(t, "estimated") == 0 {
@@ -136,7 +137,7 @@ func pods(number int) *rapid.Generator[request.Pod] {
 	})
 }
 
-// claims are claims that a container uses.
+// claims draws claims that a container uses.
 func claims(container string) *rapid.Generator[request.Claim] {
 	return rapid.Custom(func(t *rapid.T) request.Claim {
 		c := request.Claim{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"), Uses: []request.ClaimUse{{Container: container, Request: rapid.SampledFrom([]string{"", "r"}).Draw(t, "request")}}}
@@ -152,12 +153,12 @@ func claims(container string) *rapid.Generator[request.Claim] {
 	})
 }
 
-// histories are states that a node can come to.
+// histories draws states that a node can reach.
 func histories() *rapid.Generator[*node.State] {
 	return rapid.Custom(func(t *rapid.T) *node.State { return history(t, func(*node.State) {}) })
 }
 
-// history calls see for every state on the way.
+// history draws a state that a node can reach and calls see for every state on the way.
 func history(t *rapid.T, see func(*node.State)) *node.State {
 	p := podScope()
 	p.Topology = rapid.SampledFrom([]node.TopologyPolicy{
@@ -199,8 +200,8 @@ func event(t *rapid.T, s *node.State, number int) *node.State {
 	return s.ContainerCreated(pod.UID, container)
 }
 
-// TestStateSurvives: a state that a node can come to is the same after it was written and read,
-// and is written with the same bytes again.
+// TestStateSurvives checks that any state that a node can reach is unchanged after encoding and
+// decoding, and is encoded to the same bytes again.
 func TestStateSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := histories().Draw(t, "state")
@@ -235,7 +236,7 @@ func TestStateSurvives(t *testing.T) {
 	})
 }
 
-// order has app containers last.
+// order sorts app containers last.
 func order(l request.ContainerType) int {
 	if l == request.App {
 		return 1
@@ -243,7 +244,7 @@ func order(l request.ContainerType) int {
 	return 0
 }
 
-// TestEncoderIsEncode runs one encoder through a history.
+// TestEncoderIsEncode compares an Encoder with the function Encode over a history of states.
 func TestEncoderIsEncode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e statefile.Encoder
@@ -259,8 +260,8 @@ func TestEncoderIsEncode(t *testing.T) {
 	})
 }
 
-// TestRestoreOfOtherNumbers changes digits in a file and puts the right checksum to it: what is
-// read is either a state in which nothing contradicts or rejected, by Decode or by Restore.
+// TestRestoreOfOtherNumbers changes digits in a file and corrects the checksum. The file must
+// either yield a state without contradictions or be rejected by Decode or by Restore.
 func TestRestoreOfOtherNumbers(t *testing.T) {
 	good := encoded(t, example(t))
 	m := hardware(t, 2, 6)

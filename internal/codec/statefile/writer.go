@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// writer turns values into the members of a file, as reader turns them back, and keeps the first
-// error: the value that could not be read back.
+// writer converts values into the members of a file, the inverse of reader. It keeps the first
+// error, which is about a value that could not be read back.
 type writer struct{ err error }
 
 func (w *writer) reject(key string, value any) {
@@ -143,7 +143,7 @@ func (w *writer) devices(key string, list []device.Assigned) map[string][]string
 		if i > 0 && list[i-1].Resource >= h.Resource {
 			w.reject(key, list)
 		}
-		m[w.text(key, h.Resource)] = append([]string{}, w.texts(key, h.IDs)...) // No device is [], not null.
+		m[w.text(key, h.Resource)] = append([]string{}, w.texts(key, h.IDs)...) // No devices are [], not null.
 	}
 	return m
 }
@@ -213,7 +213,8 @@ func (w *writer) claims(list []request.Claim) []claimText {
 	return claims
 }
 
-// nameOf is the name of a value; one that has none cannot be read back.
+// nameOf returns the name of a value. It rejects a value without a name, which could not be read
+// back.
 func nameOf[T comparable](w *writer, key string, n names[T], value T) string {
 	text, ok := n.nameOf(value)
 	if !ok {

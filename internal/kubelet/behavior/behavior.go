@@ -1,15 +1,15 @@
-// Package behavior knows where each version of the kubelet decides otherwise than Paddock: it fills
-// a node.Behavior for a version of Kubernetes.
+// Package behavior knows where each version of the kubelet decides differently from Paddock. It
+// fills in a node.Behavior for a version of Kubernetes.
 //
-// The table has one row for each field, with the versions that have the fault or rule. The planner
-// reads the fields (core/node), and package quirk has the words. A version that is added is a
-// column of the table; a fault that a version mends is one bound.
+// The table has one row per field, with the versions that have the fault or rule. The planner reads
+// the fields (core/node), and package quirk describes them. To support another version, set the
+// bounds of the rows for it. If a version fixes a fault, one bound changes.
 //
-// Feature gates take no part: where a rule depends on a gate, the policy has it (node.Policy), and
-// a pod that no rule applies to has another kind.
+// The package does not consider feature gates. If a rule depends on a gate, the policy has the gate
+// (node.Policy), and a pod to which no rule applies has another kind.
 //
 // The source of the bounds is docs/rules/quirks.md, which names the case that was run or the code
-// that was read. Only versions of which every field is known are here.
+// that was read. The package supports only versions for which every field is known.
 package behavior
 
 import (
@@ -26,14 +26,14 @@ type Version struct{ Minor, Patch int }
 // V136 is the kubelet whose answers are recorded in testdata/golden.
 func V136() Version { return Version{36, 3} }
 
-// String is "1.36.3".
+// String returns a version in the form "1.36.3".
 func (v Version) String() string { return fmt.Sprintf("1.%d.%d", v.Minor, v.Patch) }
 
 func (v Version) before(w Version) bool {
 	return v.Minor < w.Minor || v.Minor == w.Minor && v.Patch < w.Patch
 }
 
-// Parse reads "1.36.3", also with a v in front. Without a patch it is the first one.
+// Parse parses a version such as "1.36.3" or "v1.36.3". If the patch is missing, it is 0.
 func Parse(text string) (Version, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] != "1" {
@@ -53,12 +53,13 @@ func Parse(text string) (Version, error) {
 // row is one field of the behavior and the versions that have it.
 type row struct {
 	field func(*node.Behavior) *bool
-	// since is the first version, until the first one without it again; the zero Version: no bound.
+	// since is the first version that has the field, and until the first later version without it.
+	// The zero Version means no bound.
 	since, until Version
 }
 
 func table() []row {
-	managers := Version{36, 0} // KEP-5526: pods have pools, with gate PodLevelResourceManagers.
+	managers := Version{36, 0} // KEP-5526: with the gate PodLevelResourceManagers, pods have pools.
 	return []row{
 		{field: func(b *node.Behavior) *bool { return &b.AdmitsAgain }},
 		{field: func(b *node.Behavior) *bool { return &b.CoresWithoutOwn }, until: Version{37, 0}},
@@ -81,7 +82,7 @@ func table() []row {
 	}
 }
 
-// Of is how a kubelet of the version decides. The error names the versions that are known.
+// Of returns how a kubelet of the version decides. The error names the versions that are known.
 func Of(v Version) (node.Behavior, error) {
 	if v.before(Version{36, 0}) || !v.before(Version{38, 0}) {
 		return node.Behavior{}, fmt.Errorf("it is not known how kubelet %s decides: want 1.36 or 1.37", v)
@@ -89,7 +90,7 @@ func Of(v Version) (node.Behavior, error) {
 	return fill(v), nil
 }
 
-// Kubelet136 is Of for the recorded kubelet.
+// Kubelet136 returns the behavior of the recorded kubelet.
 func Kubelet136() node.Behavior { return fill(V136()) }
 
 func fill(v Version) node.Behavior {

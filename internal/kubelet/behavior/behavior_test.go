@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
-// The table has a row for every field: the recorded kubelet has them all.
+// The table has a row for every field, because the recorded kubelet has every fault and rule.
 func TestEveryFieldHasARow(t *testing.T) {
 	var missing func(at string, v reflect.Value) []string
 	missing = func(at string, v reflect.Value) (names []string) {

@@ -6,22 +6,22 @@ import (
 )
 
 // Allocatable is what the pods of a node may request together, as the kubelet reports it to the API
-// server: the machine less kubeReserved, systemReserved and the hard eviction threshold of memory.
-// Huge pages are not memory.
+// server: the capacity of the machine minus kubeReserved, systemReserved and the hard eviction
+// threshold of memory. Huge pages do not count as memory.
 type Allocatable struct {
 	// Milli is CPU time in thousandths of a CPU.
 	Milli int64
-	// Memory is "memory" and all types of huge pages, in bytes.
+	// Memory has the bytes of "memory" and of each type of huge pages.
 	Memory map[string]int64
-	// Pods is the most pods that the node may have.
+	// Pods is the maximum number of pods on the node.
 	Pods int64
 }
 
 // defaultMaxPods is the kubelet's default of maxPods.
 const defaultMaxPods = 110
 
-// Allocatable returns the allocatable amounts of a machine. It is for configurations that Resolve
-// accepts. reservedSystemCPUs takes the place of the CPUs of both reservations, as in the kubelet.
+// Allocatable returns the allocatable amounts of a machine. The configuration must be one that
+// Resolve accepts. As in the kubelet, reservedSystemCPUs replaces the CPUs of both reservations.
 func (c *Config) Allocatable(m *machine.Machine) Allocatable {
 	r := c.resolve(m, cpuset.Set{})
 	reserved := r.reservation()

@@ -1,15 +1,14 @@
-// Package config turns a KubeletConfiguration with its feature gates into the one
-// resolved node.Policy of one machine.
+// Package config resolves a KubeletConfiguration with its feature gates to the node.Policy of one
+// machine.
 //
-// Reading and resolving are apart. Read, FromJSON and Patch make a Config: text that is
-// well formed and names only fields that exist. Resolve then judges it against a
-// machine, as the kubelet does when it starts: policies, options, gates, reservations.
-// It rejects every combination on which a kubelet would not start, all of them at once,
-// each with the field, what to change, and the kubelet's own sentence, because that is
-// what people search for. What is legal and has no effect is a warning.
+// Reading and resolving are separate steps. Read, FromJSON and Patch return a Config, which is
+// well-formed text that names only fields that exist. Resolve then validates it against a machine,
+// as the kubelet does when it starts: policies, options, gates and reservations. It rejects every
+// configuration with which a kubelet would not start. It reports all problems at once, each with
+// the field, what to change, and the kubelet's own message, because that is what people search for.
+// A setting that is legal but has no effect leads to a warning.
 //
-// Nothing here touches a node, and a Config never changes once it is made: it may be
-// shared between goroutines.
+// The package does not access a node. A Config is immutable and may be shared between goroutines.
 package config
 
 import (
@@ -22,27 +21,27 @@ import (
 	"k8s.io/kubelet/config/v1beta1"
 )
 
-// What a KubeletConfiguration must call itself.
+// The apiVersion and kind of a KubeletConfiguration.
 const (
 	APIVersion = "kubelet.config.k8s.io/v1beta1"
 	Kind       = "KubeletConfiguration"
 )
 
-// ErrSyntax is wrapped by every error of Read, FromJSON and Patch: the text is not a
+// ErrSyntax is wrapped by every error of Read, FromJSON and Patch. It means that the text is not a
 // KubeletConfiguration.
 var ErrSyntax = errors.New("not a usable KubeletConfiguration")
 
-// Config is a KubeletConfiguration that could be read, not yet judged. The zero value
-// is the empty configuration: the kubelet's defaults.
+// Config is a KubeletConfiguration that was read but not yet validated. The zero value is the empty
+// configuration, which means the kubelet's defaults.
 type Config struct {
 	name   string
 	fields map[string]json.RawMessage
 	spec   v1beta1.KubeletConfiguration
 }
 
-// Read decodes a KubeletConfiguration in YAML or JSON; name is that of the file in errors.
-// Decoding is strict: unknown and repeated fields are errors that give the field's path
-// and, for a typo, the nearest known field. Errors wrap ErrSyntax.
+// Read decodes a KubeletConfiguration from YAML or JSON. name is the name of the file in errors.
+// Decoding is strict: unknown and repeated fields are errors that give the path of the field and,
+// for a typing error, the nearest known field. Errors wrap ErrSyntax.
 func Read(name string, data []byte) (*Config, error) {
 	object, err := toJSON(data)
 	if err != nil {
@@ -51,9 +50,9 @@ func Read(name string, data []byte) (*Config, error) {
 	return decode(name, object, true)
 }
 
-// FromJSON decodes the bare fields of a KubeletConfiguration, as a replayed scenario
-// gives them: apiVersion and kind may be absent. Nothing at all is the configuration of
-// defaults. Otherwise it is as strict as Read.
+// FromJSON decodes the fields of a KubeletConfiguration as a replayed scenario has them. Unlike in
+// Read, apiVersion and kind may be absent. Empty input is the configuration with the defaults.
+// Otherwise FromJSON is as strict as Read.
 func FromJSON(raw json.RawMessage) (*Config, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -63,9 +62,9 @@ func FromJSON(raw json.RawMessage) (*Config, error) {
 
 const scenarioName = "kubeletConfig"
 
-// Patch returns the configuration with the fields of patch in place of its own, whole
-// field by whole field, and with the given feature gates set beside those that are set
-// already. Patch and gates may be empty. The receiver stays as it is.
+// Patch returns a copy of the configuration in which each field of patch replaces the whole field,
+// and in which the given feature gates are set in addition to the existing ones. Both patch and
+// gates may be empty. Patch does not change the receiver.
 func (c *Config) Patch(patch json.RawMessage, gates map[string]bool) (*Config, error) {
 	fields := maps.Clone(c.fields)
 	if fields == nil {
@@ -109,8 +108,8 @@ func syntax(name string, err error) error {
 // defaultReconcilePeriod is the kubelet's cpuManagerReconcilePeriod.
 const defaultReconcilePeriod = 10 * time.Second
 
-// ReconcilePeriod is cpuManagerReconcilePeriod: how often what containers run on is compared with
-// what they should (R-ST-51).
+// ReconcilePeriod returns cpuManagerReconcilePeriod, the interval at which the actual CPUs of
+// containers are compared with the assigned ones (R-ST-51).
 func (c *Config) ReconcilePeriod() time.Duration {
 	if period := c.spec.CPUManagerReconcilePeriod.Duration; period > 0 {
 		return period

@@ -22,7 +22,7 @@ func TestPatch(t *testing.T) {
 	for _, c := range []struct {
 		name, patch string
 		gates       map[string]bool
-		old, now    string // what of the description is replaced
+		old, now    string // the text in the description and its replacement
 	}{
 		{name: "nothing"},
 		{name: "empty", patch: "{}", gates: map[string]bool{}},
@@ -87,8 +87,8 @@ func TestFromJSONNothing(t *testing.T) {
 	}
 }
 
-// Every gate of the list can be set to its default, and moved where it is not locked, but
-// for those that others need.
+// Every gate of the list can be set to its default, and to the other value unless it is locked. The
+// gates that other gates need are exceptions.
 func TestEveryGate(t *testing.T) {
 	needed := map[string]bool{gatePodLevelResources: true, gateDeclaredFeatures: true}
 	if n := len(knownGates()); n != 237 {
@@ -105,8 +105,8 @@ func TestEveryGate(t *testing.T) {
 	}
 }
 
-// FuzzRead checks what Read promises: an error that wraps ErrSyntax, or a configuration on
-// which nothing panics and which is rejected or resolved, always in the same way.
+// FuzzRead checks that Read returns either an error that wraps ErrSyntax or a configuration. No
+// function panics on that configuration, and it is always rejected or resolved in the same way.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -148,7 +148,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// gatesOf resolves gates alone.
+// gatesOf resolves only the gates.
 func gatesOf(set map[string]bool) (Gates, []Problem) {
 	r := &resolution{spec: &v1beta1.KubeletConfiguration{FeatureGates: set}}
 	r.resolveGates()

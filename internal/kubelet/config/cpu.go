@@ -22,8 +22,8 @@ const (
 	optionAlignSockets = "align-by-socket"
 )
 
-// cpuOption is one option: the gate that its group needs, empty for the stable group, and
-// where its value goes.
+// cpuOption describes one option: the gate that its group needs, which is empty for the stable
+// group, and the field that receives its value.
 type cpuOption struct {
 	stage string
 	gate  string
@@ -129,7 +129,7 @@ func (r *resolution) cpuOptions() {
 	}
 }
 
-// problemOf is a conflict of R-CPU-11 and R-CPU-12.
+// problemOf returns the problem for a conflict of R-CPU-11 or R-CPU-12.
 func (r *resolution) problemOf(c node.Conflict) Problem {
 	one, other := optionUncore, optionAcrossCores
 	switch c {
@@ -155,7 +155,7 @@ func (r *resolution) problemOf(c node.Conflict) Problem {
 			Kubelet: "new static policy error: Align by socket is not compatible with hardware where " +
 				"number of sockets are more than number of NUMA",
 		}
-	case node.UncoreAcrossCores, node.OptionsWithoutStatic: // The second is rejected before.
+	case node.UncoreAcrossCores, node.OptionsWithoutStatic: // The second is rejected earlier.
 	}
 	return Problem{
 		Field:   cpuField(other),
@@ -165,7 +165,7 @@ func (r *resolution) problemOf(c node.Conflict) Problem {
 	}
 }
 
-// reservedSet reads reservedSystemCPUs, which is judged whatever the policy is (R-CPU-22).
+// reservedSet parses reservedSystemCPUs. It validates the field whatever the policy is (R-CPU-22).
 func (r *resolution) reservedSet() cpuset.Set {
 	const field = "reservedSystemCPUs"
 	given := r.spec.ReservedSystemCPUs
@@ -209,7 +209,7 @@ func (r *resolution) reservedSet() cpuset.Set {
 	return set
 }
 
-// reserveCPUs picks the reserved CPUs where only their number is given (R-CPU-20…23).
+// reserveCPUs chooses the reserved CPUs if only their number is given (R-CPU-20…23).
 func (r *resolution) reserveCPUs(total resource.Quantity, optionsValid bool) {
 	if total.Sign() <= 0 {
 		r.reject(Problem{
@@ -250,7 +250,7 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsValid bool) {
 	r.policy.ReservedCPUs = set
 }
 
-// warnReserved warns of reservations that leave less than it seems.
+// warnReserved warns of reservations that leave less than expected.
 func (r *resolution) warnReserved() {
 	reserved := r.policy.ReservedCPUs
 	if reserved.IsEmpty() {

@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
-// toJSON returns the one document of a YAML or JSON text as JSON. JSON is taken as it
-// is, so that a tab, which YAML forbids, does no harm.
+// toJSON returns the single document of a YAML or JSON text as JSON. It returns JSON unchanged, so
+// that JSON may contain tabs, which YAML forbids.
 func toJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
@@ -47,8 +47,8 @@ func toJSON(data []byte) ([]byte, error) {
 	return object, nil
 }
 
-// decode makes a Config of one JSON object. With wantKind, apiVersion and kind must be
-// in it; they may never name anything else.
+// decode returns the Config of one JSON object. If wantKind is set, the object must have apiVersion
+// and kind. If present, they must always be those of a KubeletConfiguration.
 func decode(name string, object []byte, wantKind bool) (*Config, error) {
 	c := &Config{name: name}
 	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || trimmed[0] != '{' {
@@ -103,13 +103,13 @@ func (c *Config) checkKind(want bool) error {
 	return fmt.Errorf("the object is of kind %q (apiVersion %q): want kind %s of %s", kind, version, Kind, APIVersion)
 }
 
-// endless is an amount that would keep a resource.Quantity busy for hours: comparing and adding,
-// and parsing the smallest ones, write out every digit of 1e999999999. No amount that means
-// anything is rejected, since all between the smallest and the largest of a Quantity need two
-// digits of exponent.
+// endless matches an amount that would keep a resource.Quantity busy for hours. Comparing and
+// adding, and for the smallest amounts also parsing, write out every digit of 1e999999999. No
+// meaningful amount is rejected, because all amounts between the smallest and the largest Quantity
+// need at most two digits of exponent.
 var endless = regexp.MustCompile(`^\s*[+-]?(?:[0-9.]{100}|[0-9.]+[eE][+-]?0*[1-9][0-9]{2})`)
 
-// checkNumbers rejects endless amounts wherever they are, before anything parses them.
+// checkNumbers rejects endless amounts anywhere in the object, before any other code parses them.
 func checkNumbers(object []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	decoder.UseNumber()
@@ -128,8 +128,9 @@ func checkNumbers(object []byte) error {
 	}
 }
 
-// explainValues finds the fields whose values cannot be decoded, with what is wanted and what was
-// there: the decoder stops at the first, and does not always report where that is.
+// explainValues returns an error for each field whose value cannot be decoded, with what is
+// expected and what was found. It exists because the decoder stops at the first such field and does
+// not always report its path.
 func (c *Config) explainValues(err error) error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(c.fields)) {
@@ -165,7 +166,7 @@ func (c *Config) explainValues(err error) error {
 
 var typeError = regexp.MustCompile(`^json: cannot unmarshal (\S+).* into Go struct field [^. ]*\.(\S+) of type (.+)$`)
 
-// goType names a Go type as a person writing YAML would.
+// goType describes a Go type in the terms of a person who writes YAML.
 func goType(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[]"):
@@ -182,7 +183,7 @@ func goType(name string) string {
 	return "a " + name
 }
 
-// explainField adds the nearest known field to an unknown one.
+// explainField adds the nearest known field to an error about an unknown field.
 func explainField(err error) error {
 	var at interface{ FieldPath() string }
 	if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), "unknown field") {
@@ -206,8 +207,8 @@ func explainField(err error) error {
 	return fmt.Errorf("unknown field %q: KubeletConfiguration has no such field; remove it", path)
 }
 
-// fieldType is the Go type of the field at a path such as "reservedMemory[0]", nil where there is
-// no such field. The empty path is the configuration itself.
+// fieldType returns the Go type of the field at a path such as "reservedMemory[0]", or nil if there
+// is no such field. The empty path is the configuration itself.
 func fieldType(path string) reflect.Type {
 	t := reflect.TypeFor[v1beta1.KubeletConfiguration]()
 	if path == "" {
@@ -232,7 +233,7 @@ func fieldType(path string) reflect.Type {
 	return t
 }
 
-// element is what a pointer, list or map is made of.
+// element returns the innermost element type of a pointer, list or map.
 func element(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

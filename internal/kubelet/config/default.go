@@ -7,17 +7,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// What Default keeps for the system on the lowest NUMA node with memory: a GiB, or a
-// tenth of a small NUMA node, rounded down to MiB.
+// What Default reserves for the system on the lowest NUMA node with memory: 1 GiB, or a tenth of a
+// small NUMA node's memory, rounded down to MiB.
 const (
 	defaultReserved = int64(1) << 30
 	defaultShare    = 10
 	mebibyte        = int64(1) << 20
 )
 
-// Default is the policy of a machine for which no configuration is given: everything that
-// Paddock is for is on, and a little is kept for the system. The sentence has all of it
-// and names the settings. Where no NUMA node has memory to reserve, memory is not managed.
+// Default returns the policy of a machine for which no configuration is given. It turns on all main
+// features of Paddock and reserves a little for the system. The sentence describes the whole policy
+// and names the settings. If no NUMA node has memory to reserve, memory is not managed.
 func Default(m *machine.Machine) (node.Policy, string) {
 	p := node.Policy{
 		Topology:          node.TopologyBestEffort,

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Describe writes a policy in one line for people, with the kubelet's names for things and
-// in an order that never changes.
+// Describe describes a policy in one line for people, under the kubelet's names and in a fixed
+// order.
 func Describe(p node.Policy) string {
 	topology := "none"
 	if p.Topology != node.TopologyNone {

@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed" // The gates' data.
+	_ "embed" // For gates.json.
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,21 +12,21 @@ import (
 	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
-// Gates are the values of the feature gates that decide anything here.
+// Gates are the values of the feature gates that influence decisions.
 type Gates struct {
-	// PodLevelResources lets pods carry spec.resources.
+	// PodLevelResources allows spec.resources in pods.
 	PodLevelResources bool
-	// PodLevelManagers is PodLevelResourceManagers: such pods get pools of their own. It
-	// is never on without PodLevelResources.
+	// PodLevelManagers is PodLevelResourceManagers: pods with spec.resources get their own pools.
+	// It is never set without PodLevelResources.
 	PodLevelManagers bool
 	// LiftQuota is DisableCPUQuotaWithExclusiveCPUs.
 	LiftQuota bool
 	// CPUAlphaOptions and CPUBetaOptions are CPUManagerPolicyAlphaOptions and
-	// CPUManagerPolicyBetaOptions: they admit the options of their group (R-CPU-10).
+	// CPUManagerPolicyBetaOptions, which allow the options of their group (R-CPU-10).
 	CPUAlphaOptions, CPUBetaOptions bool
 }
 
-// The names of the gates that are asked for.
+// The names of the gates that the code uses.
 const (
 	gatePodLevelResources = "PodLevelResources"
 	gatePodLevelManagers  = "PodLevelResourceManagers"
@@ -40,7 +40,7 @@ const (
 	gateAllBeta           = "AllBeta"
 )
 
-// gatesVersion is the Kubernetes release whose gates gates.json lists.
+// gatesVersion is the Kubernetes release whose gates are in gates.json.
 const gatesVersion = "1.36"
 
 //go:embed gates.json
@@ -53,7 +53,7 @@ type gate struct {
 	Locked  bool   `json:"locked"`
 }
 
-// The stages that AllAlpha and AllBeta switch, and those that end a gate's life.
+// The stages that AllAlpha and AllBeta set, and the stages at the end of a gate's life.
 const (
 	stageAlpha      = "ALPHA"
 	stageBeta       = "BETA"
@@ -73,8 +73,8 @@ var knownGates = sync.OnceValue(func() map[string]gate {
 	return known
 })
 
-// gateNeeds are the dependencies of the gates about pods' resources (R-DEM-99): a gate
-// that is on, by default or by will, needs all of these.
+// gateNeeds are the dependencies of the gates for pod resources (R-DEM-99). A gate that is on, by
+// default or explicitly, needs all of these gates.
 var gateNeeds = []struct {
 	gate  string
 	needs []string
@@ -83,10 +83,10 @@ var gateNeeds = []struct {
 	{gatePodLevelManagers, []string{gatePodLevelResources}},
 }
 
-// resolveGates takes what is set, then AllAlpha and AllBeta for what is not, then the defaults of
-// Kubernetes 1.36. A gate that is set by its own name wins over AllAlpha and AllBeta, and a locked
-// one cannot be moved. The problems are unknown gates, locked gates that are set otherwise and
-// unmet dependencies.
+// resolveGates takes the value of each gate from the configuration, then from AllAlpha or AllBeta,
+// then from the defaults of Kubernetes 1.36. A gate that is set by its own name takes precedence
+// over AllAlpha and AllBeta, and a locked gate cannot be changed. It reports unknown gates, locked
+// gates that are set to the other value, and unmet dependencies.
 func (r *resolution) resolveGates() {
 	set := r.spec.FeatureGates
 	r.judgeGates()
@@ -130,7 +130,7 @@ func (r *resolution) resolveGates() {
 	}
 }
 
-// group is the gate that moves all gates of this one's stage, or "".
+// group returns the gate that sets all gates of this gate's stage, or "".
 func (g gate) group() string {
 	switch g.Stage {
 	case stageAlpha:
@@ -141,7 +141,7 @@ func (g gate) group() string {
 	return ""
 }
 
-// judgeGates rejects gates that cannot be set so, and warns of those that will be removed.
+// judgeGates rejects invalid gate settings, and warns of gates that will be removed.
 func (r *resolution) judgeGates() {
 	for _, name := range slices.Sorted(maps.Keys(r.spec.FeatureGates)) {
 		on := r.spec.FeatureGates[name]
@@ -169,7 +169,7 @@ func (r *resolution) judgeGates() {
 
 func gateField(name string) string { return "featureGates[" + name + "]" }
 
-// didYouMean is the fix for a name that is not among the known ones.
+// didYouMean returns the fix for an unknown name.
 func didYouMean(name string, known []string) string {
 	slices.Sort(known)
 	if near := spelling.Nearest(name, known); near != "" {

@@ -13,7 +13,7 @@ import (
 
 const goldenDir = "../../../testdata/golden/"
 
-// goldenLine is what counts here of a golden line, of either kind.
+// goldenLine is the part of a golden line, of either kind, that the test needs.
 type goldenLine struct {
 	Scenario *goldenScenario `json:"scenario"`
 	Result   goldenResult    `json:"result"`
@@ -44,9 +44,9 @@ type goldenScenario struct {
 	} `json:"events"`
 }
 
-// TestGolden compares with a real kubelet's answer to every recorded configuration: both reject or
-// both accept, with the same CPUs and memory reserved. Where a restart changes the
-// configuration, the change is accepted.
+// TestGolden compares with the answer of a real kubelet to every recorded configuration. Both must
+// reject it or both must accept it, with the same CPUs and memory reserved. If a restart changes
+// the configuration, the changed configuration must be accepted.
 func TestGolden(t *testing.T) {
 	for file, want := range map[string]struct{ rejected, accepted int }{
 		"dev.jsonl.gz":            {34, 340},
@@ -74,8 +74,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkGolden resolves one configuration and those that its restarts make of it. It
-// reports whether the first is accepted.
+// checkGolden resolves one configuration and the configurations after its restarts. It reports
+// whether the first is accepted.
 func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *goldenResult) bool {
 	t.Helper()
 	c, err := FromJSON(s.KubeletConfig)
@@ -107,8 +107,8 @@ func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *go
 	return true
 }
 
-// checkReserved compares what is kept for the system. A line about a state file does not
-// have it.
+// checkReserved compares what is reserved for the system. Golden lines about a state file do not
+// have this.
 func checkReserved(t *testing.T, name string, m *machine.Machine, p node.Policy, result *goldenResult) {
 	t.Helper()
 	free := m.AllCPUs().Difference(p.ReservedCPUs).String()
@@ -124,7 +124,8 @@ func checkReserved(t *testing.T, name string, m *machine.Machine, p node.Policy,
 	}
 }
 
-// kubeletSentence drops what the kubelet puts around its sentences, and what Go's parsers add.
+// kubeletSentence removes the text that the kubelet puts around its messages, and the text that
+// Go's parsers add.
 func kubeletSentence(s string) string {
 	for _, around := range []string{
 		"failed to validate kubelet configuration, error: ",

@@ -8,8 +8,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// KubeletRejects lists what stops a kubelet and not Paddock: the CPU policy dynamic, and a machine
-// with more than 8 NUMA nodes without the option that allows them (R-HINT-71).
+// KubeletRejects lists the problems that prevent a kubelet from starting, but not Paddock: the CPU
+// policy dynamic, and a machine with more than 8 NUMA nodes without the option that allows them
+// (R-HINT-71).
 func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 	r := c.resolve(m, cpuset.Set{})
 	var problems []Problem

@@ -12,13 +12,13 @@ import (
 
 const gib = int64(1) << 30
 
-// plan draws a small machine: threads are numbered core by core, NUMA node by NUMA node.
+// plan describes a small machine. Threads are numbered core by core and NUMA node by NUMA node.
 type plan struct {
-	ids         []int // of the NUMA nodes
-	sockets     int   // the cores of a NUMA node are dealt to its share of them
-	cores       int   // of a NUMA node
-	threads     int   // of a core
-	gib         int64 // of a NUMA node
+	ids         []int // the ids of the NUMA nodes
+	sockets     int   // the number of sockets; the cores of a NUMA node are spread over its share of them
+	cores       int   // per NUMA node
+	threads     int   // per core
+	gib         int64 // per NUMA node
 	hugePages   []machine.HugePages
 	noDistances bool
 }
@@ -68,7 +68,7 @@ func (p plan) machine(t testing.TB) *machine.Machine {
 	return m
 }
 
-// goldenMachine reads a machine that is named ("@name") or written out.
+// goldenMachine returns a machine given by name ("@name") or in full.
 func goldenMachine(t *testing.T, raw json.RawMessage) *machine.Machine {
 	t.Helper()
 	var name string

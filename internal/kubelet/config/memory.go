@@ -62,8 +62,8 @@ func (r *resolution) memory(reserved *reservation) {
 	r.policy.ReservedMemory = byNode
 }
 
-// reservedMemory reads the entries, which are judged whatever the policy is (R-MEM-3,
-// R-MEM-5). It returns bytes by NUMA node and type, nil when an entry is rejected.
+// reservedMemory parses the entries. It validates them whatever the policy is (R-MEM-3, R-MEM-5).
+// It returns bytes by NUMA node and type, or nil if an entry is rejected.
 func (r *resolution) reservedMemory() map[int]map[string]int64 {
 	byNode, sound := map[int]map[string]int64{}, true
 	for i, entry := range r.spec.ReservedMemory {
@@ -117,12 +117,12 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 	case exact:
 		return bytes, nil
 	}
-	// An amount with a fraction: 1.5Gi is a whole number of bytes and rejected all the same, 1536Mi
-	// is accepted.
+	// The kubelet rejects an amount that is written with a fraction: it rejects 1.5Gi, although
+	// that is a whole number of bytes, and accepts 1536Mi.
 	text := request.Bytes(q.Value())
 	fix := "write " + text
 	again, err := resource.ParseQuantity(text)
-	_, exact = again.AsInt64() // First: Cmp may change how a Quantity is stored.
+	_, exact = again.AsInt64() // This must be first, because Cmp may change how a Quantity is stored.
 	switch {
 	case err != nil || again.Cmp(q) != 0:
 		fix = "give whole bytes"
@@ -136,7 +136,8 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 	}
 }
 
-// sumsMatch compares the NUMA nodes' reservations with the node's (R-MEM-4, R-MEM-6).
+// sumsMatch compares the sums of the NUMA nodes' reservations with the reservation of the node
+// (R-MEM-4, R-MEM-6).
 func (r *resolution) sumsMatch(byNode map[int]map[string]int64, reserved *reservation) {
 	sums := map[string]*resource.Quantity{machine.Memory: resource.NewQuantity(0, resource.BinarySI)}
 	for _, limits := range byNode {
@@ -168,8 +169,8 @@ func (r *resolution) sumsMatch(byNode map[int]map[string]int64, reserved *reserv
 	}
 }
 
-// nodesSuffice rejects reservations that a NUMA node has no room for. The kubelet does not
-// look, and computes a huge free amount.
+// nodesSuffice rejects reservations that exceed the capacity of a NUMA node. The kubelet does not
+// check this and computes a huge free amount.
 func (r *resolution) nodesSuffice(byNode map[int]map[string]int64) {
 	for _, numa := range slices.Sorted(maps.Keys(byNode)) {
 		n, ok := r.machine.Node(numa)
@@ -192,8 +193,8 @@ func (r *resolution) nodesSuffice(byNode map[int]map[string]int64) {
 	}
 }
 
-// capacities are the bytes of each type on a NUMA node; memory is what the huge pages
-// leave (R-MEM-11).
+// capacities returns the bytes of each type on a NUMA node. Memory is what the huge pages leave
+// (R-MEM-11).
 func capacities(n machine.Node) map[string]int64 {
 	have := map[string]int64{machine.Memory: n.Memory}
 	for _, p := range n.HugePages {

@@ -11,11 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// policyDynamic is the CPU policy that admits as static does, and moves running pods for a pod that
-// would be rejected or not aligned (docs/rules/moves.md, section 2). No kubelet has it.
+// policyDynamic is a CPU policy that admits pods as static does, and also moves running pods for a
+// pod that would be rejected or not aligned (docs/rules/moves.md, section 2). The kubelet does not
+// have it.
 const policyDynamic = "dynamic"
 
-// The options of the policy dynamic, beside those of static.
+// The options of the policy dynamic, in addition to those of static.
 const (
 	optionMoves     = "moves"
 	optionMaxPods   = "max-moved-pods"
@@ -23,11 +24,12 @@ const (
 	optionAnyKernel = "move-memory-on-any-kernel"
 )
 
-// defaultMoves moves at most 4 GiB for one pod: about 4 s for pages of 4 KiB, at the 1 GB/s that an
-// old server reaches. A runtime starts no container meanwhile.
+// defaultMoves moves at most 4 GiB for one pod. With pages of 4 KiB this takes about 4 s at 1 GB/s,
+// the rate of an old server. Meanwhile the runtime starts no container.
 var defaultMoves = node.MovePolicy{Pods: node.MaxMoves, Bytes: 4 << 30}
 
-// moveOptions are the options: each sets a value of the policy, or returns what is wrong.
+// moveOptions returns a function for each option. The function sets a value of the policy, or
+// returns what is wrong and how to fix it.
 func moveOptions() map[string]func(m *node.MovePolicy, value string) (why, fix string) {
 	return map[string]func(*node.MovePolicy, string) (string, string){
 		optionMoves: func(m *node.MovePolicy, value string) (string, string) {
@@ -77,7 +79,7 @@ func (r *resolution) moves() {
 	}
 }
 
-// describeMoves is what a policy moves, for people.
+// describeMoves describes for people what a policy moves.
 func describeMoves(m node.MovePolicy) string {
 	pods := "1 pod"
 	if m.Pods > 1 {

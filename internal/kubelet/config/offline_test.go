@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// TestResolveOffline: reservedSystemCPUs may name CPUs that are offline, and no others that the
-// machine lacks. A kubelet rejects both, and so does Resolve.
+// TestResolveOffline checks that reservedSystemCPUs may name offline CPUs, but no other CPUs that
+// the machine lacks. A kubelet rejects both, and so does Resolve.
 func TestResolveOffline(t *testing.T) {
 	full := plans["pair"].machine(t) // CPUs 0-15
 	m, err := full.Without(cpuset.Of(1, 8))

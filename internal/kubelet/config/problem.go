@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ErrRejected is wrapped by every error of Resolve: a kubelet with this
-// configuration would not start on this machine, or would go wrong on it.
+// ErrRejected is wrapped by every error of Resolve. It means that a kubelet with this configuration
+// would not start on this machine, or would malfunction on it.
 var ErrRejected = errors.New("configuration rejected")
 
-// Problem is one reason to reject a configuration.
+// Problem is one reason why a configuration is rejected.
 type Problem struct {
-	// Field is the path of the field at fault, such as
-	// "cpuManagerPolicyOptions[align-by-socket]".
+	// Field is the path of the invalid field, such as "cpuManagerPolicyOptions[align-by-socket]".
 	Field string
-	// Why is what was asked and what is there, Fix what to change.
+	// Why describes what was asked for and what was found. Fix describes what to change.
 	Why, Fix string
-	// Kubelet is what the kubelet logs for it; empty where it has no sentence of its own.
+	// Kubelet is the message that the kubelet logs. It is empty if the kubelet has no message for
+	// this problem.
 	Kubelet string
 }
 
-// String is one line for people.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	line := p.Field + ": " + p.Why + "; " + p.Fix
 	if p.Kubelet != "" {
@@ -30,9 +30,9 @@ func (p Problem) String() string {
 	return line
 }
 
-// RejectedError is everything that is wrong with a configuration. It wraps ErrRejected.
+// RejectedError has all problems of a configuration. It wraps ErrRejected.
 type RejectedError struct {
-	// Name is the file, or whatever else the configuration came from.
+	// Name is the name of the file, or of another source of the configuration.
 	Name     string
 	Problems []Problem
 }
@@ -49,5 +49,5 @@ func (e *RejectedError) Error() string {
 	return b.String()
 }
 
-// Unwrap makes errors.Is(err, ErrRejected) true.
+// Unwrap returns ErrRejected.
 func (e *RejectedError) Unwrap() error { return ErrRejected }

@@ -62,8 +62,8 @@ func legalOptions(t *rapid.T, m *machine.Machine, topology string, alpha bool) m
 	return options
 }
 
-// reserveLegally reserves CPUs as a number or as a set, and memory, in MiB, which for the
-// static policy is dealt to the NUMA nodes.
+// reserveLegally reserves CPUs, as a number or as a set, and memory in MiB. For the static policy
+// it divides the memory among the NUMA nodes.
 func reserveLegally(t *rapid.T, m *machine.Machine, config map[string]any) {
 	kube, system := map[string]any{}, map[string]any{}
 	if rapid.Bool().Draw(t, "cpu set") {
@@ -123,8 +123,8 @@ func fromMap(t *rapid.T, config map[string]any) *Config {
 	return c
 }
 
-// A legal configuration resolves; twice to the same, through YAML to the same, and
-// patched with nothing to the same.
+// A legal configuration resolves. Resolving it twice, after a round trip through YAML, and after an
+// empty patch yields the same policy.
 func TestLegalResolves(tt *testing.T) {
 	rapid.Check(tt, func(t *rapid.T) {
 		m := drawMachine(t, tt)
@@ -161,8 +161,8 @@ func TestLegalResolves(tt *testing.T) {
 	})
 }
 
-// faults are things that no configuration recovers from: a field, what to put there, and
-// the begin of the field that the rejection must name.
+// faults are invalid settings that always lead to a rejection. Each has a field, its invalid value,
+// and the prefix of the field that the rejection must name.
 var faults = []struct {
 	field string
 	value any
@@ -183,8 +183,8 @@ var faults = []struct {
 	{"reservedMemory", []any{map[string]any{"numaNode": 0, "limits": map[string]any{"disk": "1"}}}, "reservedMemory[0]"},
 }
 
-// A fault in an otherwise legal configuration is rejected, and its field is named among
-// whatever else it entails.
+// A fault in an otherwise legal configuration is rejected, and its field is among those that the
+// rejection names.
 func TestFaultIsNamed(tt *testing.T) {
 	rapid.Check(tt, func(t *rapid.T) {
 		m := drawMachine(t, tt)

@@ -13,25 +13,25 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// reservation is what the node keeps for the system: kubeReserved, systemReserved and
-// the hard eviction threshold of memory (R-MEM-2).
+// reservation is what the node reserves for the system: kubeReserved, systemReserved and the hard
+// eviction threshold of memory (R-MEM-2).
 type reservation struct {
 	kube, system map[string]resource.Quantity
 	eviction     resource.Quantity
-	// evictionGiven is false where the threshold is the kubelet's default.
+	// evictionGiven is false if the threshold is the kubelet's default.
 	evictionGiven bool
-	// known is false when a part was rejected: sums would then mislead.
+	// known is false if a part was rejected. The sums would then be misleading.
 	known bool
 }
 
-// signalMemory is the one eviction signal that counts here, and defaultMemory its
-// threshold where evictionHard is not given.
+// signalMemory is the only eviction signal that is used here. defaultMemory is its threshold if
+// evictionHard is not set.
 const (
 	signalMemory  = "memory.available"
 	defaultMemory = "100Mi"
 )
 
-// evictionSignals are the signals that evictionHard may name.
+// evictionSignals are the valid signals of evictionHard.
 var evictionSignals = []string{
 	signalMemory, "allocatableMemory.available", "containerfs.available", "containerfs.inodesFree",
 	"imagefs.available", "imagefs.inodesFree", "nodefs.available", "nodefs.inodesFree", "pid.available",
@@ -49,8 +49,8 @@ func (r *resolution) reservation() *reservation {
 	if !res.known {
 		return res
 	}
-	// Reservations that are larger than the machine: the kubelet rejects them when it enforces Node
-	// Allocatable. CPUs of the static policy are judged where they are chosen.
+	// Reject reservations that are larger than the machine. The kubelet rejects them when it
+	// enforces Node Allocatable. The CPUs of the static policy are checked when they are chosen.
 	r.within(res, machine.Memory, resource.NewQuantity(r.memoryCapacity(), resource.BinarySI))
 	if r.spec.CPUManagerPolicy != "static" && r.spec.ReservedSystemCPUs == "" {
 		r.within(res, "cpu", resource.NewQuantity(int64(r.machine.NumCPUs()), resource.DecimalSI))
@@ -58,7 +58,7 @@ func (r *resolution) reservation() *reservation {
 	return res
 }
 
-// reservedList reads kubeReserved or systemReserved.
+// reservedList parses kubeReserved or systemReserved.
 func (r *resolution) reservedList(field, flag string, list map[string]string) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -85,8 +85,8 @@ func (r *resolution) reservedList(field, flag string, list map[string]string) ma
 	return out
 }
 
-// evictionMemory is the hard eviction threshold of memory in bytes. Where evictionHard is
-// given without it there is none, unless the defaults are to be merged in.
+// evictionMemory returns the hard eviction threshold of memory in bytes. If evictionHard is set
+// without this signal, there is no threshold, unless the defaults are to be merged in.
 func (r *resolution) evictionMemory() resource.Quantity {
 	given := r.spec.EvictionHard
 	for _, signal := range slices.Sorted(maps.Keys(given)) {
@@ -108,8 +108,8 @@ func (r *resolution) evictionMemory() resource.Quantity {
 		threshold = defaultMemory
 	}
 	if number, is := strings.CutSuffix(threshold, "%"); is {
-		// In the precision in which the kubelet computes it, because reservedMemory must match it
-		// to the byte. 0% and 100% switch the threshold off.
+		// Use the precision of the kubelet, because reservedMemory must match the result to the
+		// byte. 0% and 100% disable the threshold.
 		percent, err := strconv.ParseFloat(number, 32)
 		switch {
 		case err != nil || math.IsNaN(percent):
@@ -139,7 +139,7 @@ func (r *resolution) rejectThreshold(why, sentence string) {
 	})
 }
 
-// memoryCapacity is the machine's memory in bytes: that of all its NUMA nodes.
+// memoryCapacity returns the memory of all NUMA nodes in bytes.
 func (r *resolution) memoryCapacity() int64 {
 	var sum int64
 	for _, n := range r.machine.Nodes() {
@@ -162,10 +162,10 @@ func (r *resolution) within(res *reservation, name string, have *resource.Quanti
 	})
 }
 
-// total is the node's reservation of a resource.
+// total returns the node's reservation of a resource.
 func (res *reservation) total(name string) resource.Quantity {
 	system := res.system[name]
-	sum := system.DeepCopy() // Add would write through to a fraction that is shared.
+	sum := system.DeepCopy() // Add would modify a fraction that is shared.
 	sum.Add(res.kube[name])
 	if name == machine.Memory {
 		sum.Add(res.eviction)
@@ -173,7 +173,7 @@ func (res *reservation) total(name string) resource.Quantity {
 	return sum
 }
 
-// explain writes the total and its parts.
+// explain describes the total and its parts.
 func (res *reservation) explain(name string) string {
 	total, kube, system := res.total(name), res.kube[name], res.system[name]
 	text := fmt.Sprintf("%s (kubeReserved %s + systemReserved %s", total.String(), kube.String(), system.String())

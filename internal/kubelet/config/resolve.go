@@ -11,30 +11,30 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Warning is a setting that is legal and does not do what its presence suggests.
+// Warning is about a setting that is legal but does not do what one would expect.
 type Warning struct {
 	// Field is the path of the field, as in Problem.
 	Field string
 	Why   string
 }
 
-// String is one line for people.
+// String returns the warning in one line.
 func (w Warning) String() string { return w.Field + ": " + w.Why }
 
-// Resolve judges the configuration for a machine and returns the policy that it means
-// there. An error is a *RejectedError with everything that is wrong, in the order gates,
-// topology, CPU, memory; the policy is then not usable. The same configuration and
-// machine always give the same answer.
+// Resolve validates the configuration for a machine and returns the resulting policy. An error is a
+// *RejectedError with all problems, in the order gates, topology, CPU, memory; the policy is then
+// not usable. The result depends only on the configuration and the machine.
 //
-// One rejection of the kubelet is not repeated: a machine with more than 8 NUMA nodes
-// needs no option. A max-allowable-numa-nodes that is given is honoured (R-HINT-71).
+// Resolve does not repeat one rejection of the kubelet: a machine with more than 8 NUMA nodes needs
+// no option. It honours max-allowable-numa-nodes if that is set (R-HINT-71).
 func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
 	return c.ResolveOffline(m, cpuset.Set{})
 }
 
-// ResolveOffline is Resolve for a machine of which some CPUs are offline, so that m does not have
-// them: reservedSystemCPUs may name them, and they stay reserved for when they come back. A kubelet
-// does not start then (R-CPU-22); an agent that did not would leave its pods alone.
+// ResolveOffline is like Resolve for a machine with offline CPUs, which m does not have.
+// reservedSystemCPUs may name these CPUs, and they stay reserved for when they come back. A kubelet
+// does not start in this case (R-CPU-22), but an agent that did not start would leave its pods
+// alone.
 func (c *Config) ResolveOffline(m *machine.Machine, offline cpuset.Set) (node.Policy, error) {
 	r := c.resolve(m, offline)
 	if len(r.problems) > 0 {
@@ -43,21 +43,21 @@ func (c *Config) ResolveOffline(m *machine.Machine, offline cpuset.Set) (node.Po
 	return r.policy, nil
 }
 
-// Warnings lists the settings that have no effect on a machine, or one that surprises.
-// It is for configurations that Resolve accepts; of others it lists what is known.
+// Warnings returns warnings about settings that have no effect on a machine, or a surprising one.
+// The configuration should be one that Resolve accepts; for others the list may be incomplete.
 func (c *Config) Warnings(m *machine.Machine) []Warning {
 	return c.resolve(m, cpuset.Set{}).warnings
 }
 
-// NamesReserved reports whether the configuration names the reserved CPUs, and not only how many
-// they are. Named CPUs are the same on every machine.
+// NamesReserved reports whether the configuration names the reserved CPUs instead of only giving
+// their number. Named CPUs are the same on every machine.
 func (c *Config) NamesReserved() bool { return c.spec.ReservedSystemCPUs != "" }
 
-// resolution is one run of Resolve: what is asked, and what has come out so far.
+// resolution is one run of Resolve: its inputs and its results so far.
 type resolution struct {
 	spec    *v1beta1.KubeletConfiguration
 	machine *machine.Machine
-	offline cpuset.Set // CPUs that the machine has and that are offline
+	offline cpuset.Set // CPUs that the machine has but that are offline
 	gates   Gates
 
 	policy   node.Policy
@@ -79,7 +79,7 @@ func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	if !r.gates.PodLevelManagers {
 		return r
 	}
-	// The gate for pools is on: can any pod get one (R-DEM-100)?
+	// The gate for pools is on. Check whether any pod can get a pool (R-DEM-100).
 	field := gateField(gatePodLevelManagers)
 	switch {
 	case !r.policy.StaticCPU && !r.policy.StaticMemory:

@@ -14,11 +14,11 @@ const header = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
 
 // TestScenarios runs the files in testdata. Commands:
 //
-//	resolve machine=NAME   a KubeletConfiguration without its first two lines → its policy
-//	                       and warnings, or what is wrong with it
-//	verdict machine=NAME   → whether a kubelet starts with such a configuration, and whether Paddock does
-//	read                   a whole file → "ok" or the error
-//	default machine=NAME   → the policy without a configuration
+//	resolve machine=NAME   resolves a KubeletConfiguration without its first two lines, and prints
+//	                       its policy and warnings, or its problems
+//	verdict machine=NAME   prints whether a kubelet and Paddock start with such a configuration
+//	read                   reads a whole file and prints "ok" or the error
+//	default machine=NAME   prints the policy without a configuration
 //
 // NAME is one of plans. After a change of behaviour: go test -rewrite, and read the diff.
 func TestScenarios(t *testing.T) {

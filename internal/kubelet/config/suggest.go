@@ -10,18 +10,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Reserved is what one NUMA node keeps for the system: an entry of reservedMemory that would be
-// right.
+// Reserved is what one NUMA node reserves for the system, as a suggested entry of reservedMemory.
 type Reserved struct {
 	NUMANode int `json:"numaNode"`
-	// Memory is an amount as one writes it, such as "612Mi".
+	// Memory is an amount such as "612Mi".
 	Memory string `json:"memory"`
 }
 
-// SuggestReservedMemory returns the entries of reservedMemory that add up to what the node reserves
-// (R-MEM-4) and that its NUMA nodes have room for: those that are given, as far as they can stay,
-// and the difference on the lowest NUMA nodes that have room. Nil where those that are given are
-// right already, where memoryManagerPolicy is not Static, or where no such entries exist.
+// SuggestReservedMemory returns entries of reservedMemory that add up to what the node reserves
+// (R-MEM-4) and that fit on its NUMA nodes. It keeps the given entries as far as possible and adds
+// the difference to the lowest NUMA nodes that have space. It returns nil if the given entries are
+// already right, if memoryManagerPolicy is not Static, or if no such entries exist.
 func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	r := &resolution{spec: &c.spec, machine: m}
 	reserved := r.reservation()
@@ -44,8 +43,8 @@ func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	if right && sum == want {
 		return nil
 	}
-	// The rest is added to the NUMA nodes with room, the lowest first, or taken away, from the
-	// highest first.
+	// Missing bytes are added to the NUMA nodes that have space, the lowest first. Excess bytes are
+	// taken from the highest first.
 	bytes := want - sum
 	for _, n := range m.Nodes() {
 		if part := min(bytes, capacities(n)[machine.Memory]-keep[n.ID]); part > 0 {
@@ -71,13 +70,13 @@ func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	return out
 }
 
-// EmptyNodes warns of NUMA nodes all of whose CPUs are reserved: no container gets CPUs of its own
-// there, and with strict-cpu-reservation none runs there at all.
+// EmptyNodes returns warnings about NUMA nodes whose CPUs are all reserved. No container gets
+// exclusive CPUs there, and with strict-cpu-reservation no container runs there at all.
 func (c *Config) EmptyNodes(m *machine.Machine) []Warning {
 	r := c.resolve(m, cpuset.Set{})
 	reserved := r.policy.ReservedCPUs
 	if !r.policy.StaticCPU || reserved.Contains(m.AllCPUs()) {
-		return nil // the second has a warning of its own
+		return nil // if all CPUs are reserved, there is a separate warning
 	}
 	r.warnings = nil
 	for _, n := range m.CPUNodes() {
@@ -92,7 +91,7 @@ func (c *Config) EmptyNodes(m *machine.Machine) []Warning {
 	return r.warnings
 }
 
-// String is the entry as it is in a file.
+// String returns the entry as it is written in a file.
 func (r Reserved) String() string {
 	return fmt.Sprintf("{numaNode: %d, limits: {memory: %s}}", r.NUMANode, r.Memory)
 }

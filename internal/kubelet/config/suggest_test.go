@@ -8,8 +8,8 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// nodes is a machine of n NUMA nodes with one core of two threads and 4 GiB each; the first has
-// 1 GiB of it in huge pages.
+// nodes returns a machine with n NUMA nodes. Each has one core with two threads and 4 GiB. The
+// first has 1 GiB of its memory in huge pages.
 func nodes(t *testing.T, n int) *machine.Machine {
 	t.Helper()
 	var d machine.Description
@@ -27,7 +27,8 @@ func nodes(t *testing.T, n int) *machine.Machine {
 	return m
 }
 
-// TestSuggestReservedMemory: what is suggested is accepted, and what is right is left alone.
+// TestSuggestReservedMemory checks that suggested entries are accepted, and that correct entries
+// are left unchanged.
 func TestSuggestReservedMemory(t *testing.T) {
 	m := nodes(t, 2)
 	for _, c := range []struct{ reserved, entries, want string }{

@@ -129,7 +129,7 @@ func (r *resolution) maxNodes(field, value string) {
 	}
 }
 
-// parseBool reads an option's value as the kubelet does (R-CPU-10, R-HINT-70).
+// parseBool parses the value of an option as the kubelet does (R-CPU-10, R-HINT-70).
 func parseBool(field, option, value string) (bool, *Problem) {
 	on, err := strconv.ParseBool(value)
 	if err == nil {

@@ -8,40 +8,41 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// Verdict is whether a kubelet and Paddock start with a configuration on a machine.
+// Verdict describes whether a kubelet and Paddock start with a configuration on a machine.
 type Verdict struct {
 	File    string `json:"file"`
 	Machine string `json:"machine"`
-	// KubeletStarts and PaddockStarts are the answers.
+	// KubeletStarts and PaddockStarts report whether the kubelet and Paddock start.
 	KubeletStarts bool `json:"kubeletStarts"`
 	PaddockStarts bool `json:"paddockStarts"`
-	// Policy is what the configuration comes to, if Paddock starts with it.
+	// Policy describes the resolved policy, if Paddock starts.
 	Policy   string           `json:"policy,omitempty"`
 	Problems []VerdictProblem `json:"problems"`
 	Warnings []VerdictWarning `json:"warnings"`
 	Reserved []Reserved       `json:"suggestedReservedMemory,omitempty"`
 }
 
-// VerdictProblem is a field with which the kubelet or Paddock does not start, or the kubelet goes
-// wrong.
+// VerdictProblem is a field because of which the kubelet or Paddock does not start, or the kubelet
+// malfunctions.
 type VerdictProblem struct {
 	Field string `json:"field"`
 	Why   string `json:"why"`
 	Do    string `json:"do"`
-	// Log is what the kubelet logs; if it is empty, the kubelet starts and goes wrong.
+	// Log is the message that the kubelet logs. If empty, the kubelet starts but malfunctions.
 	Log string `json:"log,omitempty"`
-	// Paddock reports whether Paddock rejects it as well.
+	// Paddock reports whether Paddock rejects the field as well.
 	Paddock bool `json:"paddock"`
 }
 
-// VerdictWarning is a field that has no effect, or one that surprises.
+// VerdictWarning is about a field that has no effect, or a surprising one.
 type VerdictWarning struct {
 	Field string `json:"field"`
 	Why   string `json:"why"`
 }
 
-// Verdict judges the configuration for a machine of which CPUs may be offline. Reserved CPUs that
-// are offline stop a kubelet, and not Paddock. File and Machine are the caller's to fill in.
+// Verdict validates the configuration for a machine, some of whose CPUs may be offline. Reserved
+// CPUs that are offline prevent a kubelet from starting, but not Paddock. The caller must set File
+// and Machine.
 func (c *Config) Verdict(m *machine.Machine, offline cpuset.Set) (*Verdict, error) {
 	v := &Verdict{KubeletStarts: true, PaddockStarts: true, Problems: []VerdictProblem{}, Warnings: []VerdictWarning{}}
 	var ofPaddock, ofKubelet *RejectedError

@@ -11,11 +11,11 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// accounting is the machine state of a memory file: the NUMA nodes by id. All arithmetic is the
-// kubelet's: unsigned, and what does not fit is dropped (R-MEM-39).
+// accounting is the machine state of a memory file: the NUMA nodes by id. Its arithmetic is that of
+// the kubelet: unsigned, and an amount that does not fit is dropped (R-MEM-39).
 type accounting map[int]*kubeletstate.NodeState
 
-// newAccounting is that of a machine without pods (R-MEM-11).
+// newAccounting returns the accounting of a machine without pods (R-MEM-11).
 func newAccounting(c *memory.Capacity) accounting {
 	b := accounting{}
 	for _, n := range c.Nodes() {
@@ -33,7 +33,7 @@ func newAccounting(c *memory.Capacity) accounting {
 	return b
 }
 
-// emptied is the accounting of the same machine without pods.
+// emptied returns the accounting of the same machine without pods.
 func (a accounting) emptied() accounting {
 	out := accounting{}
 	for id, n := range a {
@@ -50,10 +50,10 @@ func (a accounting) emptied() accounting {
 	return out
 }
 
-// chargeAll accounts for what the pods have (R-MEM-71): a pod's own blocks if the kubelet sees
-// pools and it has any, else those of its containers. Pods without containers are passed over
-// (R-MEM-74). The error names the container, and what the machine does not have, in the kubelet's
-// words.
+// chargeAll charges what the pods have (R-MEM-71). For each pod these are its own blocks if the
+// kubelet sees pools and the pod has any, otherwise the blocks of its containers. It skips pods
+// without containers (R-MEM-74). The error names the container and what the machine does not have,
+// in the words of the kubelet.
 func (a accounting) chargeAll(m *kubeletstate.Memory, pools bool) error {
 	charge := func(block kubeletstate.Block) error {
 		left := block.Size
@@ -96,8 +96,8 @@ func (a accounting) chargeAll(m *kubeletstate.Memory, pools bool) error {
 	return nil
 }
 
-// differences compares a stored accounting with the right one (R-MEM-72), a line
-// for each.
+// differences compares a stored accounting with the expected one (R-MEM-72) and returns one line
+// per difference.
 func (a accounting) differences(want accounting) []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(want)) {
@@ -161,7 +161,7 @@ func (a accounting) tableDifferences(id int, name string, want accounting, sameC
 		lines[len(lines)-1] += fmt.Sprintf(", allocatable %s", change(have.Allocatable, should.Allocatable))
 	}
 	if !sameCells || len(a[id].Cells) == 0 || slices.Min(a[id].Cells) != id {
-		return lines // a group is compared once
+		return lines // compare a group only once
 	}
 	assignedHave, freeHave := a.group(a[id].Cells, name)
 	assignedWant, freeWant := want.group(a[id].Cells, name)
@@ -179,7 +179,7 @@ func (a accounting) tableDifferences(id int, name string, want accounting, sameC
 	return lines
 }
 
-// group sums up what a group of NUMA nodes has assigned and free.
+// group returns the assigned and the free bytes of a group of NUMA nodes.
 func (a accounting) group(cells []int, name string) (assigned, free uint64) {
 	for _, id := range cells {
 		if n := a[id]; n != nil && n.Tables[name] != nil {

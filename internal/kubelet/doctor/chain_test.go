@@ -14,13 +14,13 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// nodeFiles are the two files of a node.
+// nodeFiles are the two state files of a node.
 type nodeFiles map[kubeletstate.Manager][]byte
 
-// TestChain: for every pair of kubelets, the one that wrote the files and the one that starts on
-// them, with and without the gate, and whatever happened to the files in between: what verify
-// recommends is done, and then verify recommends nothing any more and finds no fault, or the remedy
-// explains why it cannot.
+// TestChain runs every pair of kubelets, the one that wrote the files and the one that starts on
+// them, with and without the gate, and with any damage to the files in between. It follows the
+// recommendations of verify. Afterwards verify must recommend nothing more and find no fault,
+// unless the remedy explains why it cannot help.
 func TestChain(t *testing.T) {
 	var ended [4]int
 	rapid.Check(t, func(t *rapid.T) {
@@ -33,7 +33,7 @@ func TestChain(t *testing.T) {
 		ended[0], ended[1], ended[2], ended[3])
 }
 
-// How a chain ends.
+// The ways in which a chain ends.
 const (
 	chainStarts = iota
 	chainUnreadable
@@ -66,8 +66,8 @@ func followAdvice(t *rapid.T, files nodeFiles, s doctor.Setup) int {
 	return 0
 }
 
-// advised are the commands in the findings, whether any is to be done by hand, and whether the
-// kubelet does not start.
+// advised returns the commands in the findings, whether any finding requires manual work, and
+// whether the kubelet does not start.
 func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, byHand, rejected bool) {
 	for _, m := range slices.Sorted(maps.Keys(files)) {
 		d := doctor.Verify(m, files[m], s)
@@ -87,8 +87,8 @@ func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, by
 	return commands, byHand, rejected
 }
 
-// runAdvised does what the command would do with both files; without files it cannot. It returns
-// how the chain ends.
+// runAdvised does with both files what the command would do. If files are missing, it cannot. It
+// returns how the chain ends.
 func runAdvised(t *rapid.T, command string, files nodeFiles, s doctor.Setup) (nodeFiles, int) {
 	old := &doctor.State{}
 	for _, m := range slices.Sorted(maps.Keys(files)) {
@@ -97,7 +97,7 @@ func runAdvised(t *rapid.T, command string, files nodeFiles, s doctor.Setup) (no
 			return nil, chainUnreadable
 		}
 		if strings.HasPrefix(command, "state convert") && !f.Valid() {
-			command = repairCommand(s.Kubelet) // convert takes no such file, and asks to repair it first
+			command = repairCommand(s.Kubelet) // convert does not accept such a file and asks to repair it first
 		}
 		old.Add(f)
 	}
@@ -143,7 +143,7 @@ func repairCommand(k kubeletstate.Kubelet) string {
 	return fmt.Sprintf("state repair --kubelet 1.%d", k.Minor)
 }
 
-// precise is true for an error that names what is in the way and what to do about it.
+// precise fails unless the error names what prevents a repair and what to do about it.
 func precise(t *rapid.T, err error, s *doctor.State) {
 	text := err.Error()
 	does := strings.Contains(text, "delete") || strings.Contains(text, "reserve others")

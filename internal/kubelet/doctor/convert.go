@@ -13,20 +13,20 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// ErrUnmendable is wrapped by the errors about a state of which no file can be made that the
-// kubelet would start on, without touching a running pod.
+// ErrUnmendable is wrapped by the error for a state from which no file can be made on which the
+// kubelet would start without a change to a running pod.
 var ErrUnmendable = errors.New("cannot be done without touching a running pod")
 
-// State is the content of the files of a node. A manager whose file is not there is nil.
+// State is the content of the state files of a node. A field is nil if its file does not exist.
 type State struct {
 	CPU    *kubeletstate.CPU
 	Memory *kubeletstate.Memory
-	// Unprotected has, for a file, why nothing would have shown a change of its content: its
-	// checksum is broken, or it has none. A file that is not in it was whole.
+	// Unprotected maps a file to the reason why a change of its content would not have been
+	// detected: its checksum is broken, or it has none. Files that are not in the map are intact.
 	Unprotected map[kubeletstate.Manager]string
 }
 
-// Add puts a file to the others. It is the file of another manager than those that are there.
+// Add adds a file to the state. The state must not yet have a file of the same manager.
 func (s *State) Add(f *kubeletstate.File) {
 	if why := f.Unprotected(); why != "" {
 		if s.Unprotected == nil {
@@ -41,7 +41,7 @@ func (s *State) Add(f *kubeletstate.File) {
 	}
 }
 
-// Pods are the UIDs of all pods that have anything, ascending.
+// Pods returns the UIDs of all pods that have any assignment, in ascending order.
 func (s *State) Pods() []string {
 	uids := map[string]bool{}
 	if s.CPU != nil {
@@ -61,7 +61,7 @@ func addKeys[V any](set map[string]bool, m map[string]V) {
 	}
 }
 
-// Encode writes the files that a kubelet writes.
+// Encode returns the files as the kubelet would write them.
 func (s *State) Encode(k kubeletstate.Kubelet) (map[kubeletstate.Manager][]byte, error) {
 	files := map[kubeletstate.Manager][]byte{}
 	var err error
@@ -78,24 +78,24 @@ func (s *State) Encode(k kubeletstate.Kubelet) (map[kubeletstate.Manager][]byte,
 	return files, nil
 }
 
-// Remark is something that a conversion or a repair does, about one pod or, without UID, the
-// node.
+// Remark describes something that a conversion or a repair does to one pod or, if UID is empty, to
+// the node.
 type Remark struct {
 	UID string
-	// Lost is true if something of the old state is not in the new one.
+	// Lost is set if the new state lacks something of the old one.
 	Lost bool
-	// Check is true if nothing was changed, and a person must compare it with what runs before the
-	// kubelet starts.
+	// Check is set if nothing was changed, but a person must compare the content with the running
+	// containers before the kubelet starts.
 	Check bool
 	What  string
 }
 
-// Owner is the container that a V1 file knows by its id.
+// Owner is the container that a V1 file identifies by its id.
 type Owner struct{ UID, Container string }
 
-// Convert makes the state of the files of another kubelet, and returns what is different in
-// it. owners are the containers by id, for files of V1. What is in the old state stays as it
-// is; the remarks are about all that the new one has no place for.
+// Convert converts the state for the files of another kubelet and returns remarks about the
+// differences. owners maps container ids to containers, for files of V1. Everything else in the old
+// state is kept. The remarks name everything for which the new state has no place.
 func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*State, []Remark, error) {
 	c := conversion{pools: to.CountsPools()}
 	s := &State{}
@@ -115,7 +115,7 @@ func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*Sta
 
 // conversion collects the remarks.
 type conversion struct {
-	// pools is true if the new files have a place for them.
+	// pools is set if the new files have a place for pools.
 	pools   bool
 	remarks []Remark
 }
@@ -128,7 +128,7 @@ func (c *conversion) remark(uid, format string, args ...any) {
 	c.remarks = append(c.remarks, Remark{UID: uid, What: fmt.Sprintf(format, args...)})
 }
 
-// byPod gives the entries of a V1 file to their pods (R-ST-32).
+// byPod assigns the entries of a V1 file to their pods (R-ST-32).
 func (c *conversion) byPod(old *kubeletstate.CPU, owners map[string]Owner) (*kubeletstate.CPU, error) {
 	if len(old.ByID) == 0 {
 		return old, nil
@@ -153,8 +153,8 @@ func (c *conversion) byPod(old *kubeletstate.CPU, owners map[string]Owner) (*kub
 	return out, nil
 }
 
-// cpu drops the pools where the new file has no place for them: what containers have of a pool
-// stays theirs, the rest goes back.
+// cpu drops the pools if the new file has no place for them. Containers keep the CPUs that they
+// have from a pool, and the rest returns to the node shared pool.
 func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: old.Entries, Pools: old.Pools}
 	if c.pools || len(old.Pools) == 0 {
@@ -162,7 +162,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	}
 	out.Pools = nil
 	b, err := readLists(old)
-	if err != nil { // the list is text like any other here; the new kubelet's Verify reports what to do about it
+	if err != nil { // the list stays as it is; Verify for the new kubelet reports what to do about it
 		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
 			c.lose(uid, "its pool %s is no longer known; the node shared pool is left as it is, since %v", old.Pools[uid], err)
 		}
@@ -186,9 +186,9 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	return out
 }
 
-// memory drops the pools where the new file has no place for them. The new kubelet adds up the
-// blocks of all containers, so that what containers share must not count twice: a block is cut
-// to what is left of the pool, down to nothing, and keeps its NUMA nodes (R-MEM-80).
+// memory drops the pools if the new file has no place for them. The new kubelet adds up the blocks
+// of all containers, so memory that containers share must not be counted twice. Each block is
+// reduced to what is left of the pool, if necessary to zero, and keeps its NUMA nodes (R-MEM-80).
 func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 	out := &kubeletstate.Memory{Policy: old.Policy, Nodes: old.Nodes, Entries: old.Entries, Pools: old.Pools}
 	if !c.pools && len(old.Pools) > 0 {
@@ -203,7 +203,7 @@ func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 	}
 	fresh := accounting(old.Nodes).emptied()
 	if err := fresh.chargeAll(out, c.pools); err != nil {
-		return out // it is wrong on its own machine; the target's Verify reports that
+		return out // it is already wrong for its own machine; Verify for the target reports that
 	}
 	if len(old.Nodes) == 0 || len(accounting(old.Nodes).differences(fresh)) == 0 {
 		return out
@@ -215,7 +215,7 @@ func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 	return out
 }
 
-// withinPool cuts the blocks of a pod's containers to what its pool has.
+// withinPool reduces the blocks of a pod's containers to what its pool has.
 func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate.Block, pool []kubeletstate.Block) map[string][]kubeletstate.Block {
 	left := map[string]uint64{}
 	for _, b := range pool {
@@ -243,8 +243,8 @@ func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate
 	return out
 }
 
-// Fate describes what the new kubelet does with a running pod when it starts on the converted state
-// old became.
+// Fate describes what the new kubelet does with a running pod when it starts on the state that old
+// was converted to.
 func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
 	cpu, memory := false, false
 	if old.CPU != nil {

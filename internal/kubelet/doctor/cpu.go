@@ -16,9 +16,9 @@ func hasPools(f *kubeletstate.File) bool {
 	return (f.CPU != nil && len(f.CPU.Pools) > 0) || (f.Memory != nil && len(f.Memory.Pools) > 0)
 }
 
-// assignment is what one container, or a pod as a pod, has of the CPUs.
+// assignment is the CPUs that one container has, or that a pod has as its pool.
 type assignment struct {
-	uid, container string // no container: the pod's pool
+	uid, container string // if container is empty, it is the pool of the pod
 	cpus           cpuset.Set
 }
 
@@ -32,7 +32,7 @@ func (h assignment) String() string {
 	return fmt.Sprintf("container %s of pod %s", h.container, h.uid)
 }
 
-// cpuLists is a CPU file with its lists read.
+// cpuLists is a CPU file with its lists parsed.
 type cpuLists struct {
 	policy  string
 	shared  cpuset.Set
@@ -40,10 +40,10 @@ type cpuLists struct {
 	pools   []assignment // ascending by pod
 }
 
-// all are the entries and the pools.
+// all returns the entries and the pools.
 func (b *cpuLists) all() []assignment { return append(slices.Clone(b.entries), b.pools...) }
 
-// readLists reads the lists. The error is the kubelet's own (R-ST-11).
+// readLists parses the lists. The error is the kubelet's own (R-ST-11).
 func readLists(c *kubeletstate.CPU) (*cpuLists, error) {
 	b := &cpuLists{policy: c.Policy}
 	var err error
@@ -76,8 +76,8 @@ func readLists(c *kubeletstate.CPU) (*cpuLists, error) {
 	return b, nil
 }
 
-// listError is a list of CPUs that does not parse: as text, the kubelet's message about it, and
-// within, what we do.
+// listError is the error for a list of CPUs that does not parse. It has the kubelet's message and
+// the error of our parser.
 type listError struct {
 	what, list string
 	err        error
@@ -96,7 +96,7 @@ func (e *listError) Error() string {
 
 func (e *listError) Unwrap() error { return e.err }
 
-// cpus is "CPU 3" or "CPUs 3-4", are the same with its verb.
+// cpus returns a text such as "CPU 3" or "CPUs 3-4". are returns the same with its verb.
 func cpus(set cpuset.Set) string {
 	if set.Len() == 1 {
 		return "CPU " + set.String()
@@ -119,7 +119,7 @@ func union(list []assignment) cpuset.Set {
 	return b.Set()
 }
 
-// has lists who of list has any of the CPUs, as "CPUs 3 assigned to …".
+// has lists which of the assignments have any of the CPUs, as in "CPUs 3 assigned to …".
 func has(list []assignment, cpus cpuset.Set) string {
 	var parts []string
 	for _, h := range list {
@@ -175,7 +175,7 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 	}
 }
 
-// samePolicy is R-ST-35.
+// samePolicy implements R-ST-35.
 func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	if want == have {
 		return true
@@ -185,7 +185,7 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	return false
 }
 
-// reserved is R-CPU-111.
+// reserved implements R-CPU-111.
 func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
 	reserved := s.Policy.ReservedCPUs
 	if !s.Policy.CPU.StrictReservation {
@@ -210,7 +210,7 @@ func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
 	}
 }
 
-// complete is R-CPU-113.
+// complete implements R-CPU-113.
 func (d *Diagnosis) complete(b *cpuLists, s Setup) {
 	all := sharable(s)
 	known := b.shared.Union(union(b.entries))
@@ -229,7 +229,7 @@ func (d *Diagnosis) complete(b *cpuLists, s Setup) {
 	}
 }
 
-// extra is about CPUs in the file that pods and the node shared pool cannot have.
+// extra reports CPUs in the file that neither pods nor the node shared pool can have.
 func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence string) {
 	who := has(b.all(), extra)
 	switch shared := extra.Intersection(b.shared); {
@@ -251,8 +251,8 @@ func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence strin
 	}
 }
 
-// lost names the pods to which leaked CPUs belong, as far as the file shows: to pools that this
-// kubelet does not see.
+// lost names the pods to which leaked CPUs belong, as far as the file shows: the pods of pools that
+// this kubelet does not see.
 func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
 	pools := b.pools
 	if d.File != nil && d.File.CPU != nil && len(pools) == 0 {
@@ -270,7 +270,7 @@ func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
 	return fmt.Sprintf("; %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
 }
 
-// crossings finds what the kubelet does not look for.
+// crossings reports overlaps that the kubelet does not check.
 func (d *Diagnosis) crossings(b *cpuLists) {
 	for _, p := range b.pools {
 		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
@@ -289,7 +289,7 @@ func (d *Diagnosis) crossings(b *cpuLists) {
 	}
 }
 
-// byPod are all CPUs that a pod has, by UID.
+// byPod returns all CPUs of each pod, by UID.
 func byPod(b *cpuLists) map[string]cpuset.Set {
 	sets := map[string]cpuset.Set{}
 	for _, h := range b.all() {
@@ -300,7 +300,7 @@ func byPod(b *cpuLists) map[string]cpuset.Set {
 	return sets
 }
 
-// sharable is the shared pool of a node without pods (R-CPU-30).
+// sharable returns the node shared pool of a node without pods (R-CPU-30).
 func sharable(s Setup) cpuset.Set {
 	if s.Policy.CPU.StrictReservation {
 		return s.Machine.AllCPUs().Difference(s.Policy.ReservedCPUs)

@@ -9,10 +9,10 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// TestEveryDamagedByte: wherever a file about devices is cut off or one byte of it is another,
-// verify either has a finding, or the file has what it had. Where the content is another one, no
-// kubelet is reported to start on it, and what repair makes of it is whole, gives no device to two
-// pods, and comes with a remark to compare it with the containers.
+// TestEveryDamagedByte truncates a file about devices at every byte and changes every byte. Verify
+// must have a finding, or the file must have the same content. If the content differs, no kubelet
+// may be reported to start on the file. The result of repair must be intact, must not give a device
+// to two pods, and must come with a remark to compare it with the containers.
 func TestEveryDamagedByte(t *testing.T) {
 	for manager, name := range map[kubeletstate.Manager]string{
 		kubeletstate.DRAManager: "claims.json", kubeletstate.DeviceManager: "plugins.json",

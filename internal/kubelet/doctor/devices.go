@@ -11,15 +11,16 @@ import (
 )
 
 // The kubelet does not start with a damaged dra_manager_state. With a damaged
-// kubelet_internal_checkpoint it starts and does not know which devices running pods have, so it
-// gives them to others: that is worse, and no kubelet reports it but in one line of its log. So
-// that is a loss, also where the file has no pods: nothing protects that either.
+// kubelet_internal_checkpoint it starts without knowing which devices running pods have, so it
+// gives these devices to other pods. That is worse, and the kubelet reports it only in one line of
+// its log. So a damaged checkpoint counts as a loss. This also applies if the file has no pods,
+// because nothing protects that content either.
 
-// firstWithClaims is the oldest release whose dra_manager_state is known here: ResourceClaims are
-// stable since.
+// firstWithClaims is the oldest release whose dra_manager_state is known here. ResourceClaims are
+// stable since that release.
 const firstWithClaims = 34
 
-// verifyDevices judges a file about devices by itself.
+// verifyDevices checks a file about devices by itself.
 func (d *Diagnosis) verifyDevices(data []byte, k kubeletstate.Kubelet) {
 	f, err := kubeletstate.RecogniseDevices(data)
 	if err == nil && f.Manager != d.Manager {
@@ -54,9 +55,10 @@ func (d *Diagnosis) verifyDevices(data []byte, k kubeletstate.Kubelet) {
 	}
 }
 
-// Compare adds to the diagnoses of the files of one node what shows only in several files, or
-// beside the pods: entries of pods that are gone, devices that two pods have, pods that one file
-// has and others have not, and devices on other NUMA nodes than the CPUs of their pod.
+// Compare adds findings to the diagnoses of the files of one node that only a comparison of several
+// files, or of a file and the pods, can show: entries of pods that are gone, devices that two pods
+// have, pods that one file has and others have not, and devices on other NUMA nodes than the CPUs
+// of their pod.
 func Compare(all []*Diagnosis, s Setup, pods Pods) {
 	n := comparison{setup: s, pods: pods, cpus: map[string]cpuset.Set{}}
 	for _, d := range all {
@@ -91,19 +93,19 @@ func Compare(all []*Diagnosis, s Setup, pods Pods) {
 	}
 }
 
-// comparison is what the files of a node have together.
+// comparison has the combined content of the files of a node.
 type comparison struct {
 	setup Setup
 	pods  Pods
-	// known are the pods in the CPU and memory files with a static policy, static is set if there
-	// is one.
+	// known are the pods in the CPU and memory files with a static policy. static is set if there
+	// is such a file.
 	known  []string
 	static bool
-	// cpus are the CPUs of pods, and of containers as "uid/name".
+	// cpus has the CPUs of each pod, keyed by UID, and of each container, keyed by "uid/name".
 	cpus map[string]cpuset.Set
 }
 
-// gone adds a note if pods are not there any more.
+// gone adds a note if any of the pods no longer exist.
 func (n *comparison) gone(d *Diagnosis, uids []string, what, rule string, do advice) {
 	var gone []string
 	for _, uid := range uids {
@@ -147,10 +149,10 @@ func (n *comparison) devices(d *Diagnosis) {
 	n.apart(d)
 }
 
-// sharedDevices names the devices that several pods have at once. ResourceClaims can be shared,
-// devices of plugins cannot.
+// sharedDevices names the devices that several pods have at once. Devices of ResourceClaims can be
+// shared, but devices of plugins cannot.
 func sharedDevices(f *kubeletstate.DeviceFile, pods Pods) []string {
-	owners := map[string][]string{} // by device, the pods in the order of the file
+	owners := map[string][]string{} // the pods of each device, in the order of the file
 	for _, e := range f.Entries {
 		for id := range e.NUMANodes() {
 			device := fmt.Sprintf("device %s of %s", id, e.ResourceName)
@@ -168,8 +170,8 @@ func sharedDevices(f *kubeletstate.DeviceFile, pods Pods) []string {
 	return shared
 }
 
-// apart finds devices that are near none of the NUMA nodes of their container's CPUs, or of the
-// pod's if the container has none of its own.
+// apart reports devices that are near none of the NUMA nodes of their container's CPUs, or of the
+// pod's CPUs if the container has no exclusive ones.
 func (n *comparison) apart(d *Diagnosis) {
 	if n.setup.Machine == nil {
 		return
@@ -194,12 +196,13 @@ func (n *comparison) apart(d *Diagnosis) {
 	}
 }
 
-// RepairDevices makes a file about devices that the kubelet reads out of one that it does not read,
-// and drops the entries of the Device Manager for pods that are gone, as the kubelet does with its
-// next allocation. The result is nil if there is nothing to do. Entries of dra_manager_state stay:
-// the kubelet needs them to have the driver unprepare what it prepared. The error wraps
-// ErrUnmendable if the content cannot be read, or if it was changed and has no pods, or one device
-// for two: then nothing shows which pods have devices.
+// RepairDevices converts a file about devices that the kubelet cannot read into one that it can. In
+// a file of the Device Manager it also drops the entries of pods that are gone, as the kubelet does
+// at its next allocation. The result is nil if there is nothing to do. Entries of dra_manager_state
+// are kept, because the kubelet needs them to let the driver unprepare what it prepared. The error
+// wraps ErrUnmendable if the content cannot be read. It also wraps ErrUnmendable if the content was
+// changed and has no pods, or has one device for two pods: then nothing shows which pods have
+// devices.
 func RepairDevices(m kubeletstate.Manager, data []byte, pods Pods) ([]byte, []Remark, error) {
 	f, err := kubeletstate.RecogniseDevices(data)
 	if err == nil && f.Manager != m {

@@ -13,7 +13,7 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// deviceFile is a file that Kubernetes 1.36.3 wrote, with replacements.
+// deviceFile returns a file that Kubernetes 1.36.3 wrote, with replacements.
 func deviceFile(t testing.TB, name string, changes ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("../state/testdata/devices/" + name)
@@ -23,7 +23,7 @@ func deviceFile(t testing.TB, name string, changes ...string) []byte {
 	return []byte(strings.NewReplacer(changes...).Replace(strings.TrimSpace(string(data))))
 }
 
-// summed is the file with the checksum that its content has.
+// summed returns the file with the correct checksum for its content.
 func summed(t testing.TB, data []byte) []byte {
 	t.Helper()
 	f, err := kubeletstate.RecogniseDevices(data)
@@ -36,7 +36,7 @@ func summed(t testing.TB, data []byte) []byte {
 	return data
 }
 
-// alive are pods that are there.
+// alive returns Pods in which only these pods exist.
 func alive(uids ...string) doctor.Pods {
 	return doctor.Pods{Alive: func(uid string) bool { return slices.Contains(uids, uid) }}
 }
@@ -85,9 +85,9 @@ func checkFindings(t *testing.T, name string, d *doctor.Diagnosis, answer doctor
 	}
 }
 
-// TestCompare: what shows only beside the other files and the pods. The small machine has CPUs 0-1
-// on NUMA node 0 and 2-3 on NUMA node 1; the sample has gpu0 on NUMA node 0 and gpu2 and gpu3 on
-// NUMA node 1 for pod 6a1f.
+// TestCompare covers findings that only a comparison with the other files and the pods can show.
+// The small machine has CPUs 0-1 on NUMA node 0 and CPUs 2-3 on NUMA node 1. The sample has gpu0 on
+// NUMA node 0, and gpu2 and gpu3 on NUMA node 1, for pod 6a1f.
 func TestCompare(t *testing.T) {
 	plugins := deviceFile(t, "plugins.json")
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestRepairDevices(t *testing.T) {
 		data    []byte
 		pods    doctor.Pods
 		changed bool
-		want    string // in the remarks
+		want    string // expected in the remarks
 	}{
 		{"whole claims", dra, deviceFile(t, "claims.json"), doctor.Pods{}, false, ""},
 		{"claims of a pod that is gone stay", dra, deviceFile(t, "claims.json"), alive("6a1f"), false, ""},
@@ -210,8 +210,8 @@ func TestRepairDevices(t *testing.T) {
 	}
 }
 
-// FuzzDevices: whatever is in the file, nothing panics, every finding has advice, and what is
-// repaired is whole.
+// FuzzDevices checks, for any content of a file, that nothing panics, that every finding has
+// advice, and that a repaired file is intact.
 func FuzzDevices(f *testing.F) {
 	f.Add(deviceFile(f, "claims.json"), "6a1f")
 	f.Add(deviceFile(f, "plugins.json"), "9c2e")

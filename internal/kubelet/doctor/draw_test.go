@@ -17,13 +17,13 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// drawn is a node with pods, as a kubelet has it in its files.
+// drawn is a node with pods, as in the files of a kubelet.
 type drawn struct {
-	setup doctor.Setup // of the kubelet that wrote the files
+	setup doctor.Setup // the setup of the kubelet that wrote the files
 	whole *doctor.State
 }
 
-// drawKubelet is one of 1.21 to 1.37, with its gate where it has one.
+// drawKubelet draws a kubelet from 1.21 to 1.37 and, if it has the gate, the value of the gate.
 func drawKubelet(t *rapid.T, label string) kubeletstate.Kubelet {
 	k := kubeletstate.Kubelet{Minor: rapid.IntRange(21, 37).Draw(t, label+" minor")}
 	if rapid.Bool().Draw(t, label+" is new") {
@@ -33,7 +33,8 @@ func drawKubelet(t *rapid.T, label string) kubeletstate.Kubelet {
 	return k
 }
 
-// drawNode makes a machine, a policy and pods, admits them, and hands them to the kubelet.
+// drawNode draws a machine, a policy and pods, admits the pods, and converts the result to the
+// state of the kubelet.
 func drawNode(t *rapid.T, k kubeletstate.Kubelet) drawn {
 	m := drawMachine(t)
 	p := node.Policy{
@@ -64,8 +65,8 @@ func drawNode(t *rapid.T, k kubeletstate.Kubelet) drawn {
 	return drawn{under(doctor.Setup{Machine: m, Policy: &p}, k), whole}
 }
 
-// changed is the setup in which the next kubelet starts: often the same, sometimes with another
-// policy, other reservations, or another machine.
+// changed draws the setup in which the next kubelet starts. It is often the same, and sometimes has
+// another policy, other reservations, or another machine.
 func (n *drawn) changed(t *rapid.T) doctor.Setup {
 	s, p := n.setup, *n.setup.Policy
 	s.Policy = &p
@@ -105,8 +106,8 @@ func drawMachine(t *rapid.T) *machine.Machine {
 	return m
 }
 
-// drawPod is a Guaranteed pod, with a pool of its own or without, of app containers and perhaps an
-// init container.
+// drawPod draws a Guaranteed pod with app containers and possibly an init container. It may have
+// its own pool.
 func drawPod(t *rapid.T, i int) request.Pod {
 	amount := func(label string) request.Amounts {
 		return request.Amounts{{Resource: machine.Memory, Value: int64(rapid.IntRange(1, 256).Draw(t, label)) << 10}}
@@ -136,7 +137,7 @@ func drawPod(t *rapid.T, i int) request.Pod {
 	return pod
 }
 
-// encoded are the files as the kubelet that has the state writes them.
+// encoded returns the files of the state as its kubelet writes them.
 func (n *drawn) encoded(t *rapid.T, s *doctor.State) nodeFiles {
 	files, err := s.Encode(n.setup.Kubelet)
 	if err != nil {
@@ -145,8 +146,8 @@ func (n *drawn) encoded(t *rapid.T, s *doctor.State) nodeFiles {
 	return files
 }
 
-// damaged are the files of the node after something happened to them: first to what is in them,
-// with right checksums, and then to their bytes.
+// damaged returns the files of the node after random damage: first to their content, with correct
+// checksums, and then to their bytes.
 func (n *drawn) damaged(t *rapid.T) nodeFiles {
 	s := &doctor.State{CPU: cloneCPU(n.whole.CPU), Memory: cloneMemory(n.whole.Memory)}
 	for range rapid.IntRange(0, 2).Draw(t, "changes") {
@@ -172,7 +173,7 @@ func (n *drawn) damaged(t *rapid.T) nodeFiles {
 	return files
 }
 
-// rot makes one byte another.
+// rot changes one byte.
 func rot(t *rapid.T, data []byte) []byte {
 	out := slices.Clone(data)
 	at := rapid.IntRange(0, len(out)-1).Draw(t, "rotten byte")
@@ -218,7 +219,7 @@ func cloneMemory(m *kubeletstate.Memory) *kubeletstate.Memory {
 	return &out
 }
 
-// change is one of the things that were seen to be wrong in files whose checksum is right.
+// change makes one of the content errors that were seen in files with a correct checksum.
 func (n *drawn) change(t *rapid.T, s *doctor.State) {
 	list := rapid.SampledFrom([]string{"", "0", "1", "0-3", "2-3", "1,3", "5", "1-", "70"}).Draw(t, "list")
 	uids := s.Pods()

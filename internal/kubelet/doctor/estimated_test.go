@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
-// TestEstimatedPodForKubelet: a kubelet's file has nothing of pods whose containers are not known.
-// The pool is in it all the same, since CPUs that are in no set keep a kubelet from starting, and
-// what becomes of it is reported.
+// TestEstimatedPodForKubelet checks that a kubelet's file has no entries of pods whose containers
+// are not known. It still has the pools of these pods, because CPUs that are in no set prevent a
+// kubelet from starting. A remark must report what happens to the pool.
 func TestEstimatedPodForKubelet(t *testing.T) {
 	m := small(t)
 	policy := node.Policy{

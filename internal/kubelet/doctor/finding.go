@@ -9,38 +9,39 @@ import (
 
 //go:generate go tool stringer -type=Level,Answer -linecomment -output=enum_string.go
 
-// Level is how grave a finding is.
+// Level is the severity of a finding.
 type Level int
 
 // The levels.
 const (
-	// Note is worth knowing and stops no kubelet.
+	// Note is useful to know and does not prevent the kubelet from starting.
 	Note Level = iota // note
-	// Doubt is why it is not known whether the kubelet starts.
+	// Doubt is a reason why it is not known whether the kubelet starts.
 	Doubt // doubt
-	// Loss is what running pods lose although the kubelet starts.
+	// Loss is something that running pods lose although the kubelet starts.
 	Loss // loss
-	// Fault stops the kubelet.
+	// Fault prevents the kubelet from starting.
 	Fault // fault
 )
 
-// Finding is one thing that is worth reporting about a file.
+// Finding is one fact about a file that is worth reporting.
 type Finding struct {
 	Level Level
-	// Rule is the rule behind What, or several, as node.Why has them.
+	// Rule is the rule, or the rules, behind What, in the form of node.Why.
 	Rule string
-	// What is the cause, Do what a person can do about it.
+	// What is the cause. Do is what a person can do about it.
 	What, Do string
-	// Command is the command of paddock that Do recommends, with the flags that are not the
-	// default, and without the files, --kubelet-config and --machine of the call that found it;
-	// empty where Do recommends none. After it has run, or where it explains why it cannot, the
-	// finding is gone.
+	// Command is the paddock command that Do recommends. It includes flags that differ from the
+	// default, but not the files, --kubelet-config and --machine of the call that found it. It is
+	// empty if Do recommends no command. After the command has run, the finding is gone, unless the
+	// command explains why it cannot help.
 	Command string
-	// Kubelet is what the kubelet logs; empty for what it does not notice.
+	// Kubelet is the message that the kubelet logs. It is empty if the kubelet does not notice the
+	// fault.
 	Kubelet string
 }
 
-// Answer is whether the kubelet starts.
+// Answer is the answer to whether the kubelet starts.
 type Answer int
 
 // The answers.
@@ -54,35 +55,36 @@ const (
 // Diagnosis is the result of Verify for one file.
 type Diagnosis struct {
 	Manager kubeletstate.Manager
-	// File is what the text is; nil if it cannot be read.
+	// File is the recognised file. It is nil if the text cannot be read.
 	File *kubeletstate.File
-	// Read is what the kubelet reads out of it; nil if it reads nothing.
+	// Read is what the kubelet reads from the file. It is nil if the kubelet reads nothing.
 	Read *kubeletstate.Loaded
-	// Devices is a file about devices; nil if it cannot be read, and for the other managers.
+	// Devices is the content of a file about devices. It is nil if the file cannot be read, and for
+	// the other managers.
 	Devices *kubeletstate.DeviceFile
-	// Findings are in the order in which the kubelet would come upon them, notes last. It
-	// stops at the first fault.
+	// Findings are in the order in which the kubelet would encounter them, with notes last. The
+	// kubelet stops at the first fault.
 	Findings []Finding
 
 	kubelet kubeletstate.Kubelet
 }
 
-// advice is what to do: a sentence, and the command in it.
+// advice is a sentence about what to do, and the command in the sentence.
 type advice struct{ text, command string }
 
-// plain is advice without a command.
+// plain returns advice without a command.
 func plain(text string) advice { return advice{text: text} }
 
-// after puts words before the advice.
+// after returns the advice with words before it.
 func (a advice) after(words string) advice { return advice{words + a.text, a.command} }
 
-// drain is the advice that is always left.
+// drain is the advice of last resort.
 const drain = "drain the node and delete the file"
 
-// defaultKubelet is the release that the commands mean without --kubelet.
+// defaultKubelet is the release that the commands assume without --kubelet.
 const defaultKubelet = 36
 
-// repair advises to repair the file for the kubelet.
+// repair returns the advice to repair the file for the kubelet.
 func (d *Diagnosis) repair() advice {
 	command := "state repair"
 	if d.kubelet.Minor != defaultKubelet {
@@ -91,14 +93,15 @@ func (d *Diagnosis) repair() advice {
 	return advice{fmt.Sprintf(`run "paddock %s", or %s`, command, drain), command}
 }
 
-// convert advises to make the file one of the kubelet.
+// convert returns the advice to convert the file for the kubelet.
 func (d *Diagnosis) convert() advice {
 	command := "state convert --to " + Target(d.kubelet)
 	return advice{fmt.Sprintf(`run "paddock %s"`, command), command}
 }
 
-// Answer is what the findings come to: one fault is enough to reject, else one loss to start
-// without what the file has, else one doubt to be unsure.
+// Answer summarizes the findings. With a fault, the kubelet rejects the file. Otherwise, with a
+// loss, it starts without the content of the file. Otherwise, with a doubt, it is unsure whether it
+// starts.
 func (d *Diagnosis) Answer() Answer {
 	has := func(l Level) bool {
 		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == l })

@@ -10,7 +10,7 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// small is a machine of two NUMA nodes with two CPUs and 1 MiB each.
+// small returns a machine with two NUMA nodes of two CPUs and 1 MiB each.
 func small(t testing.TB) *machine.Machine {
 	t.Helper()
 	var d machine.Description
@@ -27,8 +27,8 @@ func small(t testing.TB) *machine.Machine {
 	return m
 }
 
-// FuzzDoctor: whatever is in a file, nothing panics; every fault has what to do; and what is
-// repaired is a file on which the kubelet starts.
+// FuzzDoctor checks, for any content of a file, that nothing panics, that every fault has advice,
+// and that the kubelet starts on every repaired file.
 func FuzzDoctor(f *testing.F) {
 	for _, text := range []string{
 		`{"policyName":"static","defaultCpuSet":"0,3","entries":{"a":{"c":"1"},"b":{"c":"1-2"}},"podEntries":{"a":{"cpuSet":"1-2"}}}`,

@@ -34,7 +34,7 @@ func verdicts(t *testing.T) []verdict {
 	return all
 }
 
-// setups makes setups, and reads each machine once.
+// setups returns setups and reads each machine only once.
 type setups map[string]*machine.Machine
 
 func (s setups) machine(t *testing.T, name string) *machine.Machine {
@@ -54,7 +54,7 @@ func (s setups) machine(t *testing.T, name string) *machine.Machine {
 	return s[name]
 }
 
-// of is the setup of a verdict: a kubelet 1.36 with its configuration.
+// of returns the setup of a verdict: a kubelet 1.36 with its configuration.
 func (s setups) of(t *testing.T, v *verdict) doctor.Setup {
 	t.Helper()
 	m := s.machine(t, v.Machine)
@@ -76,8 +76,8 @@ func managerOf(v *verdict) kubeletstate.Manager {
 	return kubeletstate.CPUManager
 }
 
-// TestVerdicts: on every file the verdict is that of the reference, and where it rejects the fault
-// is in its words.
+// TestVerdicts checks that the verdict on every file is that of the reference, and that the fault
+// has the words of the reference if the reference rejects the file.
 func TestVerdicts(t *testing.T) {
 	equal, words := 0, 0
 	all, machines := verdicts(t), setups{}

@@ -9,7 +9,7 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// verifyMemory is R-MEM-70 to R-MEM-72.
+// verifyMemory implements R-MEM-70 to R-MEM-72.
 func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	if s.Policy != nil {
 		want := "None"
@@ -55,7 +55,7 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	d.fault(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, d.repair())
 }
 
-// pooled is what else can be the cause; zero: nothing.
+// pooled returns another possible cause. The zero value means that there is none.
 func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) node.Why {
 	var lone []string
 	for uid := range m.Pools {
@@ -63,7 +63,7 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) node.Why {
 			lone = append(lone, uid)
 		}
 	}
-	// Does the accounting have more assignments than the pods' entries make?
+	// Check whether the accounting has more assignments than the entries of the pods.
 	overcounted, want := false, accounting(m.Nodes).emptied()
 	if want.chargeAll(m, true) == nil {
 		for id, n := range m.Nodes {

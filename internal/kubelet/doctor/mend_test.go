@@ -13,14 +13,14 @@ import (
 // targets are the kubelets to which files are converted.
 var targets = []kubeletstate.Kubelet{{Minor: 35}, {Minor: 36}, {Minor: 36, PodLevelManagers: true}, {Minor: 37, PodLevelManagers: true}}
 
-// under is a setup with another kubelet, and the gate as that has it.
+// under returns the setup with another kubelet and the gate of that kubelet.
 func under(s doctor.Setup, k kubeletstate.Kubelet) doctor.Setup {
 	policy := *s.Policy
 	policy.PodLevelManagers = k.PodLevelManagers
 	return doctor.Setup{Kubelet: k, Machine: s.Machine, Policy: &policy}
 }
 
-// through converts a state, writes it, verifies the file and reads it again.
+// through converts a state, encodes it, verifies the files and reads them again.
 func through(t *testing.T, name string, s *doctor.State, setup doctor.Setup) *doctor.State {
 	t.Helper()
 	now, _, err := doctor.Convert(s, setup.Kubelet, nil)
@@ -45,9 +45,9 @@ func through(t *testing.T, name string, s *doctor.State, setup doctor.Setup) *do
 	return again
 }
 
-// TestConvert: of every file on which the reference starts, each kubelet starts on what it
-// becomes, and every container keeps its CPUs. Without pools nothing at all changes, on the
-// whole way 1.35, 1.36, 1.37, 1.36, 1.35; with pools nothing does between 1.36 and 1.37.
+// TestConvert converts every file on which the reference starts. Each kubelet must start on the
+// result, and every container must keep its CPUs. Without pools, nothing may change over the
+// conversions 1.35, 1.36, 1.37, 1.36, 1.35. With pools, nothing may change between 1.36 and 1.37.
 func TestConvert(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	converted, pooled := 0, 0
@@ -86,8 +86,8 @@ func equalEntries(a, b map[string]map[string]string) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// TestRepair: every file that can be read becomes one on which the kubelet starts, or the error
-// reports that this would move a running pod. No container has other CPUs than before.
+// TestRepair repairs every file that can be read. The kubelet must start on the result, unless the
+// error reports that this would move a running pod. No container may have other CPUs than before.
 func TestRepair(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	repaired, unmendable := 0, 0
@@ -128,7 +128,7 @@ func TestRepair(t *testing.T) {
 	t.Logf("%d files repaired, %d cannot be without touching a pod", repaired, unmendable)
 }
 
-// TestRepairDropsTheDead: what gone pods had is free again.
+// TestRepairDropsTheDead checks that the assignments of pods that are gone become free.
 func TestRepairDropsTheDead(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	for i := range all {

@@ -17,8 +17,8 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// FromPaddock makes the state that kubelets have out of a file of Paddock, on its machine. The
-// remarks name what no kubelet's file has a place for.
+// FromPaddock converts a file of Paddock, on its machine, to the state of a kubelet. The remarks
+// name everything for which no kubelet's file has a place.
 func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error) {
 	state, err := node.Restore(m, f.Policy, f.Grants)
 	if err != nil {
@@ -88,9 +88,10 @@ func toBlocks(list []memory.Block) []kubeletstate.Block {
 	return out
 }
 
-// ToPaddock makes Paddock's state out of a kubelet's, for a machine and a policy. pods are the
-// running pods, in the order of their admission. A pod that has something and is not among
-// them, or a container that its pod does not have, is an error: its CPUs would be given to others.
+// ToPaddock converts a kubelet's state to Paddock's state for a machine and a policy. pods are the
+// running pods, in the order of their admission. It returns an error if a pod with assignments is
+// missing in pods, or if a container is missing in its pod, because their CPUs would be given to
+// other pods.
 func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
 	known := map[string]bool{}
 	var grants []*node.Grant
@@ -122,7 +123,7 @@ func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) 
 	return state.Resume(uint64(len(pods))), nil
 }
 
-// grant is what a pod has; nil if that is nothing.
+// grant returns the grant of a pod, or nil if the pod has nothing.
 func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	g := &node.Grant{Pod: pod, Containers: make([]node.ContainerGrant, len(pod.Containers))}
 	assigned := false

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
-// scenario is as much of a golden scenario as makes a node with pods.
+// scenario is the part of a golden scenario that is needed to make a node with pods.
 type scenario struct {
 	Scenario struct {
 		Name, Machine string
@@ -33,7 +33,7 @@ func scenarios(t *testing.T, name string, f func(*scenario)) {
 	for line := range recording.Lines(t, filepath.Join(golden, name)) {
 		var s scenario
 		if err := json.Unmarshal(line, &s); err != nil {
-			continue // a machine within the line
+			continue // the line has a machine of its own instead of a name
 		}
 		if strings.HasPrefix(s.Scenario.Machine, "@") {
 			f(&s)
@@ -41,7 +41,8 @@ func scenarios(t *testing.T, name string, f func(*scenario)) {
 	}
 }
 
-// admitted is the node of a scenario with all pods that fit; nil if the configuration is rejected.
+// admitted returns the node of a scenario with all pods that fit. The state is nil if the
+// configuration is rejected.
 func admitted(t *testing.T, s *scenario, machines setups) (*node.State, doctor.Setup, []request.Pod) {
 	t.Helper()
 	m := machines.machine(t, s.Scenario.Machine)
@@ -72,8 +73,9 @@ func admitted(t *testing.T, s *scenario, machines setups) (*node.State, doctor.S
 	return state, doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: 36, PodLevelManagers: p.PodLevelManagers}, Machine: m, Policy: &p}, asked
 }
 
-// TestPaddock: what Paddock decided is exported to files on which the kubelet starts, and read back
-// it is the same; unless every CPU is taken, where no kubelet starts.
+// TestPaddock checks that Paddock's decisions can be exported to files on which the kubelet starts,
+// and that reading the files back yields the same decisions. The exception is a node on which every
+// CPU is assigned, where no kubelet starts.
 func TestPaddock(t *testing.T) {
 	machines, exported, full := setups{}, 0, 0
 	each := func(s *scenario) {

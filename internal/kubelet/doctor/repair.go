@@ -13,23 +13,24 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Pods is what is known of the pods of a node beside its files. Every field may be nil.
+// Pods describes the pods of a node, independently of the state files. Every field may be nil.
 type Pods struct {
-	// Alive reports whether a pod is there; nil takes all for alive.
+	// Alive reports whether a pod exists. If nil, all pods are assumed to exist.
 	Alive func(uid string) bool
-	// Owners are the containers by id, for files of V1.
+	// Owners maps container ids to containers, for files of V1.
 	Owners map[string]Owner
-	// Init reports whether a container is an init container that ends before the others start.
+	// Init reports whether a container is an init container that ends before the other containers
+	// start.
 	Init func(uid, container string) bool
 }
 
-// Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
-// and returns what it changed. Setup needs machine and policy. No CPU of a pod that is there moves,
-// and no CPU is in the lists of two pods: where that is not possible the error wraps ErrUnmendable
-// and names the pods.
+// Repair converts a state on which the kubelet of the setup does not start into one on which it
+// does, and returns what it changed. The setup must have a machine and a policy. No CPU of an
+// existing pod moves, and no CPU is in the lists of two pods. If that is not possible, the error
+// wraps ErrUnmendable and names the pods.
 //
-// A file whose content no checksum protects (State.Unprotected) is not believed where it
-// contradicts itself: the remarks with Check set name the pods whose lists may be wrong.
+// If no checksum protects the content of a file (State.Unprotected), Repair does not trust content
+// that contradicts itself. The remarks with Check set name the pods whose lists may be wrong.
 func Repair(old *State, s Setup, pods Pods) (*State, []Remark, error) {
 	r := repair{setup: s, pods: pods}
 	now, err := r.state(old)
@@ -71,8 +72,9 @@ func (r *repair) state(old *State) (*State, error) {
 	return now, nil
 }
 
-// living is the state without the pods that are gone. A shared pool that is no list is left empty:
-// it is made again anyway. Nothing of old is changed.
+// living returns a copy of the state without the pods that are gone. It replaces a node shared pool
+// that does not parse by an empty one, because the pool is computed again anyway. It does not
+// change old.
 func (r *repair) living(old *State) *State {
 	out := &State{}
 	gone := func(uid string) bool { return r.pods.Alive != nil && !r.pods.Alive(uid) }
@@ -100,7 +102,7 @@ func without[V any](m map[string]V, gone func(uid string) bool) map[string]V {
 	return out
 }
 
-// cpu makes the CPU file right for the machine and the policy, in place.
+// cpu corrects the CPU file in place for the machine and the policy.
 func (r *repair) cpu(c *kubeletstate.CPU) error {
 	if !r.setup.Policy.StaticCPU {
 		if c.Policy != "none" || c.HasEntries() {
@@ -125,7 +127,7 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	}
 	all, sets := b.all(), byPod(b)
 	uids := slices.Sorted(maps.Keys(sets))
-	for i, uid := range uids { // No CPU is written for two pods.
+	for i, uid := range uids { // No CPU may be in the lists of two pods.
 		for _, other := range uids[i+1:] {
 			if both := sets[uid].Intersection(sets[other]); !both.IsEmpty() {
 				return fmt.Errorf("%w: %s in the lists of two pods, %s: delete pod %s or pod %s and name the others with --pods",
@@ -150,12 +152,12 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	return nil
 }
 
-// notAList is the error about a list that is none: it names its pod.
+// notAList returns the error for a list that does not parse. The error names the pod.
 func notAList(err error) error {
 	return fmt.Errorf("%w: %w: delete that pod and name the others with --pods", ErrUnmendable, err)
 }
 
-// present takes CPUs away that the machine does not have.
+// present removes CPUs that the machine does not have.
 func (r *repair) present(c *kubeletstate.CPU, b *cpuLists) error {
 	there := r.setup.Machine.AllCPUs()
 	for _, e := range b.entries {
@@ -176,7 +178,7 @@ func (r *repair) present(c *kubeletstate.CPU, b *cpuLists) error {
 	return nil
 }
 
-// memory makes the memory file right for the machine and the policy, in place.
+// memory corrects the memory file in place for the machine and the policy.
 func (r *repair) memory(old, m *kubeletstate.Memory) error {
 	if !r.setup.Policy.StaticMemory {
 		if m.Policy != "None" || len(m.Entries) > 0 {
@@ -205,7 +207,7 @@ func (r *repair) memory(old, m *kubeletstate.Memory) error {
 	return nil
 }
 
-// presentMemory drops blocks of what the machine does not have.
+// presentMemory drops blocks of memory that the machine does not have.
 func (r *repair) presentMemory(m *kubeletstate.Memory, machine accounting) {
 	fits := func(b kubeletstate.Block) bool {
 		return !slices.ContainsFunc(b.Nodes, func(id int) bool { return machine[id] == nil || machine[id].Tables[b.Type] == nil })
@@ -235,8 +237,8 @@ func (r *repair) presentMemory(m *kubeletstate.Memory, machine accounting) {
 // ErrRejected is wrapped by the error of Check.
 var ErrRejected = errors.New("the kubelet would not start with it")
 
-// Check verifies files and returns an error with the faults of those on which the kubelet would not
-// start.
+// Check verifies files. It returns an error with the faults if the kubelet would not start on one
+// of them.
 func Check(files map[kubeletstate.Manager][]byte, s Setup) error {
 	var faults []string
 	for _, m := range slices.Sorted(maps.Keys(files)) {

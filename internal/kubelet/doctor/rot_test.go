@@ -15,9 +15,9 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// TestRot: whatever byte of a valid file becomes another, what repair makes of it has no CPU in the
-// lists of two pods, none in those of two containers that had none in common, none that the machine
-// does not have; and where the content is not the one that was written, a remark reports that
+// TestRot changes any byte of a valid file and repairs the file. In the result, no CPU may be in
+// the lists of two pods, or in the lists of two containers that had no CPU in common, and every CPU
+// must exist on the machine. If the content differs from the original, a remark must report that
 // nothing protected it.
 func TestRot(t *testing.T) {
 	repaired, rejected, noted := 0, 0, 0
@@ -39,15 +39,15 @@ func TestRot(t *testing.T) {
 	t.Logf("%d repaired, of %d of them the content had changed; %d refused", repaired, noted, rejected)
 }
 
-// What becomes of a rotten file.
+// The possible outcomes for a damaged file.
 const (
 	rotUnread = iota
 	rotRepaired
-	rotNoted // repaired, and the content is not the one that was written
+	rotNoted // repaired, but with other content than was written
 	rotRejected
 )
 
-// rotten makes one byte of a file another, and repairs it.
+// rotten changes one byte of a file and repairs the file.
 func (n *drawn) rotten(t *rapid.T, m kubeletstate.Manager, data []byte) int {
 	was, err := kubeletstate.Recognise(data)
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *drawn) rotten(t *rapid.T, m kubeletstate.Manager, data []byte) int {
 		return rotRejected
 	}
 	if err != nil {
-		if f.CPU == nil || len(f.CPU.ByID) == 0 { // containers by id have no pod that is known here
+		if f.CPU == nil || len(f.CPU.ByID) == 0 { // containers by id have no known pod here
 			t.Fatalf("%v: %s", err, data)
 		}
 		return rotUnread
@@ -90,7 +90,7 @@ func (n *drawn) rotten(t *rapid.T, m kubeletstate.Manager, data []byte) int {
 	return rotNoted
 }
 
-// noOverlap compares what was repaired with the machine and with itself.
+// noOverlap checks the repaired file against the machine and for overlaps.
 func (n *drawn) noOverlap(t *rapid.T, c *kubeletstate.CPU) {
 	list := func(text string) cpuset.Set {
 		set, err := cpuset.Parse(text)
@@ -105,7 +105,7 @@ func (n *drawn) noOverlap(t *rapid.T, c *kubeletstate.CPU) {
 	before := func(uid, a, b string) bool {
 		x, _ := cpuset.Parse(n.whole.CPU.Entries[uid][a])
 		y, _ := cpuset.Parse(n.whole.CPU.Entries[uid][b])
-		// An init container may have what an app container has.
+		// An init container may share CPUs with an app container.
 		return a == "init" || b == "init" || x.Intersects(y) || n.whole.CPU.Entries[uid][a] == "" || n.whole.CPU.Entries[uid][b] == ""
 	}
 	taken := list(c.Default)

@@ -10,13 +10,13 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// A file whose checksum is broken is still worth reading: most often one byte of it is wrong. Which
-// one, its redundancy shows in part: every CPU of the machine is in exactly one list, the
-// containers of a pool are within it, and the memory accounting is the sum of the blocks. Where
-// that is so, no single wrong byte is in a list of CPUs. Where it is not, a person has to look at
-// what runs.
+// A file with a broken checksum is still worth reading, because most often only one byte of it is
+// wrong. The redundancy of the file partly shows which one: every CPU of the machine is in exactly
+// one list, the containers of a pool are within it, and the memory accounting is the sum of the
+// blocks. If all of this is true, no single wrong byte is in a list of CPUs. If not, a person must
+// look at what runs.
 
-// compareCPUs and compareMemory are what to do with content that is not protected.
+// compareCPUs and compareMemory describe what to do with content that is not protected.
 const (
 	compareCPUs = "before the kubelet starts, compare each list with the CPUs that the container runs on " +
 		"(its cpuset.cpus, or crictl inspect), and delete every pod whose list differs, with --pods naming the others"
@@ -28,8 +28,8 @@ func (r *repair) check(uid, format string, args ...any) {
 	r.remarks = append(r.remarks, Remark{UID: uid, Check: true, What: fmt.Sprintf(format, args...)})
 }
 
-// checkUnprotected remarks on what may be wrong in the files that are not protected. living is old
-// without the pods that are gone.
+// checkUnprotected adds remarks about what may be wrong in the files that are not protected. living
+// is old without the pods that are gone.
 func (r *repair) checkUnprotected(old, living *State) error {
 	if old.CPU == nil && old.Memory == nil || len(old.Unprotected) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (r *repair) checkUnprotected(old, living *State) error {
 	return nil
 }
 
-// checkCPUs finds where the lists of a CPU file contradict each other.
+// checkCPUs reports lists of a CPU file that contradict each other.
 func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 	begin := fmt.Sprintf("the content of the CPU file is not protected (%s)", why)
 	b, err := readLists(c)
@@ -87,8 +87,8 @@ func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 	}
 }
 
-// suspects names the pods of which a list contradicts another or the machine, and reports whether
-// there are any.
+// suspects adds a remark for each pod with a list that contradicts another list or the machine. It
+// reports whether there are any.
 func (r *repair) suspects(b *cpuLists, all []assignment) bool {
 	found := false
 	add := func(h assignment, format string, args ...any) {
@@ -114,7 +114,7 @@ func (r *repair) suspects(b *cpuLists, all []assignment) bool {
 	return found
 }
 
-// own is the assignment without its pod.
+// own names the assignment without its pod.
 func (h assignment) own() string {
 	if h.container == "" {
 		return "its pool"
@@ -122,7 +122,7 @@ func (h assignment) own() string {
 	return "container " + h.container
 }
 
-// podsIn lists the pods that have anything.
+// podsIn lists the pods that have any assignment.
 func podsIn(list []assignment) string {
 	names := map[string]bool{}
 	for _, h := range list {
@@ -136,9 +136,9 @@ func podsIn(list []assignment) string {
 }
 
 // withinPod returns an error if two containers of a pod have a CPU that they cannot both have. They
-// can where one is an init container, which ends before the others start, and where both share what
-// is left of a budget: then their lists are equal. A list that became equal to another by a wrong
-// byte lost a CPU, which no list has then.
+// can have the same CPU if one is an init container, which ends before the others start, or if both
+// share what is left of a budget, in which case their lists are equal. If a wrong byte made one
+// list equal to another, the list lost a CPU that is then in no list.
 func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 	var own, first []assignment
 	var pool cpuset.Set
@@ -156,8 +156,8 @@ func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 			own = append(own, h)
 		}
 	}
-	// lost is true if a list may have lost a CPU; one that an init container has as well is in a
-	// list all the same.
+	// lost is set if a list may have lost a CPU. A CPU that an init container also has is still in
+	// a list, so it does not show up as leaked.
 	lost := !union(own).Equal(pool)
 	if pool.IsEmpty() {
 		lost = leaked || !union(first).Difference(union(own)).IsEmpty() || r.pods.Init == nil &&
@@ -176,7 +176,7 @@ func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 	return nil
 }
 
-// checkMemory finds what can be wrong in a memory file.
+// checkMemory adds remarks about what may be wrong in a memory file.
 func (r *repair) checkMemory(old *kubeletstate.Memory, why string) {
 	state := State{Memory: old}
 	pods := state.Pods()

@@ -11,10 +11,10 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Setup is what a kubelet starts with beside its files.
+// Setup is what a kubelet starts with, apart from its files.
 type Setup struct {
 	Kubelet kubeletstate.Kubelet
-	// Machine and Policy are nil where they are not known.
+	// Machine and Policy are nil if they are not known.
 	Machine *machine.Machine
 	Policy  *node.Policy
 }
@@ -50,12 +50,12 @@ func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
 	} else {
 		d.verifyMemory(read.Memory, s)
 	}
-	// Notes are last; otherwise the order stays.
+	// Notes come last; otherwise the order is kept.
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return cmp.Compare(min(b.Level, Doubt), min(a.Level, Doubt)) })
 	return d
 }
 
-// restoring is the kubelet's sentence around an error of reading (R-ST-36).
+// restoring returns the kubelet's message for an error while reading (R-ST-36).
 func (d *Diagnosis) restoring(err string) string {
 	manager := "CPU manager"
 	if d.Manager == kubeletstate.MemoryManager {
@@ -65,7 +65,7 @@ func (d *Diagnosis) restoring(err string) string {
 		err, manager, "/var/lib/kubelet/"+d.Manager.FileName())
 }
 
-// cause is the true reason why a file is not read.
+// cause returns the actual reason why a file cannot be read.
 func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what string, do advice) {
 	f := d.File
 	switch {
@@ -95,7 +95,7 @@ func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what stri
 	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), d.repair()
 }
 
-// Target is the name of the kubelet for Convert.
+// Target returns the name that state convert uses for the kubelet.
 func Target(k kubeletstate.Kubelet) string {
 	switch {
 	case k.Minor < 36:
@@ -110,7 +110,7 @@ func Target(k kubeletstate.Kubelet) string {
 	return "kubelet-1.36-gate-off"
 }
 
-// migrated reports what reading an older or newer version brings with it.
+// migrated reports the consequences of reading an older or newer version.
 func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
 	f := d.File
 	if f == nil || f.Manager != d.Manager {

@@ -10,14 +10,15 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// static is a policy for the small machine, with CPU 0 reserved.
+// static returns a policy for the small machine, with CPU 0 reserved.
 func static(strict bool) *node.Policy {
 	p := &node.Policy{StaticCPU: true, ReservedCPUs: cpuset.Of(0), StaticMemory: true}
 	p.CPU.StrictReservation = strict
 	return p
 }
 
-// cpuFile is a file of a version with a shared pool, pod a with container c, and pools.
+// cpuFile returns a file of the given version with a node shared pool, a pod a with a container c,
+// and pools.
 func cpuFile(t *testing.T, v kubeletstate.Version, shared, c string, pools map[string]cpuset.Set) []byte {
 	t.Helper()
 	content := &kubeletstate.CPU{Policy: "static", Default: shared, Pools: pools}
@@ -31,7 +32,7 @@ func cpuFile(t *testing.T, v kubeletstate.Version, shared, c string, pools map[s
 	return data
 }
 
-// TestWords: causes that the golden verdicts do not have.
+// TestWords covers causes that do not occur in the golden verdicts.
 func TestWords(t *testing.T) {
 	pool := map[string]cpuset.Set{"a": cpuset.Of(1, 2)}
 	gate, off := kubeletstate.Kubelet{Minor: 36, PodLevelManagers: true}, kubeletstate.Kubelet{Minor: 36}
@@ -74,8 +75,9 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestSharedMemoryCountsOnce: the containers of a pool show what they share each; where pools have
-// no place it is counted with the first, and the others keep their NUMA nodes.
+// TestSharedMemoryCountsOnce converts a state in which each container of a pool has an entry for
+// the shared memory. If the new file has no place for pools, the memory counts for the first
+// container, and the others keep only their NUMA nodes.
 func TestSharedMemoryCountsOnce(t *testing.T) {
 	block := func(size uint64) []kubeletstate.Block {
 		return []kubeletstate.Block{{Nodes: []int{1}, Type: "memory", Size: size}}

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Of names the quirks that pods can meet on a kubelet with a policy on a machine, in the order of
-// their numbers. Text describes which pods meet it, and what avoids it.
+// Of returns the quirks that pods can meet on a kubelet with a policy on a machine, in the order of
+// their numbers. Text describes which pods meet a quirk, and what avoids it.
 func Of(m *machine.Machine, p node.Policy) []Quirk {
 	aligned := p.Topology != node.TopologyNone
 	pools := p.PodLevelManagers && aligned && p.Scope == node.PodScope
@@ -55,8 +55,8 @@ func uneven(m *machine.Machine) bool {
 	return slices.ContainsFunc(m.Cores(), other(m.CPUsPerCore())) || slices.ContainsFunc(m.Sockets(), other(m.CPUsPerSocket()))
 }
 
-// Answer is the kubelet's plan with its quirks in words: why it rejects the pod or goes down, and a
-// note where something else differs from Paddock's answer.
+// Answer adds the quirks to the kubelet's plan as text: why the kubelet rejects the pod or goes
+// down, and a note if something else differs from Paddock's answer.
 func Answer(plan *node.Plan, quirks []Quirk) *node.Plan {
 	if len(quirks) == 0 {
 		return plan

@@ -1,30 +1,31 @@
-// Package quirk names what a fault of kubelet 1.36.3 changes in its answers.
+// Package quirk names the faults of kubelet 1.36.3 that change its answers, and what they change.
 //
 // The planner decides as a kubelet does (node.Behavior, which package behavior fills for a
-// version), and records the points at which a decision went the kubelet's way. This package has
-// their names and words, as in docs/rules/quirks.md, and compares the answer with Paddock's on the
-// same state:
+// version), and records the points at which the kubelet's decision differs. This package names and
+// describes these points, as in docs/rules/quirks.md, and compares the answer with Paddock's answer
+// on the same state:
 //
-//	Kubelet.Admit(state, pod)             the kubelet's answer, and the quirks that make it another one
-//	Kubelet.Remove(state, uid)            the quirks that show when a pod is gone
-//	Kubelet.Restart(state, policy)        the quirks that keep the kubelet from starting again
+//	Kubelet.Admit(state, pod)             the kubelet's answer, and the quirks that change it
+//	Kubelet.Remove(state, uid)            the quirks that take effect when a pod is removed
+//	Kubelet.Restart(state, policy)        the quirks that prevent the kubelet from starting again
 //	Again(state)                          the pods that a restart of the kubelet moves or rejects
-//	Start(machine, policy, setup)         what the kubelet reserves otherwise
+//	Start(machine, policy, setup)         what the kubelet reserves differently
 //	Of(machine, policy)                   the quirks that pods can meet under a configuration
 //
-// A state is the kubelet's: it was made with Policy, so that it has the kubelet's behavior and its
-// residue. Nothing is named for a pod with the same answer. The answers are compared with every
-// recorded answer of the reference (internal/cli/replay, TestAsKubelet and TestQuirks).
+// The state is that of the kubelet: it was made with Policy, so it has the kubelet's behavior and
+// residue. If both answers for a pod are the same, no quirk is named. The answers are compared with
+// every recorded answer of the reference (internal/cli/replay, TestAsKubelet and TestQuirks).
 //
-// Three faults would bend the planner. The search of distribute-cpus-across-numa in lists that
-// share memory, which can also never end, is apart in cpu/subsets.go; the planner gets
-// its result or an error. A panic is a rejection with a cause of its own
-// (node.KubeletPanics), and the kubelet has no state after it. Starts that fail (Q-21, Q-23, Q-47,
-// Q-48) are no decisions about pods: their rules are here, in Restart and Start.
+// Three faults would distort the planner. The search of distribute-cpus-across-numa in lists that
+// share memory, which may also never end, is separate in cpu/subsets.go; the planner
+// gets its result or an error. A panic is a rejection with a separate cause
+// (node.KubeletPanics), and the kubelet has no state after it. Failed starts (Q-21, Q-23, Q-47,
+// Q-48) are not decisions about pods: their rules are in this package, in Restart and Start.
 //
-// Given devices are left out: a kubelet 1.36 does not align with devices of claims, and the device
-// manager has its own.
+// Given devices are ignored: a kubelet 1.36 does not align with devices of claims, and the Device
+// Manager chooses its own.
 //
-// Not decided: faults that change no answer (metrics, texts, order), Q-11 (a resize), Q-17 (the
-// time that an admission takes) and Q-33 (how bytes lie within a group). Of reports Q-17.
+// The package does not cover faults that change no answer (metrics, texts, order), Q-11 (a resize),
+// Q-17 (the time that an admission takes) and Q-33 (how bytes are placed within a group). Of
+// reports Q-17 nevertheless.
 package quirk

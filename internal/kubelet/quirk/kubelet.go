@@ -15,25 +15,25 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
-// Kubelet is what is known of a kubelet beside its state (node.State with a Behavior). The zero
-// value is one whose state files have never been anything but those of its state.
+// Kubelet is what is known of a kubelet beside its state (a node.State with a Behavior). The zero
+// value is a kubelet whose state files have only ever been those of its state.
 type Kubelet struct {
-	// before reports that its files were written before feature gate PodLevelResourceManagers was
-	// on.
+	// before is set if the state files were written before the feature gate
+	// PodLevelResourceManagers was on.
 	before bool
-	// single are NUMA nodes that served a pod alone while they were in a group: the accounts of
-	// them depend on which pod is removed first (Q-41).
+	// single has NUMA nodes that served a pod alone while they were in a group. Their accounting
+	// depends on which pod is removed first (Q-41).
 	single []mask.Mask
 }
 
-// Admit decides about a pod as the kubelet on its state s, and names the quirks by which the answer
-// is another than Paddock's on the same state. It returns the kubelet after the admission. A pod
-// that s has is admitted again, as after a restart.
+// Admit decides about a pod as the kubelet does on its state s, and names the quirks because of
+// which the answer differs from Paddock's on the same state. It returns the kubelet after the
+// admission. If s already has the pod, the pod is admitted again, as after a restart.
 func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kubelet) {
 	plan, ours := s.Plan(pod), s.PlanAs(node.Behavior{}, pod)
 	found := loses(s, pod.UID)
 	if g := plan.Grant; g != nil && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
-		k.before = false // Its files are written again.
+		k.before = false // The kubelet writes its files again.
 	}
 	for _, m := range plan.Trace.Met {
 		if m.Fault == node.FaultSingleOfGroup {
@@ -46,7 +46,7 @@ func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kub
 	return plan, found, k
 }
 
-// Remove names the quirks that show when a pod is gone, and returns the kubelet after that.
+// Remove returns the quirks that take effect when a pod is removed, and the kubelet after that.
 func (k Kubelet) Remove(s *node.State, uid string) ([]Quirk, Kubelet) {
 	if g, known := s.Grant(uid); known && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false
@@ -54,8 +54,8 @@ func (k Kubelet) Remove(s *node.State, uid string) ([]Quirk, Kubelet) {
 	return loses(s, ""), k
 }
 
-// loses names the CPUs that are lost when the next pod comes or goes: the kubelet releases what
-// pods have that it rejected. Of two pools of one pod it releases the second (Q-1).
+// loses returns the quirk for CPUs that are lost when the next pod is added or removed: the kubelet
+// then releases what rejected pods have. If a pod has two pools, it releases only the second (Q-1).
 func loses(s *node.State, comes string) []Quirk {
 	stale := s.Stale()
 	if stale == nil || stale.Pod.UID == comes && comes != "" {
@@ -72,8 +72,8 @@ func loses(s *node.State, comes string) []Quirk {
 	return nil
 }
 
-// Restart names the quirks that keep the kubelet from starting on its state with a policy, and
-// returns the kubelet after the restart.
+// Restart returns the quirks that prevent the kubelet from starting on its state with a policy, and
+// the kubelet after the restart.
 func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	var found []Quirk
 	say := func(id ID, certain bool, text string) {
@@ -104,15 +104,15 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	return found, k
 }
 
-// breaks reports whether a residue is in the kubelet's files against its own checks: CPUs that are
+// breaks reports whether a residue makes the kubelet's files fail its own checks: CPUs that are
 // neither free nor assigned, reserved CPUs that are assigned, and memory that does not add up.
 func breaks(s *node.State, r node.Residue) bool {
 	p := s.Policy()
 	return r.Cause != node.FaultKeepsRejected && (!r.CPUs.IsEmpty() || r.Twice.Intersects(p.ReservedCPUs) || len(r.Memory) > 0)
 }
 
-// changedConfig is a change of the configuration that a kubelet does not accept beside its state
-// files (Q-48).
+// changedConfig describes a change of the configuration that a kubelet does not accept with
+// existing state files (Q-48). It returns "" if there is none.
 func changedConfig(old, policy *node.Policy) string {
 	switch {
 	case old.StaticMemory != policy.StaticMemory:
@@ -125,14 +125,14 @@ func changedConfig(old, policy *node.Policy) string {
 	return ""
 }
 
-// Changed is what a restart of the kubelet does to a pod that runs.
+// Changed is what a restart of the kubelet does to a running pod.
 type Changed struct {
 	Pod    string  `json:"pod"`
 	Quirks []Quirk `json:"quirks"`
 }
 
-// Again names the pods that get another answer when the kubelet admits them again, which it does
-// with each pod after a restart.
+// Again returns the pods that get a different answer when the kubelet admits them again, which it
+// does with each pod after a restart.
 func Again(s *node.State) []Changed {
 	s = s.Restarted()
 	var found []Changed
@@ -144,16 +144,18 @@ func Again(s *node.State) []Changed {
 	return found
 }
 
-// Setup is what a kubelet knows of its configuration beside the policy.
+// Setup is what a kubelet knows of its configuration apart from the policy.
 type Setup struct {
-	// ByNumber: the configuration gives the number of reserved CPUs, not which these are.
+	// ByNumber is set if the configuration gives the number of reserved CPUs instead of naming
+	// them.
 	ByNumber bool
-	// TooManyNodes: no max-allowable-numa-nodes allows as many NUMA nodes as the machine has.
+	// TooManyNodes is set if max-allowable-numa-nodes does not allow as many NUMA nodes as the
+	// machine has.
 	TooManyNodes bool
 }
 
-// Policy is the policy with which the kubelet decides: with its behavior, and with the CPUs that it
-// reserves, where the configuration gives their number.
+// Policy returns the policy with which the kubelet decides. It has the kubelet's behavior and, if
+// the configuration gives the number of reserved CPUs, the CPUs that the kubelet chooses.
 func Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
 	as := p.As(behavior.Kubelet136())
 	if p.StaticCPU && c.ByNumber {
@@ -164,8 +166,8 @@ func Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
 	return as
 }
 
-// Start names the quirks by which a kubelet does not start, or reserves other CPUs than the policy
-// has.
+// Start returns the quirks because of which a kubelet does not start, or reserves other CPUs than
+// the policy.
 func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 	if c.TooManyNodes {
 		return []Quirk{{ID: ManyNodes, Effect: NoStart, Certain: true, Text: fmt.Sprintf(
@@ -187,13 +189,13 @@ func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 	return []Quirk{{ID: id, Effect: OtherCPUs, Certain: true, Text: "kubelet 1.36 reserves CPUs " + got.String() + " in place of " + chosen.String() + ": " + reasons[id]}}
 }
 
-// takes reports whether the options take the set on the empty machine.
+// takes reports whether the CPU allocator chooses this set on the empty machine with these options.
 func takes(m *machine.Machine, o cpu.Options, set cpuset.Set) bool {
 	got, err := cpu.Take(m, o, m.AllCPUs(), set.Len())
 	return err == nil && got.Equal(set)
 }
 
-// compare reports whether the kubelet's answer is another one than Paddock's.
+// compare reports whether the kubelet's answer differs from Paddock's, and how.
 func compare(ours, theirs *node.Plan) (Effect, bool) {
 	switch {
 	case theirs.Trace.Cause.Down():
@@ -222,10 +224,10 @@ func compare(ours, theirs *node.Plan) (Effect, bool) {
 	case ours.Known && len(theirs.Grant.PoolMemory) > 0:
 		return CountedTwice, true
 	}
-	return OtherMemory, !ours.Known && !theirs.Memory().Equal(ours.Memory()) // It accounts for less.
+	return OtherMemory, !ours.Known && !theirs.Memory().Equal(ours.Memory()) // The kubelet accounts for less.
 }
 
-// first are the NUMA nodes of the first block.
+// first returns the NUMA nodes of the first block, or the empty mask.
 func first(blocks []memory.Block) mask.Mask {
 	if len(blocks) == 0 {
 		return 0

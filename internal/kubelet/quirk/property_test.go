@@ -16,9 +16,10 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
-// TestEveryChangeIsNamed: on random nodes, the kubelet's answer is another one only if its decision
-// met a fault. So the planner as a kubelet is Paddock's but for the faults. After each step,
-// grants, residue and what is free are the machine (State.Check).
+// TestEveryChangeIsNamed checks on random nodes that the kubelet's answer differs only if its
+// decision met a fault. So the planner with a kubelet's behavior equals Paddock's except for the
+// faults. After each step, grants, residue and free resources must add up to the machine
+// (State.Check).
 func TestEveryChangeIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawNode(t)
@@ -30,10 +31,11 @@ func TestEveryChangeIsNamed(t *testing.T) {
 		}
 		decide := func(pod request.Pod) {
 			plan, named, next := k.Admit(s, pod)
-			// CPUs are lost at the pod that comes next, whichever that is.
+			// CPUs are lost when the next pod is admitted, whichever pod that is.
 			named = slices.DeleteFunc(named, func(q quirk.Quirk) bool { return q.Effect == quirk.Lost })
 			ours := s.PlanAs(node.Behavior{}, pod)
-			// On a state with a residue, what differs can follow from the fault that left it.
+			// On a state with a residue, a difference can result from the fault that left the
+			// residue.
 			if len(s.Residue()) == 0 && len(plan.Trace.Met) == 0 && (len(named) > 0 || (plan.Rejection == nil) != (ours.Rejection == nil)) {
 				t.Fatalf("%s: the answer is %v, Paddock's is %v, and no fault was met", pod.ID(), plan.Rejection, ours.Rejection)
 			}
@@ -110,7 +112,7 @@ func drawPod(t *rapid.T, name string) request.Pod {
 	var bytes int64
 	for i := range rapid.IntRange(1, 4).Draw(t, "containers") {
 		c := request.Container{Name: fmt.Sprint("c", i), Type: request.App, Equivalent: true}
-		first := i == 0 || pod.Containers[i-1].Type != request.App // Apps are the last.
+		first := i == 0 || pod.Containers[i-1].Type != request.App // App containers come last.
 		if i < 2 && first && rapid.Bool().Draw(t, "init") {
 			c.Type = rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar}).Draw(t, "type")
 		}

@@ -10,7 +10,7 @@ import (
 // ID is the number of a quirk, as in docs/rules/quirks.md.
 type ID string
 
-// The quirks that are named.
+// The quirks that the package names.
 const (
 	SecondPool       ID = "Q-1"
 	SharedMemory     ID = "Q-3"
@@ -40,40 +40,43 @@ type Effect string
 
 // The effects.
 const (
-	// Rejected: admitted by Paddock's rules, rejected by the kubelet. Admitted is the opposite.
+	// Rejected means that Paddock's rules admit the pod and the kubelet rejects it. Admitted is the
+	// opposite.
 	Rejected Effect = "rejected"
 	Admitted Effect = "admitted"
-	// OtherCPUs and OtherMemory: admitted by both, on other CPUs or NUMA nodes.
+	// OtherCPUs and OtherMemory mean that both admit the pod, on different CPUs or NUMA nodes.
 	OtherCPUs   Effect = "other CPUs"
 	OtherMemory Effect = "other memory"
-	// CountedTwice: the pod keeps its memory, and the node has less free than it should.
+	// CountedTwice means that the pod keeps its memory, but the node has less free memory than it
+	// should.
 	CountedTwice Effect = "memory counted twice"
-	// Lost: CPUs are lost until the kubelet's state files are deleted.
+	// Lost means that CPUs are lost until the kubelet's state files are deleted.
 	Lost Effect = "CPUs lost"
-	// Down: the kubelet panics or never ends the admission.
+	// Down means that the kubelet panics or never finishes the admission.
 	Down Effect = "kubelet down"
-	// NoStart: the kubelet does not start.
+	// NoStart means that the kubelet does not start.
 	NoStart Effect = "kubelet does not start"
-	// Possible: pods can meet the quirk, see Text.
+	// Possible means that pods can meet the quirk. Text describes which.
 	Possible Effect = "possible"
 )
 
-// Quirk is one fault of the kubelet and what it changes.
+// Quirk is one fault of the kubelet and its effect.
 type Quirk struct {
 	ID     ID     `json:"id"`
 	Effect Effect `json:"effect"`
-	// Container is the first one that meets the fault; empty: the pod or the node.
+	// Container is the first container that meets the fault. If empty, the fault concerns the pod
+	// or the node.
 	Container string `json:"container,omitempty"`
-	// Certain is false where the answer depends on what no state has.
+	// Certain is false if the answer depends on something that no state contains.
 	Certain bool `json:"certain"`
 	// Text is a sentence for the user: what the kubelet does, and why.
 	Text string `json:"text"`
 }
 
-// String is one line.
+// String returns the quirk in one line.
 func (q Quirk) String() string { return fmt.Sprintf("%s (%s): %s", q.ID, q.Effect, q.Text) }
 
-// reasons are why the kubelet answers otherwise, as the end of a sentence about a pod.
+// reasons are the reasons why the kubelet's answer differs, as the end of a sentence about a pod.
 var reasons = map[ID]string{
 	SecondPool:       "it assigns a second pool to a pod-level pod that it admitted before, and does not release the first",
 	SharedMemory:     "it asks for pinned memory for a container that shares its pod's memory and requests none",
@@ -93,7 +96,7 @@ var reasons = map[ID]string{
 	NodeGaps:         "prefer-closest-numa-nodes looks up distances by NUMA node id, and the ids have gaps: it panics",
 }
 
-// advice is what to do about a pod that the kubelet rejects, or that takes it down.
+// advice describes what to do about a pod that the kubelet rejects or that takes the kubelet down.
 var advice = map[ID]string{
 	SecondPool:       "delete the pod, so that it is created again, and drain the node before the next restart of the kubelet",
 	SharedMemory:     "give the container CPU and memory limits equal to its requests, or set topologyManagerScope to pod",
@@ -106,7 +109,7 @@ var advice = map[ID]string{
 	NodeGaps:         "turn prefer-closest-numa-nodes off",
 }
 
-// subjects are how a sentence about a changed answer begins.
+// subjects are the beginnings of the sentences about changed answers.
 var subjects = map[Effect]string{
 	Rejected:     "kubelet 1.36 rejects this pod: ",
 	Admitted:     "kubelet 1.36 admits this pod: ",
@@ -116,7 +119,7 @@ var subjects = map[Effect]string{
 	Down:         "this pod takes kubelet 1.36 down: ",
 }
 
-// ids are the quirks of the points at which a kubelet decides otherwise.
+// ids maps the points at which a kubelet decides differently to their quirks.
 var ids = map[node.Fault]ID{
 	node.FaultAdmitsAgain:          SecondPool,
 	node.FaultCoresWithoutOwn:      OwnCores,
@@ -136,7 +139,7 @@ var ids = map[node.Fault]ID{
 	node.FaultEndlessRemainder:     EndlessRemainder,
 }
 
-// quirks are the quirks that a decision met, each once.
+// quirks returns the quirks that a decision met, without duplicates.
 func quirks(met []node.Met, effect Effect) []Quirk {
 	var found []Quirk
 	for _, m := range met {
@@ -151,7 +154,7 @@ func quirks(met []node.Met, effect Effect) []Quirk {
 		case !stops && m.Container != "":
 			text += " (container " + m.Container + ")"
 		}
-		// Which devices are left when the containers start is not known.
+		// It is not known which devices are left when the containers start.
 		found = append(found, Quirk{ID: id, Effect: effect, Container: m.Container, Certain: m.Fault != node.FaultLateDevices, Text: text})
 	}
 	return found

@@ -8,11 +8,11 @@ import (
 
 //go:generate go tool stringer -type=Manager -linecomment -output=enum_string.go
 
-// Manager is whose state a file has.
+// Manager is the manager of the kubelet that owns a file.
 type Manager int
 
-// The managers that keep a file. Those of CPUs and memory have versions; the other two are about
-// devices (DeviceFile).
+// The managers that have a file. The files of the CPU and Memory Managers have versions. The other
+// two are about devices (DeviceFile).
 const (
 	CPUManager    Manager = iota // CPU Manager
 	MemoryManager                // Memory Manager
@@ -23,8 +23,8 @@ const (
 // HasDevices reports whether the manager's file is a DeviceFile.
 func (m Manager) HasDevices() bool { return m == DRAManager || m == DeviceManager }
 
-// FileName is what the kubelet calls the file, in its root directory (R-ST-1); that of the Device
-// Manager is in device-plugins there.
+// FileName returns the name of the file in the kubelet's root directory (R-ST-1). The file of the
+// Device Manager is in the subdirectory device-plugins.
 func (m Manager) FileName() string {
 	return [...]string{
 		CPUManager: "cpu_manager_state", MemoryManager: "memory_manager_state",
@@ -32,7 +32,7 @@ func (m Manager) FileName() string {
 	}[m]
 }
 
-// newest is the last version of the manager's file that is known.
+// newest returns the newest known version of the manager's file.
 func (m Manager) newest() Version {
 	if m == MemoryManager {
 		return 3
@@ -40,37 +40,37 @@ func (m Manager) newest() Version {
 	return 4
 }
 
-// Version is the version of a file, counted for each manager by itself: V1 to V4 for CPUs, V1 to
+// Version is the version of a file, counted separately for each manager: V1 to V4 for CPUs, V1 to
 // V3 for memory.
 type Version int
 
 func (v Version) String() string { return fmt.Sprintf("V%d", int(v)) }
 
-// PoolsSince is the first version that has a place for what pods have as pods; the version after
-// it is the last, which has the whole content as text.
+// PoolsSince returns the first version that has a place for the pools of pods. The version after it
+// is the last one; it has the whole content as text.
 func (m Manager) PoolsSince() Version { return m.newest() - 1 }
 
-// CPU is the content of a CPU file, of any version. Lists of CPUs are the text of the file.
+// CPU is the content of a CPU file of any version. Lists of CPUs are the text of the file.
 type CPU struct {
 	Policy string
 	// Default is the node shared pool.
 	Default string
-	// Entries are lists of CPUs by pod UID and container.
+	// Entries maps pod UID and container name to a list of CPUs.
 	Entries map[string]map[string]string
-	// Pools are the CPUs of pods by UID. Versions before V3 have none.
+	// Pools maps pod UIDs to the CPUs of the pods. Versions before V3 have none.
 	Pools map[string]cpuset.Set
-	// ByID are lists of CPUs by container id: the entries of V1.
+	// ByID maps container ids to lists of CPUs. These are the entries of V1.
 	ByID map[string]string
 }
 
-// Memory is the content of a memory file, of any version. Amounts are bytes.
+// Memory is the content of a memory file of any version. Amounts are in bytes.
 type Memory struct {
 	Policy string
 	// Nodes is the memory accounting by NUMA node. A nil NodeState is a null in the file.
 	Nodes map[int]*NodeState
-	// Entries are blocks by pod UID and container.
+	// Entries maps pod UID and container name to blocks.
 	Entries map[string]map[string][]Block
-	// Pools are the blocks of pods by UID. V1 has none.
+	// Pools maps pod UIDs to the blocks of the pods. V1 has none.
 	Pools map[string][]Block
 }
 

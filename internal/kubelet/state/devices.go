@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// DeviceFile is one of the two files in which the kubelet keeps which pods have which devices: that
-// of the DRA manager has Claims, that of the Device Manager has Entries and Registered.
+// DeviceFile is the content of one of the two files in which the kubelet records which pods have
+// which devices. The file of the DRA manager has Claims. The file of the Device Manager has Entries
+// and Registered.
 type DeviceFile struct {
 	Manager  Manager
 	Checksum Checksum
-	// Claims are the ResourceClaims that the kubelet has prepared, or is preparing.
+	// Claims are the ResourceClaims that the kubelet has prepared or is preparing.
 	Claims []Claim
-	// Entries are the devices of device plugins, an entry for each container and resource.
+	// Entries are the devices of device plugins, with one entry for each container and resource.
 	Entries []DeviceEntry
-	// Registered are the healthy devices by resource when the file was written.
+	// Registered maps each resource to the devices that were healthy when the file was written.
 	Registered map[string][]string
 
 	// data is the text that the checksum of dra_manager_state covers.
@@ -31,41 +32,43 @@ type Claim struct {
 	UID, Name, Namespace string
 	// Pods are the UIDs of the pods, ascending.
 	Pods []string
-	// Devices are in the order of the file, drivers ascending. A driver without devices has none
-	// here.
+	// Devices are in the order of the file, with drivers in ascending order. A driver without
+	// devices is not listed.
 	Devices []ClaimDevice
 }
 
 // ClaimDevice is one device of a claim.
 type ClaimDevice struct {
 	Driver, Pool, Device string
-	// Share is the id of the share of a device that several claims use; empty if there is none.
+	// Share is the id of the share of a device that several claims use. It is empty if the device
+	// is not shared.
 	Share string
-	// Requests are the requests of the claim that the device is for, CDI the ids of its CDI
+	// Requests are the requests of the claim for which the device is. CDI are the ids of its CDI
 	// devices.
 	Requests, CDI []string
 }
 
-// String is how people name the device.
+// String returns the name of the device for people.
 func (d ClaimDevice) String() string { return d.Driver + "/" + d.Pool + "/" + d.Device }
 
 // NoNUMANode is the key in DeviceEntry.Devices for devices without topology.
 const NoNUMANode = -1
 
-// DeviceEntry is what a container has of one resource.
+// DeviceEntry is the devices that a container has of one resource.
 type DeviceEntry struct {
 	PodUID        string
 	ContainerName string
 	ResourceName  string
-	// DeviceIDs are ids by NUMA node. A device near several NUMA nodes is in the list of each.
+	// DeviceIDs maps NUMA nodes to device ids. A device near several NUMA nodes is in the list of
+	// each.
 	DeviceIDs map[int64][]string
 	// AllocResp is the answer of the device plugin, which the kubelet applies when it creates the
 	// container.
 	AllocResp []byte
 }
 
-// NUMANodes are the NUMA nodes of each device of the entry, ascending; none for a device without
-// topology.
+// NUMANodes returns the NUMA nodes of each device of the entry, in ascending order. The list is
+// empty for a device without topology.
 func (e *DeviceEntry) NUMANodes() map[string][]int {
 	nodes := map[string][]int{}
 	for _, numa := range slices.Sorted(maps.Keys(e.DeviceIDs)) {
@@ -80,7 +83,7 @@ func (e *DeviceEntry) NUMANodes() map[string][]int {
 	return nodes
 }
 
-// The shapes of the files.
+// The formats of the files.
 type (
 	draFile struct {
 		Data     string
@@ -109,8 +112,8 @@ type (
 	}
 )
 
-// RecogniseDevices reads dra_manager_state or kubelet_internal_checkpoint, whichever the text is.
-// Its checksum may be wrong. The errors wrap ErrDamaged, or ErrForeign if the text is of neither.
+// RecogniseDevices parses a dra_manager_state or a kubelet_internal_checkpoint file, whichever the
+// text is. The checksum may be wrong. Errors wrap ErrDamaged, or ErrForeign if the text is neither.
 func RecogniseDevices(data []byte) (*DeviceFile, error) {
 	switch trimmed := bytes.TrimSpace(data); {
 	case len(data) > MaxSize:
@@ -118,7 +121,7 @@ func RecogniseDevices(data []byte) (*DeviceFile, error) {
 	case len(trimmed) == 0:
 		return nil, fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
-	var fields map[string]json.RawMessage // The case counts: a CPU state of V4 has a field "data".
+	var fields map[string]json.RawMessage // The keys are case-sensitive, because a CPU state of V4 has a field "data".
 	if err := json.Unmarshal(data, &fields); err != nil || !has(fields, "Data") {
 		if head := string(data[:min(len(data), 256)]); err != nil && strings.Contains(head, `"Data"`) {
 			return nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
@@ -164,7 +167,8 @@ func readClaims(data []byte) (*DeviceFile, error) {
 }
 
 func readPlugins(data []byte) (*DeviceFile, error) {
-	// What is missing is empty, and only a null is nil: the kubelet makes both before it reads.
+	// Missing fields are empty and only null is nil, because the kubelet creates both before it
+	// decodes.
 	file := pluginFile{Data: pluginData{PodDeviceEntries: []DeviceEntry{}, RegisteredDevices: map[string][]string{}}}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, err
@@ -176,8 +180,8 @@ func readPlugins(data []byte) (*DeviceFile, error) {
 	}, nil
 }
 
-// Encode writes the file with a right checksum. Of dra_manager_state the content stays as it was
-// read, since newer kubelets have more fields in it: changes of Claims are not written.
+// Encode returns the file with a correct checksum. The content of dra_manager_state stays as it was
+// read, because newer kubelets have more fields in it. So changes to Claims are not written.
 func (f *DeviceFile) Encode() ([]byte, error) {
 	if f.Manager == DRAManager {
 		return json.Marshal(draFile{f.data, crc32.ChecksumIEEE([]byte(f.data))})
@@ -186,7 +190,7 @@ func (f *DeviceFile) Encode() ([]byte, error) {
 	return json.Marshal(pluginFile{data, data.sum()})
 }
 
-// Pods are the UIDs of all pods in the file, ascending.
+// Pods returns the UIDs of all pods in the file, in ascending order.
 func (f *DeviceFile) Pods() []string {
 	uids := map[string]bool{}
 	for _, c := range f.Claims {
@@ -200,7 +204,7 @@ func (f *DeviceFile) Pods() []string {
 	return slices.Sorted(maps.Keys(uids))
 }
 
-// sum is the checksum of kubelet_internal_checkpoint, over the dump of its data (R-ST-92).
+// sum returns the checksum of kubelet_internal_checkpoint over the dump of its data (R-ST-92).
 func (p *pluginData) sum() uint64 {
 	d := dump(nil).text("(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)")
 	d = dumpList(d, p.PodDeviceEntries, dump.deviceEntry).text(" RegisteredDevices:(map[string][]string)")

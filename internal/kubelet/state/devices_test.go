@@ -13,7 +13,7 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// deviceSamples are files that the packages of Kubernetes 1.36.3 wrote.
+// deviceSamples returns files that the packages of Kubernetes 1.36.3 wrote.
 func deviceSamples(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/devices/*.json")
@@ -31,8 +31,8 @@ func deviceSamples(t testing.TB) map[string][]byte {
 	return samples
 }
 
-// TestDeviceSamples: the checksums of the reference are right here, and what is read is written
-// with the same bytes.
+// TestDeviceSamples checks that the checksums of the reference are valid, and that encoding a file
+// yields the same bytes.
 func TestDeviceSamples(t *testing.T) {
 	for name, data := range deviceSamples(t) {
 		f, err := kubeletstate.RecogniseDevices(data)
@@ -72,7 +72,7 @@ func TestDevicesAreRead(t *testing.T) {
 	}
 }
 
-// TestDamagedDevices: a text that is not whole is an error or a wrong checksum.
+// TestDamagedDevices checks that an incomplete text leads to an error or a wrong checksum.
 func TestDamagedDevices(t *testing.T) {
 	for name, data := range deviceSamples(t) {
 		for cut := range len(data) {
@@ -112,8 +112,8 @@ func TestDamagedDevices(t *testing.T) {
 	}
 }
 
-// FuzzRecogniseDevices: an error or a value, never a panic, and what is read is written and read
-// again as the same.
+// FuzzRecogniseDevices checks that the result is either an error or a value, without a panic, and
+// that a value is unchanged after encoding and reading it again.
 func FuzzRecogniseDevices(f *testing.F) {
 	for _, data := range deviceSamples(f) {
 		f.Add(data)

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// dump is the text that a checksum is taken of: the kubelet's Go value, printed with its types
-// (R-ST-21). A field of a struct has its type before it, what is in a map or a list has not; what
-// is nil is "<nil>".
+// dump is the text over which a checksum is computed: the kubelet's Go value, printed with its
+// types (R-ST-21). A field of a struct is preceded by its type; elements of maps and lists are not.
+// Nil is printed as "<nil>".
 type dump []byte
 
-// sum is FNV-1a over the dump (R-ST-20).
+// sum returns the FNV-1a hash of the dump (R-ST-20).
 func (d dump) sum() uint64 {
 	h := fnv.New32a()
 	_, _ = h.Write(d) // a hash never fails
@@ -31,7 +31,7 @@ func (d dump) number(n int) dump { return strconv.AppendInt(d, int64(n), 10) }
 
 func (d dump) unsigned(n uint64) dump { return strconv.AppendUint(d, n, 10) }
 
-// The names under which the checkpoints are printed (R-ST-22).
+// The type names under which the checkpoints are printed (R-ST-22).
 const (
 	cpuType    = "CPUManagerCheckpoint"
 	memoryType = "MemoryManagerCheckpoint"
@@ -41,10 +41,10 @@ func (d dump) head(typeName, policy string) dump {
 	return d.text("(*state.", typeName, "){PolicyName:(string)", policy)
 }
 
-// tail is the end of every checkpoint: the checksum is taken with 0 in its own place.
+// tail is the end of every checkpoint. The checksum field itself counts as 0.
 const tail = " Checksum:(checksum.Checksum)0}"
 
-// dumpMap prints a map with its keys ascending.
+// dumpMap prints a map with its keys in ascending order.
 func dumpMap[K cmp.Ordered, V any](d dump, m map[K]V, key func(dump, K) dump, value func(dump, V) dump) dump {
 	if m == nil {
 		return d.text("<nil>")
@@ -157,5 +157,5 @@ func (m *memoryV2) sum(typeName string) uint64 {
 	return dumpMap(d, m.PodEntries, word, dump.memoryPool).text(tail).sum()
 }
 
-// dataSum is the checksum of the text in the last version (R-37-6).
+// dataSum returns the checksum of the text in the last version (R-37-6).
 func dataSum(data string) uint64 { return dump(nil).text("(string)", data).sum() }

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ErrNoPlace is wrapped by the errors of Encode: the version has no field for something.
+// ErrNoPlace is wrapped by the error for content for which the version has no field.
 var ErrNoPlace = errors.New("has no place for it")
 
-// EncodeCPU writes a CPU file of a version, with the checksums that its readers compute. What the
-// version has no place for is an error, so that nothing is lost without a word: pools before V3,
-// container ids after V1.
+// EncodeCPU returns a CPU file of a version, with the checksums that its readers compute. Content
+// for which the version has no place is an error, so that nothing is lost silently: pools before
+// V3, and container ids after V1.
 func EncodeCPU(c *CPU, v Version) ([]byte, error) {
 	noPlace := func(what string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: version %s of the CPU file %w", what, v, ErrNoPlace)
@@ -46,7 +46,7 @@ func EncodeCPU(c *CPU, v Version) ([]byte, error) {
 	return withData(out, cpuData{out.PolicyName, out.DefaultCPUSet, out.Entries, cpuPools(c.Pools)})
 }
 
-// EncodeMemory writes a memory file of a version; see EncodeCPU.
+// EncodeMemory returns a memory file of a version. See EncodeCPU.
 func EncodeMemory(m *Memory, v Version) ([]byte, error) {
 	if len(m.Pools) > 0 && v < MemoryManager.PoolsSince() {
 		return nil, fmt.Errorf("the pools of pods: version %s of the memory file %w", v, ErrNoPlace)
@@ -68,7 +68,7 @@ func EncodeMemory(m *Memory, v Version) ([]byte, error) {
 	return withData(out, memoryData{out.PolicyName, out.MachineState, out.Entries, memoryPools(m.Pools)})
 }
 
-// present is the map that a reader has where the file leaves out what is empty.
+// present returns the map that a reader has if the file omits an empty map.
 func present[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		return map[K]V{}
@@ -76,7 +76,7 @@ func present[K comparable, V any](m map[K]V) map[K]V {
 	return m
 }
 
-// withData writes the last version: the fields of old, and the whole content as text.
+// withData returns the last version: the fields of old, and the whole content as text.
 func withData(old, content any) ([]byte, error) {
 	outer, err := json.Marshal(old)
 	if err != nil {

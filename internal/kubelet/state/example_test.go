@@ -69,8 +69,8 @@ func TestWorkedExamples(t *testing.T) {
 	}
 }
 
-// TestOtherNames: the checksum that the writer of V1 computes is rejected by its reader; that under
-// a name with a version is taken by 1.36 without the gate alone (R-ST-25).
+// TestOtherNames checks that a reader of V1 rejects the checksum that the writer of V1 computes.
+// Only 1.36 without the gate accepts a checksum under a name with a version (R-ST-25).
 func TestOtherNames(t *testing.T) {
 	v1 := `{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"cid1":"1-2"},"checksum":790471020}`
 	if got := names(kubeletstate.Readers(kubeletstate.CPUManager, []byte(v1))); got != "" {
@@ -78,8 +78,8 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// TestKubeletsOwnWords: the kubelet reports its last attempt alone, and of the others nothing
-// (R-ST-31, Q-37).
+// TestKubeletsOwnWords checks that the error is that of the kubelet's last attempt. The kubelet
+// does not report the others (R-ST-31, Q-37).
 func TestKubeletsOwnWords(t *testing.T) {
 	for _, c := range []struct {
 		manager    kubeletstate.Manager

@@ -1,6 +1,6 @@
 package state
 
-// Encode writes the content of a file in a version; see EncodeCPU and EncodeMemory.
+// Encode returns the content of a file in a version. See EncodeCPU and EncodeMemory.
 func (f *File) Encode(v Version) ([]byte, error) {
 	if f.Manager == MemoryManager {
 		return EncodeMemory(f.Memory, v)

@@ -7,8 +7,9 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// FuzzRecognise: an error or a value, and what is recognised is written and recognised again as
-// the same. No kubelet panics or reads what is not recognised.
+// FuzzRecognise checks that the result is either an error or a value, and that a value is unchanged
+// after encoding and recognising it again. No kubelet may panic, or read a file that is not
+// recognised.
 func FuzzRecognise(f *testing.F) {
 	for _, e := range examples {
 		f.Add([]byte(e.text))
@@ -31,7 +32,7 @@ func FuzzRecognise(f *testing.F) {
 		}
 		text, err := file.Encode(file.Version)
 		if errors.Is(err, kubeletstate.ErrNoPlace) {
-			return // a version that was recognised by its checksum and has fields of another one
+			return // the version was recognised by its checksum, but the file has fields of another version
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
-// checkpoints finds the texts of state files wherever they are in a result.
+// checkpoints collects the texts of state files anywhere in a result.
 func checkpoints(value any, found map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -29,8 +29,8 @@ func checkpoints(value any, found map[string]bool) {
 	}
 }
 
-// TestGoldenCheckpoints: what the reference wrote is read, is right, and is written with the same
-// bytes again; and in every version that has a place for it, the content is the same.
+// TestGoldenCheckpoints reads what the reference wrote. It must be valid and be encoded to the same
+// bytes. In every version that has a place for it, the content must be the same.
 func TestGoldenCheckpoints(t *testing.T) {
 	texts := map[string]bool{}
 	for _, name := range []string{"seed-examples.jsonl.gz", "dev.jsonl.gz"} {
@@ -64,7 +64,7 @@ func TestGoldenCheckpoints(t *testing.T) {
 	t.Logf("%d of %d different texts are written back with the same bytes", equal, len(texts))
 }
 
-// checkVersions writes f in every version that has a place for it, and reads that.
+// checkVersions encodes f in every version that has a place for it, and reads the result.
 func checkVersions(t *testing.T, f *kubeletstate.File) {
 	t.Helper()
 	newest := f.Manager.PoolsSince() + 1

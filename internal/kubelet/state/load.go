@@ -8,19 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ErrCorrupted is the kubelet's own sentence for a checksum that is wrong.
+// ErrCorrupted is the kubelet's own message for a wrong checksum.
 var ErrCorrupted = errors.New("checkpoint is corrupted")
 
-// Kubelet is a kubelet as far as it decides which files can be read.
+// Kubelet has the properties of a kubelet that decide which files it can read.
 type Kubelet struct {
-	// Minor is the release: 36 is Kubernetes 1.36.
+	// Minor is the minor release: 36 is Kubernetes 1.36.
 	Minor int
-	// PodLevelManagers is its gate PodLevelResourceManagers, which releases before 1.36 do not
-	// have.
+	// PodLevelManagers is the kubelet's gate PodLevelResourceManagers. Releases before 1.36 do not
+	// have it.
 	PodLevelManagers bool
 }
 
-// The releases whose files are known. The newest memory file of 1.21 is the one of 1.35.
+// The releases whose files are known. The memory file of 1.21 has the same newest version as that
+// of 1.35.
 const (
 	oldestRelease  = 21
 	firstWithPools = 36
@@ -28,8 +29,8 @@ const (
 	newestRelease  = firstWithData
 )
 
-// ParseMinor reads a kubelet's version, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns its
-// minor release. The error gives the versions whose files are known.
+// ParseMinor parses the version of a kubelet, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns
+// its minor release. The error names the versions whose files are known.
 func ParseMinor(text string) (int, error) {
 	v, err := version.ParseSemantic(text)
 	if err != nil {
@@ -54,7 +55,7 @@ func (k Kubelet) String() string {
 	return fmt.Sprintf("1.%d without the gate PodLevelResourceManagers", k.Minor)
 }
 
-// Writes is the version that the kubelet writes (R-ST-2, R-37-5).
+// Writes returns the version that the kubelet writes (R-ST-2, R-37-5).
 func (k Kubelet) Writes(m Manager) Version {
 	switch {
 	case k.Minor >= firstWithData:
@@ -65,36 +66,36 @@ func (k Kubelet) Writes(m Manager) Version {
 	return m.PoolsSince() - 1
 }
 
-// CountsPools reports whether the kubelet counts what pods have as pods: from 1.36, with its gate
-// on. 1.37 writes a version with a place for pools with its gate on and off (R-37-5), and without
-// the gate it passes over them.
+// CountsPools reports whether the kubelet counts the pools of pods, as it does from 1.36 on with
+// its gate on. 1.37 always writes a version with a place for pools, whether its gate is on or off
+// (R-37-5), but ignores pools without the gate.
 func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
 
-// Undocumented reports whether it is unknown if the kubelet reads a file. What 1.37 does with a
-// file of a 1.36 that had pools while its own gate is off is not documented.
+// Undocumented reports whether it is not known if the kubelet reads a file. It is not documented
+// what 1.37 with its gate off does with a file of a 1.36 that had pools.
 func (k Kubelet) Undocumented(m Manager, v Version) bool {
 	return k.Minor >= firstWithData && !k.PodLevelManagers && v == m.PoolsSince()
 }
 
-// Attempt is one version that a kubelet tried and gave up, with the error in its own words. It
-// reports only the last.
+// Attempt is one version that a kubelet tried without success, with the error in the kubelet's
+// words. The kubelet reports only the last attempt.
 type Attempt struct {
 	Version Version
 	Err     error
-	// Checksum is true if the file is of this version's form, and only the checksum is wrong.
+	// Checksum is set if the file has the form of this version and only the checksum is wrong.
 	Checksum bool
 }
 
-// Loaded is a file as a kubelet has it in memory after reading. One of CPU and Memory is set.
+// Loaded is a file as a kubelet has it in memory after reading. Either CPU or Memory is set.
 type Loaded struct {
 	Version Version
 	CPU     *CPU
 	Memory  *Memory
 }
 
-// Load reads a file of a manager as the kubelet does at its start. If it does not succeed Loaded
-// is nil, and every attempt is there with its reason; otherwise the attempts are those before
-// the one that succeeded. Whether the kubelet would go on with what it read is another question.
+// Load reads a file of a manager as the kubelet does at its start. If it fails, Loaded is nil and
+// the list has every attempt with its reason. Otherwise the list has the attempts before the
+// successful one. Load does not decide whether the kubelet would accept what it read.
 func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
 	var failed []Attempt
 	rest, read, typ := &leftover{}, k.readCPU, cpuType // The kubelet's errors name the type with the version.
@@ -112,8 +113,8 @@ func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
 	return nil, failed
 }
 
-// leftover is what an attempt that failed leaves behind for the ones after it: podEntries that
-// were read are kept although their version was given up (R-ST-39).
+// leftover is what a failed attempt leaves for the later ones: podEntries that were read are kept
+// although their version failed (R-ST-39).
 type leftover struct {
 	cpu    map[string]cpuPool
 	memory map[string]memoryPool
@@ -184,8 +185,8 @@ func (k Kubelet) readMemory(v Version, data []byte, rest *leftover) (*Loaded, er
 	return &Loaded{Memory: inner.content()}, nil
 }
 
-// legacy checks the checksum of the versions that take 0 for none (R-ST-25). Kubernetes 1.36
-// without its gate also takes the checksum under the name of the version.
+// legacy verifies the checksum of the versions in which 0 means no checksum (R-ST-25). Kubernetes
+// 1.36 without its gate also accepts the checksum under the name with the version.
 func (k Kubelet) legacy(stated uint64, sum func(string) uint64, typeName string, v Version) error {
 	if stated == 0 || stated == sum(typeName) {
 		return nil
@@ -197,10 +198,11 @@ func (k Kubelet) legacy(stated uint64, sum func(string) uint64, typeName string,
 	return ErrCorrupted
 }
 
-// errNoData is given for a file that has no field data: it is of an older version.
+// errNoData is the error for a file without the field data, which means that it is of an older
+// version.
 var errNoData = errors.New(`there is no field "data"`)
 
-// content reads the text in the last version, into the object that is handed in.
+// content decodes the text in the last version into the given object.
 func (l *last) content(into any) error {
 	switch {
 	case l.Data == nil:
@@ -219,8 +221,8 @@ func (m *memoryV2) content() *Memory {
 	return &Memory{Policy: m.PolicyName, Nodes: m.MachineState, Entries: m.Entries, Pools: blocks(m.PodEntries)}
 }
 
-// inKubeletsWords gives an error of encoding/json the name that the kubelet has for the type: it is
-// the sentence that people search for.
+// inKubeletsWords replaces the type name in an error of encoding/json by the kubelet's name for the
+// type, because people search for the kubelet's message.
 func inKubeletsWords(err error, typeName string) error {
 	mismatch := (*json.UnmarshalTypeError)(nil)
 	if !errors.As(err, &mismatch) {

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// MaxSize is the largest file that is read, in bytes. 500 pods of four containers need a tenth.
+// MaxSize is the maximum size of a file, in bytes. 500 pods of four containers need a tenth of it.
 const MaxSize = 4 << 20
 
-// What is wrong with a text that Recognise rejects; every error of it wraps one of them.
+// The errors for a text that Recognise rejects. Every error of Recognise wraps one of them.
 var (
-	// ErrDamaged: it is a file of the kubelet, or was one, and cannot be read.
+	// ErrDamaged means that the text is, or was, a state file of the kubelet but cannot be read.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign: it is something else.
+	// ErrForeign means that the text is something else.
 	ErrForeign = errors.New("not a CPU or memory state of the kubelet")
 )
 
 // Checksum is one checksum of a file.
 type Checksum struct {
-	// Stated is the number in the file, Computed the one that it should be. A version that takes 0
-	// for "not checked" has it in Stated.
+	// Stated is the number in the file. Computed is the number that it should be. In versions in
+	// which 0 means "not checked", Stated is 0 for an unchecked file.
 	Stated, Computed uint64
-	// Unchecked is true if the file has no checksum and its version does not ask for one.
+	// Unchecked is set if the file has no checksum and its version does not require one.
 	Unchecked bool
 }
 
-// Valid reports whether a reader finds no fault in it.
+// Valid reports whether a reader accepts the checksum.
 func (c Checksum) Valid() bool { return c.Unchecked || c.Stated == c.Computed }
 
 func (c Checksum) String() string {
@@ -41,25 +41,26 @@ func (c Checksum) String() string {
 	return fmt.Sprintf("%d, but the content has %d", c.Stated, c.Computed)
 }
 
-// File is what a text is, whoever could read it. One of CPU and Memory is set.
+// File is a recognised file, whichever kubelet can read it. Either CPU or Memory is set.
 type File struct {
 	Manager Manager
 	Version Version
 	CPU     *CPU
 	Memory  *Memory
-	// Checksum is that of the fields themselves; of the last version, that for older readers.
+	// Checksum is the checksum of the fields. In the last version it is the checksum for older
+	// readers.
 	Checksum Checksum
-	// Data is that of the text within the last version, the truth for its readers; nil for
-	// others.
+	// Data is the checksum of the text in the last version, which is what readers of that version
+	// use. It is nil for other versions.
 	Data *Checksum
-	// Unknown are fields that no version has.
+	// Unknown are the fields that no version has.
 	Unknown []UnknownField
 }
 
 // UnknownField is a field that no known version has, with its value as JSON.
 type UnknownField struct{ Path, Value string }
 
-// Valid reports whether every checksum that counts for the content does.
+// Valid reports whether the checksum that covers the content is valid.
 func (f *File) Valid() bool {
 	if f.Data != nil {
 		return f.Data.Valid()
@@ -67,8 +68,8 @@ func (f *File) Valid() bool {
 	return f.Checksum.Valid()
 }
 
-// Unprotected explains why nothing would have shown a change of the content: its checksum is
-// broken, or it has none. It is empty for a file whose content a checksum covers.
+// Unprotected explains why a change of the content would not have been detected: its checksum is
+// broken, or it has none. It is empty if a valid checksum covers the content.
 func (f *File) Unprotected() string {
 	switch {
 	case f.Data != nil && !f.Data.Valid():
@@ -83,9 +84,9 @@ func (f *File) Unprotected() string {
 	return ""
 }
 
-// Recognise finds out what a text is. Its checksum may be wrong, but it must be readable: the
-// errors wrap ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum;
-// where that is right for none, the older one is assumed.
+// Recognise identifies a text. The checksum may be wrong, but the text must be readable: errors
+// wrap ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum. If the
+// checksum is right for neither, the older version is assumed.
 func Recognise(data []byte) (*File, error) {
 	m, fields, err := identify(data)
 	if err != nil {
@@ -104,7 +105,7 @@ func Recognise(data []byte) (*File, error) {
 	return f, nil
 }
 
-// identify finds the manager by the fields that it alone has.
+// identify returns the manager according to the fields that only its files have.
 func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	switch trimmed := bytes.TrimSpace(data); {
@@ -116,7 +117,7 @@ func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 		return 0, nil, fmt.Errorf("%w: it is no JSON object", ErrForeign)
 	}
 	if err := json.Unmarshal(data, &fields); err != nil {
-		// The first bytes show whether a text that is not whole was a state.
+		// The first bytes show whether an incomplete text was a state.
 		head := string(data[:min(len(data), 256)])
 		if strings.Contains(head, `"defaultCpuSet"`) || strings.Contains(head, `"machineState"`) {
 			return 0, nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
@@ -170,7 +171,7 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		f.CPU = inner.content()
 		return err
 	}
-	// Entries of V1 are each a text and not an object.
+	// In V1 each entry is a string and not an object.
 	var entries map[string]json.RawMessage
 	isText := json.Unmarshal(fields["entries"], &entries) == nil && len(entries) > 0
 	for _, value := range entries {
@@ -236,8 +237,9 @@ func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) e
 	return nil
 }
 
-// withoutData takes a file that has the checksum of the field data and not the field for one of the
-// last version whose data is lost: what is left is the part for older readers, without pools.
+// withoutData handles a file that has the field dataChecksum but not the field data. It treats it
+// as a file of the last version whose data is lost. The rest is the part for older readers, without
+// pools.
 func (f *File) withoutData(fields map[string]json.RawMessage, v Version, older Checksum) bool {
 	var stated uint64
 	if !has(fields, "dataChecksum") || json.Unmarshal(fields["dataChecksum"], &stated) != nil {
@@ -248,7 +250,7 @@ func (f *File) withoutData(fields map[string]json.RawMessage, v Version, older C
 	return true
 }
 
-// data reads the text of the last version, also when its checksum is wrong.
+// data decodes the text in the last version, even if its checksum is wrong.
 func (f *File) data(l *last, into any) error {
 	if l.Data == nil {
 		return errors.New(`its field "data" is null`)
@@ -265,8 +267,7 @@ func checksum(stated, computed uint64, zeroIsNone bool) Checksum {
 	return Checksum{Stated: stated, Computed: computed, Unchecked: zeroIsNone && stated == 0}
 }
 
-// legacyChecksum takes the checksum under the name of the version for the right one too, if it
-// is that (R-ST-25).
+// legacyChecksum also accepts the checksum under the name with the version (R-ST-25).
 func legacyChecksum(stated uint64, sum func(string) uint64, typeName string, v Version) Checksum {
 	if versioned := sum(typeName + v.String()); stated == versioned {
 		return Checksum{Stated: stated, Computed: versioned}
@@ -279,9 +280,9 @@ func has(fields map[string]json.RawMessage, name string) bool {
 	return is
 }
 
-// Readers are the kubelets that read the text, out of those that differ in it: 1.35 and older,
-// 1.36 and 1.37 with and without their gate. It is about reading alone: whether such a kubelet
-// goes on depends on its machine and configuration.
+// Readers returns the kubelets that can read the text, out of those that differ in it: 1.35 and
+// older, and 1.36 and 1.37 with and without their gate. It considers only reading: whether such a
+// kubelet then starts depends on its machine and configuration.
 func Readers(m Manager, data []byte) []Kubelet {
 	var readers []Kubelet
 	for _, k := range Kubelets() {
@@ -292,7 +293,8 @@ func Readers(m Manager, data []byte) []Kubelet {
 	return readers
 }
 
-// Kubelets are the kubelets that differ in what they read. The first represents all before it.
+// Kubelets returns the kubelets that differ in what they read. The first one represents all older
+// kubelets.
 func Kubelets() []Kubelet {
 	return []Kubelet{
 		{Minor: firstWithPools - 1},

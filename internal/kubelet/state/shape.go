@@ -6,9 +6,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// The shapes are the JSON of the versions, field by field in the order in which the kubelet writes
-// them. Reading them with encoding/json, as the kubelet does, settles by itself which odd texts are
-// taken: nulls, missing and repeated fields, names in another case.
+// These types are the JSON of the versions, field by field in the order in which the kubelet writes
+// them. Decoding into them with encoding/json, as the kubelet does, accepts the same unusual texts:
+// nulls, missing and repeated fields, and names in another case.
 
 type cpuV1 struct {
 	PolicyName    string            `json:"policyName"`
@@ -32,7 +32,7 @@ type cpuV3 struct {
 	Checksum      uint64                       `json:"checksum"`
 }
 
-// cpuData is what is in the field data of V4.
+// cpuData is the content of the field data of V4.
 type cpuData struct {
 	PolicyName    string                       `json:"policyName"`
 	DefaultCPUSet string                       `json:"defaultCpuSet"`
@@ -40,8 +40,8 @@ type cpuData struct {
 	PodEntries    map[string]cpuPool           `json:"podEntries,omitempty"`
 }
 
-// last is what the last version has beside the fields of an older one. With a pointer, an empty
-// text differs from none.
+// last has the fields that the last version adds to those of an older one. Data is a pointer, so
+// that an empty text differs from a missing one.
 type last struct {
 	Data         *string `json:"data"`
 	DataChecksum uint64  `json:"dataChecksum"`
@@ -67,7 +67,7 @@ type memoryV2 struct {
 	Checksum     uint64                        `json:"checksum"`
 }
 
-// memoryData is what is in the field data of V3.
+// memoryData is the content of the field data of V3.
 type memoryData struct {
 	PolicyName   string                        `json:"policyName"`
 	MachineState map[int]*NodeState            `json:"machineState"`
@@ -108,7 +108,7 @@ type memoryPool struct {
 	MemoryBlocks []Block `json:"memoryBlocks,omitempty"`
 }
 
-// The kubelet makes the maps before it reads into them: what is missing is empty, and only a null
+// The kubelet creates the maps before it decodes into them: a missing field is empty, and only null
 // is nil (R-ST-24).
 
 func newCPUV1() *cpuV1 { return &cpuV1{Entries: map[string]string{}} }
@@ -159,7 +159,7 @@ func memoryPools(from map[string][]Block) map[string]memoryPool {
 	out := make(map[string]memoryPool, len(from))
 	for uid, list := range from {
 		if len(list) == 0 {
-			list = nil // it is left out, and what is left out is read as nil
+			list = nil // an empty list is omitted, and an omitted list is read as nil
 		}
 		out[uid] = memoryPool{list}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// schema describes which fields an object has, and what is in them: a nil schema is a value that is
-// not looked into. "*" means every key of a map, or every element of a list.
+// schema describes the fields of an object and their content. A nil schema is a value that is not
+// inspected. "*" means every key of a map, or every element of a list.
 type schema map[string]schema
 
 var (
@@ -27,8 +27,8 @@ var (
 	}
 )
 
-// unknownFields lists what no version has, ascending by path. The text was read before, so that
-// no error can be left.
+// unknownFields returns the fields that no version has, in ascending order of their paths. The text
+// has already been decoded, so no error can occur.
 func unknownFields(f *File, text []byte) []UnknownField {
 	known := cpuSchema
 	if f.Manager == MemoryManager {

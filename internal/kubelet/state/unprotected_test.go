@@ -8,7 +8,7 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// TestUnprotected: content counts as protected where a checksum covers it and is right.
+// TestUnprotected checks that content counts as protected only if a valid checksum covers it.
 func TestUnprotected(t *testing.T) {
 	c := &kubeletstate.CPU{
 		Policy: "static", Default: "0", Entries: map[string]map[string]string{"a": {"c": "1-2"}},

@@ -1,4 +1,4 @@
-// Package clustertest makes the objects of a cluster, for tests of what reads them.
+// Package clustertest makes the objects of a cluster for tests of programs that read them.
 package clustertest
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Kind is a kind of nodes: two NUMA nodes, CPU 0 reserved, policy single-numa-node.
+// Kind is a kind of nodes. Such a node has two NUMA nodes, CPU 0 is reserved, and the policy is
+// single-numa-node.
 type Kind struct {
 	State  *node.State
 	Object *v1alpha1.PaddockMachine
@@ -28,7 +29,7 @@ type Kind struct {
 	digest string
 }
 
-// New makes a kind with so many CPUs on each NUMA node.
+// New returns a kind of nodes with the given number of CPUs on each NUMA node.
 func New(t testing.TB, cpus int) *Kind {
 	t.Helper()
 	var d machine.Description
@@ -57,7 +58,7 @@ func New(t testing.TB, cpus int) *Kind {
 	return k
 }
 
-// Node makes a node and its PaddockNode.
+// Node returns a node of this kind and its PaddockNode.
 func (k *Kind) Node(name string) (*v1.Node, *v1alpha1.PaddockNode) {
 	o := &v1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
@@ -80,7 +81,8 @@ func (k *Kind) Node(name string) (*v1.Node, *v1alpha1.PaddockNode) {
 	return o, p
 }
 
-// Pod makes a pod of so many CPUs and 1 GiB of memory, on a node or, without a name, on none.
+// Pod returns a pod that requests the given CPUs and 1 GiB of memory. at is the name of its node,
+// or empty for an unbound pod.
 func Pod(name, at, cpus string) *v1.Pod {
 	amounts := v1.ResourceList{"cpu": resource.MustParse(cpus), "memory": resource.MustParse("1Gi")}
 	return &v1.Pod{
@@ -90,7 +92,8 @@ func Pod(name, at, cpus string) *v1.Pod {
 	}
 }
 
-// Hand gives a pod of one container the annotation with which a scheduler binds it to these CPUs.
+// Hand adds the annotation with which a scheduler binds a pod to these CPUs. The pod must have one
+// container.
 func (k *Kind) Hand(t testing.TB, pod *v1.Pod, cpus cpuset.Set) {
 	t.Helper()
 	asked, err := podspec.Request(pod, podspec.GatesOf(k.State.Policy()))

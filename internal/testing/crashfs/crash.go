@@ -9,23 +9,24 @@ import (
 	"slices"
 )
 
-// Two seeds of Crash and Left have a meaning of their own.
+// Two seeds of Crash and Left have a special meaning.
 const (
-	// KeepNothing leaves what was synced and nothing else.
+	// KeepNothing keeps only what was synced.
 	KeepNothing uint64 = 0
-	// KeepAll leaves all that was written.
+	// KeepAll keeps everything that was written.
 	KeepAll uint64 = 1
 )
 
-// Crash takes the power away and returns what is on the disk, with the power back: unlocked,
-// no operation counted, nothing injected. The same seed gives the same outcome. f and its
-// files return ErrCrashed from now on, but it can crash again, with another seed.
+// Crash cuts the power and returns the file system after the power is back. It has what is left on
+// the disk. It has no locks, no counted operations, and no injected failures. The same seed gives
+// the same result. From now on f and its files return ErrCrashed, but f can crash again with
+// another seed.
 func (f *FS) Crash(seed uint64) *FS {
 	f.CrashAfter(0)
 	return f.Left(seed)
 }
 
-// Left returns what Crash would return, and f runs on.
+// Left returns what Crash would return, but f continues to work.
 func (f *FS) Left(seed uint64) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,19 +38,19 @@ func (f *FS) Left(seed uint64) *FS {
 	return after
 }
 
-// Kill ends the agent, and the machine runs on: its locks are gone, and what it has not synced
-// is as it was.
+// Kill ends the agent while the machine continues to run. The agent's locks are released, and
+// unsynced data stays as it is.
 func (f *FS) Kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.locks)
 }
 
-// chance decides what is left.
+// chance decides what is left after a crash.
 type chance struct {
 	seed  uint64
 	rand  *rand.Rand
-	after map[*inode]*inode // so that two names of a file stay two names of one file
+	after map[*inode]*inode // ensures that two names of one file stay two names of one file
 }
 
 func (c *chance) directory(d *directory) *directory {
@@ -74,7 +75,7 @@ func (c *chance) name(d *directory, base string) *inode {
 	case KeepAll:
 		return d.now[base]
 	}
-	// The first value between is the synced one.
+	// The first value in between is the synced one.
 	could := append(slices.Clip(d.between[base]), d.now[base])
 	return could[c.rand.IntN(len(could))]
 }
@@ -110,25 +111,25 @@ func (c *chance) content(ino *inode) []byte {
 	}
 }
 
-// CrashAfter lets n more operations happen; the ones after them return ErrCrashed and do
-// nothing. Crash then describes what is left.
+// CrashAfter allows n more operations. Later operations return ErrCrashed and do nothing. Use Crash
+// to get what is left.
 func (f *FS) CrashAfter(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.limit = len(f.ops) + n
 }
 
-// Inject lets every operation ask fail first; an error that it returns is what the operation
-// returns, wrapped. It then has had no effect, but that a write wrote half and that a failed
-// sync loses the content. nil ends it. fail is called with the file system locked: it must
-// not use it.
+// Inject calls fail before every operation. If fail returns an error, the operation returns that
+// error, wrapped, and has no effect, except that a write writes half of its data, and that a failed
+// sync loses the content. A nil fail ends the injection. fail is called with the file system
+// locked, so it must not use it.
 func (f *FS) Inject(fail func(Op) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inject = fail
 }
 
-// At is for Inject: the operation with that number fails.
+// At returns a function for Inject that fails the operation with number n.
 func At(n int, err error) func(Op) error {
 	return func(op Op) error {
 		if op.N == n {
@@ -138,8 +139,8 @@ func At(n int, err error) func(Op) error {
 	}
 }
 
-// From is for Inject: the operation with that number and all later ones fail, if they are of
-// one of the kinds, or of any kind if there are none.
+// From returns a function for Inject that fails operation n and all later ones if they are of one
+// of the kinds. Without kinds, all operations fail.
 func From(n int, err error, kinds ...string) func(Op) error {
 	return func(op Op) error {
 		if op.N >= n && (len(kinds) == 0 || slices.Contains(kinds, op.Kind)) {
@@ -149,21 +150,21 @@ func From(n int, err error, kinds ...string) func(Op) error {
 	}
 }
 
-// Full are the kinds that need space, for From with ENOSPC.
+// Full lists the kinds of operations that need space, for From with ENOSPC.
 var Full = []string{"mkdir", "create", "write", "link", "rename"}
 
-// Changing are the kinds that change something, for From with EROFS.
+// Changing lists the kinds of operations that change something, for From with EROFS.
 var Changing = []string{"mkdir", "lock", "create", "write", "link", "rename", "remove"}
 
-// Ops returns the operations so far, also those that failed, but not those that came after the
-// power was gone.
+// Ops returns the operations so far. It includes operations that failed, but not those after the
+// power was cut.
 func (f *FS) Ops() []Op {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.ops)
 }
 
-// Peek returns the content of a file, as a reader would see it now.
+// Peek returns the content of a file as a reader would see it now.
 func (f *FS) Peek(name string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,8 +175,8 @@ func (f *FS) Peek(name string) ([]byte, error) {
 	return bytes.Clone(ino.now), nil
 }
 
-// Put makes a file with that content, or gives that content to the name alone if the file is
-// there. The directory is made. All is durable.
+// Put durably creates a file with the given content and its directory. If the name exists, Put
+// replaces the content of that name only, not that of other names of the same file.
 func (f *FS) Put(name string, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,14 +184,14 @@ func (f *FS) Put(name string, data []byte) {
 	f.durably(name, &inode{now: bytes.Clone(data), synced: bytes.Clone(data)})
 }
 
-// Delete takes the name away, durably, if it is there.
+// Delete durably removes the name, if it exists.
 func (f *FS) Delete(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.durably(name, nil)
 }
 
-// durably makes a name lead to ino, or to nothing.
+// durably makes a name refer to ino, or removes it if ino is nil.
 func (f *FS) durably(name string, ino *inode) {
 	d, base := f.dirs[filepath.Dir(name)], filepath.Base(name)
 	if d == nil {

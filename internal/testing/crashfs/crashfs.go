@@ -1,22 +1,22 @@
-// Package crashfs is a file system in memory that loses power, for tests of what must
+// Package crashfs provides a file system in memory that can lose power, for tests of code that must
 // survive that. It implements store.FS.
 //
-// It is harsher than a real one is allowed to be. Of what was not synced, Crash keeps an
-// arbitrary part, drawn from a seed:
+// It is harsher than a real file system may be. Crash keeps an arbitrary part of what was not
+// synced, drawn from a seed:
 //
-//   - The content of a file that was not synced since it was written is what was synced, all of
-//     it, a part of it from the begin, or such a part with zeros up to the full length.
-//   - Each name in a directory that was not synced is what it was at the last sync or what it was
-//     made at any time since then, whatever happens to the other names: of a rename, the new name may
-//     be there without the old one having gone, and the other way round.
-//   - A file whose Sync failed loses what it did not have on the disk, though a second Sync reports
-//     that all is well.
+//   - If a file was written after its last sync, its content is what was synced, all of
+//     it, a prefix of it, or a prefix with zeros up to the full length.
+//   - Each name in a directory that was not synced refers to what it referred to at the last sync
+//     or at any time since then, independent of the other names. After a rename, the new name may
+//     exist together with the old one, or neither may exist.
+//   - A file whose Sync failed loses the data that was not on the disk, although a second Sync
+//     reports success.
 //
-// Every call is an operation, with a number from 1. Inject decides which operations fail and
-// with what; CrashAfter stops the machine after so many. The methods that are for tests (Crash,
-// Inject, Ops, Peek, Put and so on) are no operations.
+// Every call is an operation. Operations are numbered from 1. Inject decides which operations fail
+// and with which error. CrashAfter stops the machine after a number of operations. The methods for
+// tests (Crash, Inject, Ops, Peek, Put and so on) do not count as operations.
 //
-// A FS may be used by several goroutines.
+// An FS is safe for concurrent use.
 package crashfs
 
 import (
@@ -33,17 +33,17 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// ErrCrashed is returned by every operation after the power is gone.
+// ErrCrashed is returned by every operation after the power is cut.
 var ErrCrashed = errors.New("the machine has no power")
 
 // Op is one operation.
 type Op struct {
-	// N counts the operations of a FS, from 1.
+	// N is the number of the operation in its FS, counted from 1.
 	N int
 	// Kind is "mkdir", "lock", "hold", "unlock", "open", "read", "create", "write", "sync",
 	// "close", "link", "rename", "remove" or "syncdir".
 	Kind string
-	// Name is the file or directory; To is the second name of a link or rename.
+	// Name is the file or directory. To is the second name of a link or rename.
 	Name, To string
 }
 
@@ -54,29 +54,30 @@ func (o Op) String() string {
 	return o.Kind + " " + filepath.Base(o.Name) + " " + filepath.Base(o.To)
 }
 
-// FS is a file system in memory. Make one with New.
+// FS is a file system in memory. Use New to create one.
 type FS struct {
 	mu     sync.Mutex
 	dirs   map[string]*directory
-	locks  map[string]*lock // by the directory
+	locks  map[string]*lock // by directory
 	ops    []Op
 	inject func(Op) error
-	limit  int // operations until the power fails; negative for never
+	limit  int // number of operations until the power fails; negative means never
 }
 
 type directory struct {
 	now, synced map[string]*inode
-	// between are the other values that a name had since the last sync, nil for none.
+	// between has the other values that a name had since the last sync. Nil means that the name did
+	// not exist.
 	between map[string][]*inode
 }
 
 type inode struct {
 	now, synced []byte
-	// lost reports that a sync failed: later ones are believed and do nothing.
+	// lost is set after a failed sync. Later syncs report success but do nothing.
 	lost bool
 }
 
-// New is an empty file system with the root directory "/".
+// New returns an empty file system with the root directory "/".
 func New() *FS {
 	return &FS{dirs: map[string]*directory{"/": newDirectory()}, locks: map[string]*lock{}, limit: -1}
 }
@@ -85,8 +86,8 @@ func newDirectory() *directory {
 	return &directory{now: map[string]*inode{}, synced: map[string]*inode{}, between: map[string][]*inode{}}
 }
 
-// step begins an operation; the caller holds the lock. After an error the operation must not
-// have any effect, unless the kind of the operation has it otherwise.
+// step begins an operation. The caller must have locked mu. After an error the operation must not
+// have any effect, unless its kind defines one.
 func (f *FS) step(kind, name, to string) error {
 	if f.limit >= 0 && len(f.ops) >= f.limit {
 		return ErrCrashed
@@ -99,12 +100,12 @@ func (f *FS) step(kind, name, to string) error {
 	return f.inject(op)
 }
 
-// wrap gives an error the shape that package os gives it.
+// wrap returns an error in the form of the errors of package os.
 func wrap(kind, name string, err error) error {
 	return &fs.PathError{Op: kind, Path: name, Err: err}
 }
 
-// begin is step with the lock taken and the error wrapped.
+// begin locks f, calls step, and wraps its error.
 func (f *FS) begin(kind, name, to string) (unlock func(), err error) {
 	f.mu.Lock()
 	if err := f.step(kind, name, to); err != nil {
@@ -114,7 +115,7 @@ func (f *FS) begin(kind, name, to string) (unlock func(), err error) {
 	return f.mu.Unlock, nil
 }
 
-// entry finds the directory of a name.
+// entry returns the directory of a name.
 func (f *FS) entry(kind, name string) (d *directory, base string, err error) {
 	d = f.dirs[filepath.Dir(name)]
 	if d == nil {
@@ -123,7 +124,7 @@ func (f *FS) entry(kind, name string) (d *directory, base string, err error) {
 	return d, filepath.Base(name), nil
 }
 
-// existing finds the directory and the inode of a name that has one.
+// existing returns the directory and the inode of an existing name.
 func (f *FS) existing(kind, name string) (d *directory, base string, ino *inode, err error) {
 	d, base, err = f.entry(kind, name)
 	if err != nil {
@@ -135,7 +136,7 @@ func (f *FS) existing(kind, name string) (d *directory, base string, ino *inode,
 	return d, base, ino, nil
 }
 
-// set makes base lead to ino, or to nothing if that is nil.
+// set makes base refer to ino, or removes it if ino is nil.
 func (d *directory) set(base string, ino *inode) {
 	d.between[base] = append(d.between[base], d.now[base])
 	if ino == nil {
@@ -165,7 +166,7 @@ func (f *FS) mkdirAll(dir string) {
 	}
 }
 
-// Lock implements store.FS. A crash unlocks.
+// Lock implements store.FS. A crash releases the lock.
 func (f *FS) Lock(name string) (store.Lock, error) {
 	l := &lock{f: f, name: name}
 	if err := l.hold("lock"); err != nil {
@@ -183,7 +184,8 @@ type lock struct {
 // Hold implements store.Lock.
 func (l *lock) Hold() error { return l.hold("hold") }
 
-// hold locks the directory, which is never replaced here: who has it has the file.
+// hold locks the directory. The file is never replaced here, so whoever has locked the directory
+// has locked the file.
 func (l *lock) hold(kind string) error {
 	unlock, err := l.f.begin(kind, l.name, "")
 	if err != nil {
@@ -220,7 +222,7 @@ func (l *lock) Close() error {
 	return nil
 }
 
-// Open implements store.FS. It is one operation, and the first Read is another.
+// Open implements store.FS. It counts as one operation, and the first Read as another.
 func (f *FS) Open(name string) (io.ReadCloser, error) {
 	unlock, err := f.begin("open", name, "")
 	if err != nil {
@@ -280,7 +282,7 @@ type file struct {
 	ino  *inode
 }
 
-// Write writes half of p when it is made to fail, as a disk that becomes full does.
+// Write writes half of p if a failure is injected, like a disk that becomes full.
 func (w *file) Write(p []byte) (int, error) {
 	w.f.mu.Lock()
 	defer w.f.mu.Unlock()
@@ -358,7 +360,7 @@ func (f *FS) Rename(name, second string) error {
 		return err
 	}
 	if to.now[target] == ino {
-		return nil // as POSIX has it for two names of one file
+		return nil // as in POSIX for two names of one file
 	}
 	to.set(target, ino)
 	from.set(base, nil)

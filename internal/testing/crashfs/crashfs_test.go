@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// writer does operations until one fails.
+// writer performs operations and fails the test if one fails.
 type writer struct {
 	t *testing.T
 	f *crashfs.FS
@@ -40,7 +40,7 @@ func (w writer) create(name, data string, sync bool) {
 	w.must(file.Close())
 }
 
-// look prints a directory: "a=content b=content".
+// look describes a directory as "a=content b=content".
 func look(t *testing.T, f *crashfs.FS) string {
 	t.Helper()
 	names, err := f.Names("/d")
@@ -67,7 +67,8 @@ func begin(t *testing.T) writer {
 	return writer{t, f}
 }
 
-// All that may be left after a loss of power, and nothing else, is found by some seed.
+// For everything that may be left after a power loss there is a seed that leaves it, and no seed
+// leaves anything else.
 func TestWhatIsLeft(t *testing.T) {
 	cases := map[string]struct {
 		do   func(w writer)
@@ -128,7 +129,7 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
-// After a failed sync a second one lies.
+// After a failed sync, a second sync wrongly reports success.
 func TestFailedSyncLosesContent(t *testing.T) {
 	w := begin(t)
 	file, err := w.f.Create("/d/a")

@@ -1,6 +1,6 @@
-// Package golden compares what tests get with files of testdata. With the flag -rewrite, it writes
-// the files instead: read the diff afterwards. Only tests import it, and none that also imports
-// datadriven, which has a flag of the same name.
+// Package golden compares the results of tests with files in testdata. With the flag -rewrite, it
+// writes the files instead; read the diff afterwards. Only tests may import it. A test that imports
+// it must not import datadriven, which has a flag of the same name.
 package golden
 
 import (
@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the answers into the files of testdata; read the diff afterwards")
 
-// Compare fails the test at the first line that differs from the file.
+// Compare fails the test if got differs from the file. It reports the first line that differs.
 func Compare(t testing.TB, file, got string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -45,7 +45,7 @@ func Compare(t testing.TB, file, got string) {
 // Script is a scenario file.
 type Script []scenario.Block
 
-// Play runs the commands in their order, and keeps what run answers: lines.
+// Play runs the commands in order and stores the lines that run returns as their answers.
 func (s Script) Play(run func(scenario.Command) []string) {
 	for i := range s {
 		if s[i].Command.Name != "" {
@@ -54,8 +54,8 @@ func (s Script) Play(run func(scenario.Command) []string) {
 	}
 }
 
-// Scenarios gives each scenario file that matches a pattern to play, in a subtest that has the
-// file's name. The answers that play gives must be those of the file.
+// Scenarios calls play for each scenario file that matches a pattern, in a subtest with the name of
+// the file. The answers that play sets must be those in the file.
 func Scenarios(t *testing.T, pattern string, play func(*testing.T, Script)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

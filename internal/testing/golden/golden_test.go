@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// failures is a test that keeps what fails.
+// failures is a testing.TB that records failures.
 type failures struct {
 	testing.TB
 	text string
@@ -25,7 +25,7 @@ func (f *failures) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// compare is what Compare reports about a file.
+// compare returns what Compare reports about a file.
 func compare(t *testing.T, file, got string) string {
 	f := &failures{TB: t}
 	func() {
@@ -39,14 +39,15 @@ func compare(t *testing.T, file, got string) string {
 	return f.text
 }
 
-// set sets -rewrite for one test.
+// set sets the flag -rewrite for one test.
 func set(t *testing.T, to bool) {
 	before := *rewrite
 	t.Cleanup(func() { *rewrite = before })
 	*rewrite = to
 }
 
-// TestCompare: the report has the first line that differs, also where a text has more lines.
+// TestCompare checks that the report has the first line that differs, even if one text has more
+// lines than the other.
 func TestCompare(t *testing.T) {
 	set(t, false)
 	file := filepath.Join(t.TempDir(), "answers.txt")
@@ -69,7 +70,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRewrite: a file is written where it differs or is missing.
+// TestRewrite checks that a file is written if it differs or is missing.
 func TestRewrite(t *testing.T) {
 	set(t, true)
 	for _, before := range []string{"", "other\n", "same\n"} {
@@ -86,7 +87,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestScenarios: each command gets its answer; remarks stay.
+// TestScenarios checks that each command gets its answer and that remarks are kept.
 func TestScenarios(t *testing.T) {
 	set(t, false)
 	dir := t.TempDir()

@@ -1,10 +1,11 @@
-// Package hollow is a node without a runtime, for simulations of clusters: the agent's own
-// handover, engine and publication, with a kubelet and a runtime that the caller plays.
+// Package hollow implements a node without a runtime, for simulations of clusters. It has the
+// handover, the engine and the publication of the agent. The caller plays the kubelet and the
+// runtime.
 //
 // The caller lists pods (List, Unlist), starts them (RunPodSandbox) and ends them (End), as a
-// kubelet does. What a pod gets, what is counted and what is published is decided by the code that
-// an agent runs. The state is kept in memory: a node that is made with the grants of another one is
-// that node after a restart.
+// kubelet does. The code of the agent decides what a pod gets, what is counted and what is
+// published. The state is kept in memory. To simulate a restart of a node, create a new node with
+// its grants.
 package hollow
 
 import (
@@ -31,32 +32,32 @@ import (
 
 // Config is the environment of a node.
 type Config struct {
-	// Name is that of the Kubernetes node.
+	// Name is the name of the Kubernetes node.
 	Name      string
 	Machine   *machine.Machine
 	Policy    node.Policy
 	Inventory *device.Inventory
-	// Grants and Revision are those of the state before a restart.
+	// Grants and Revision are the grants and the revision of the state before a restart.
 	Grants   []*node.Grant
 	Revision uint64
-	// Client is where the node publishes; nil: nowhere.
+	// Client publishes the node's objects. If nil, nothing is published.
 	Client *publication.Client
-	// Now and After are those of package time.
+	// Now and After replace the functions of package time.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Promise is how long a promise lasts at most; 0: intake.DefaultPromise.
+	// Promise is the maximum duration of a promise. If zero, intake.DefaultPromise is used.
 	Promise time.Duration
-	// Observer learns of every decision; nil: none.
+	// Observer is notified of every decision. It may be nil.
 	Observer engine.Observer
 	Log      *slog.Logger
 }
 
-// Node is safe for use by several goroutines.
+// Node is safe for concurrent use.
 type Node struct {
 	config    Config
 	engine    *engine.Engine
 	intake    *intake.Intake
-	publisher *publication.Publisher // nil: nothing is published
+	publisher *publication.Publisher // nil if nothing is published
 	listing   atomic.Pointer[handover.Listing]
 	unmanaged atomic.Pointer[error]
 
@@ -66,7 +67,7 @@ type Node struct {
 	failed    int
 }
 
-// New makes a node. The error is about the machine, the policy and the inventory.
+// New returns a node. It fails if the machine, the policy or the inventory is invalid.
 func New(c Config) (*Node, error) {
 	state, _, err := node.Adopt(c.Machine, c.Policy, c.Inventory, c.Grants)
 	if err != nil {
@@ -89,7 +90,7 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// Run publishes until ctx ends.
+// Run publishes the node's objects until ctx ends.
 func (n *Node) Run(ctx context.Context) error {
 	if n.publisher == nil {
 		<-ctx.Done()
@@ -98,25 +99,25 @@ func (n *Node) Run(ctx context.Context) error {
 	return n.publisher.Run(ctx)
 }
 
-// State is the state as an agent shows it.
+// State returns the state as an agent shows it.
 func (n *Node) State() *node.State { return n.engine.State() }
 
-// Outcomes is how the pods that were decided about came by what they have.
+// Outcomes returns how many pods were decided about with each reason.
 func (n *Node) Outcomes() map[handover.Reason]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.outcomes)
 }
 
-// Published is how often the node wrote its objects, and how often it failed to.
+// Published returns how often the node wrote its objects, and how often it failed to.
 func (n *Node) Published() (written, failed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.published, n.failed
 }
 
-// List makes the kubelet list a pod, as it is now. A pod that has ended is not listed. The error is
-// about the pod's specification: then it is not listed either.
+// List makes the kubelet list a pod in its present form. A pod that has ended is not listed. If the
+// pod's specification is invalid, List returns an error and the pod is not listed either.
 func (n *Node) List(pod *v1.Pod) error {
 	bound, err := fleetsource.ReadBound(pod, n.config.Policy)
 	if err != nil || fleetsource.Ended(pod) {
@@ -127,7 +128,7 @@ func (n *Node) List(pod *v1.Pod) error {
 	return nil
 }
 
-// Unlist makes the kubelet not list a pod any more. It keeps what it has until End.
+// Unlist removes a pod from the kubelet's list. The pod keeps its assignments until End.
 func (n *Node) Unlist(uid string) {
 	n.relist(func(pods map[string]handover.Bound) { delete(pods, uid) })
 }
@@ -146,9 +147,9 @@ func (n *Node) relist(change func(map[string]handover.Bound)) {
 // ErrNotListed is returned for a pod that the kubelet does not list.
 var ErrNotListed = errors.New("the kubelet does not list the pod")
 
-// RunPodSandbox decides about a listed pod, with the annotation that it comes with: text in place
-// of what the list has, as a runtime passes on what the kubelet had when it made the sandbox. The
-// plan has a grant or a rejection.
+// RunPodSandbox decides about a listed pod. text is its annotation and replaces the one in the
+// list, because a runtime passes on the annotations that the kubelet had when it created the
+// sandbox. The plan has a grant or a rejection.
 func (n *Node) RunPodSandbox(ctx context.Context, uid, text string) (*node.Plan, error) {
 	b, listed := n.listing.Load().Pods[uid]
 	if !listed {
@@ -158,12 +159,12 @@ func (n *Node) RunPodSandbox(ctx context.Context, uid, text string) (*node.Plan,
 	return d.Plan, d.Err
 }
 
-// reserve is engine.Config.Reserve.
+// reserve implements engine.Config.Reserve.
 func (n *Node) reserve(s *node.State) *node.State {
 	return s.WithReservations(n.intake.Reservations(s))
 }
 
-// Created notes that a container was created.
+// Created records that a container was created.
 func (n *Node) Created(uid, container string) {
 	n.engine.ContainerCreated(uid, container)
 	if n.publisher != nil {
@@ -171,10 +172,11 @@ func (n *Node) Created(uid, container string) {
 	}
 }
 
-// End releases what a pod has: its sandbox is gone.
+// End releases the assignments of a pod whose sandbox is gone.
 func (n *Node) End(ctx context.Context, uid string) error { return n.engine.Release(ctx, uid) }
 
-// SetUnmanaged makes the node show that it does not manage its pods, for a reason; nil: it does.
+// SetUnmanaged makes the node show that it does not manage its pods, with the reason. If reason is
+// nil, the node manages its pods again.
 func (n *Node) SetUnmanaged(reason error) {
 	n.unmanaged.Store(&reason)
 	if n.publisher != nil {
@@ -196,16 +198,16 @@ func (n *Node) count(r handover.Reason) {
 	n.outcomes[r]++
 }
 
-// memory is a disk that is always there.
+// memory is a store that always succeeds and keeps nothing.
 type memory struct{}
 
-// Write is engine.Store's.
+// Write implements engine.Store.
 func (memory) Write([]byte) error { return nil }
 
-// counter is publication.Observer.
+// counter implements publication.Observer.
 type counter struct{ n *Node }
 
-// Published is publication.Observer's.
+// Published implements publication.Observer.
 func (c counter) Published(_ time.Duration, err error) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -216,24 +218,24 @@ func (c counter) Published(_ time.Duration, err error) {
 	}
 }
 
-// observers passes on what the engine does.
+// observers forwards the events of the engine.
 type observers struct{ n *Node }
 
-// Decided is engine.Observer's.
+// Decided implements engine.Observer.
 func (o observers) Decided(d engine.Decision) {
 	for _, to := range o.all() {
 		to.Decided(d)
 	}
 }
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (o observers) Wrote(w engine.Write) {
 	for _, to := range o.all() {
 		to.Wrote(w)
 	}
 }
 
-// Released is engine.Observer's.
+// Released implements engine.Observer.
 func (o observers) Released(uid string) {
 	for _, to := range o.all() {
 		to.Released(uid)

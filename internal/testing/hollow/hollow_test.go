@@ -27,7 +27,7 @@ import (
 
 const gib = 1 << 30
 
-// twoNodes has 8 CPUs and 16Gi on each of two NUMA nodes.
+// twoNodes returns a machine with two NUMA nodes that have 8 CPUs and 16Gi each, and a policy.
 func twoNodes(t testing.TB) (*machine.Machine, node.Policy) {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=4 threads=2 memory=16Gi")
@@ -37,7 +37,7 @@ func twoNodes(t testing.TB) (*machine.Machine, node.Policy) {
 	}
 }
 
-// guaranteed wants so many CPUs and GiB.
+// guaranteed returns a pod that requests the given number of CPUs and GiB of memory.
 func guaranteed(uid string, cpus, memory int64) *v1.Pod {
 	amounts := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(memory*gib, resource.BinarySI)}
 	return &v1.Pod{
@@ -82,7 +82,7 @@ func newScheduler(t *testing.T, s *node.State) *scheduler {
 	return &scheduler{handover.Here{Node: "n7", Machine: m.Name, Policy: policy}, s}
 }
 
-// bind plans a pod and annotates it.
+// bind plans a pod and adds the annotation to it.
 func (s *scheduler) bind(t *testing.T, pod *v1.Pod) {
 	t.Helper()
 	b, err := fleetsource.ReadBound(pod, s.state.Policy())
@@ -114,8 +114,8 @@ func start(t *testing.T, n *hollow.Node, pod *v1.Pod) *node.Plan {
 	return plan
 }
 
-// TestHandover: pods that were planned in one order and start in another have what the scheduler
-// planned.
+// TestHandover checks that pods that are planned in one order and started in another get what the
+// scheduler planned.
 func TestHandover(t *testing.T) {
 	n := newNode(t, hollow.Config{})
 	s := newScheduler(t, n.State())
@@ -139,8 +139,8 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestPromise: a pod without a grant does not get what was promised to one that has not started,
-// for as long as that is listed, and for Promise at most.
+// TestPromise checks that a pod without a grant does not get what was promised to a pod that has
+// not started. The promise lasts while that pod is listed, and for at most Promise.
 func TestPromise(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(n *hollow.Node, clock *time.Time)
@@ -180,8 +180,9 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestChaos: annotations that are wrong in every way, on a node that is in use. The pod starts with
-// what the node gives by itself, or is rejected as without an annotation, and why is counted.
+// TestChaos uses annotations with all kinds of faults on a node that is in use. The pod must get
+// what the node plans by itself, or be rejected as without an annotation, and the reason must be
+// counted.
 func TestChaos(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, twin := newNode(t, hollow.Config{}), newNode(t, hollow.Config{})
@@ -226,7 +227,7 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// spoil changes one byte of a text, or cuts it off, or leaves it as it is.
+// spoil changes one byte of a text, truncates it, or leaves it unchanged.
 func spoil(t *rapid.T, text string) string {
 	switch at := rapid.IntRange(0, len(text)-1).Draw(t, "at"); rapid.IntRange(0, 3).Draw(t, "how") {
 	case 0:
@@ -237,7 +238,7 @@ func spoil(t *rapid.T, text string) string {
 	return text
 }
 
-// TestRestart: a node that is made with the grants of another one is that node.
+// TestRestart checks that a node created with the grants of another node is equal to it.
 func TestRestart(t *testing.T) {
 	n := newNode(t, hollow.Config{})
 	start(t, n, guaranteed("a", 2, 1))

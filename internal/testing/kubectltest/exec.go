@@ -20,15 +20,15 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// streams are those of a command that runs in a container.
+// streams are the streams of a command that runs in a container.
 type streams struct {
 	stdout, stderr, status io.Writer
 	end                    func() error
 }
 
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
-	// A GET that becomes a WebSocket is "get" for API servers before 1.35, a POST that becomes SPDY
-	// "create".
+	// API servers before 1.35 check the verb "get" for a GET that is upgraded to a WebSocket, and
+	// "create" for a POST that is upgraded to SPDY.
 	verb := "create"
 	if r.Method == http.MethodGet {
 		verb = "get"
@@ -39,7 +39,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	pod, fault := s.pod(w, r)
 	switch {
 	case pod == nil:
-		return // It has been answered.
+		return // The request has been answered.
 	case fault == KubeletAway:
 		fail(w, apierrors.NewInternalError(errors.New("error dialing backend: dial tcp 192.0.2.7:10250: i/o timeout")))
 		return
@@ -53,15 +53,15 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	taken := &hijacked{ResponseWriter: w}
 	to, err := open(taken, r)
 	if err != nil {
-		return // It has been answered.
+		return // The request has been answered.
 	}
-	defer func() { _ = to.end() }() // The client may have ended it.
+	defer func() { _ = to.end() }() // The client may already have closed it.
 	container, command := r.URL.Query().Get("container"), r.URL.Query()["command"]
 	switch {
 	case fault == Cut:
 		_, _ = to.stdout.Write([]byte("half an ans"))
 		if secured, is := taken.connection.(*tls.Conn); is {
-			_ = secured.NetConn().Close() // Below TLS, as a machine that is gone.
+			_ = secured.NetConn().Close() // Below TLS, as if the machine had failed.
 		}
 	case fault == NeverAnswers:
 		<-s.ended
@@ -81,13 +81,13 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hijacked remembers the connection that a protocol takes over.
+// hijacked records the connection that a protocol takes over.
 type hijacked struct {
 	http.ResponseWriter
 	connection net.Conn
 }
 
-// Hijack is http.Hijacker's.
+// Hijack implements http.Hijacker.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	connection, buffer, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	h.connection = connection
@@ -100,11 +100,11 @@ func finish(to io.Writer, status metav1.Status) {
 	if err != nil {
 		panic(err) // strings and numbers
 	}
-	_, _ = to.Write(text) // The client is gone, then.
+	_, _ = to.Write(text) // An error means that the client is gone.
 }
 
-// open makes a WebSocket with a channel for each stream, or waits for the streams that a client of
-// SPDY makes.
+// open opens a WebSocket with a channel for each stream, or waits for the streams that an SPDY
+// client creates.
 func open(w http.ResponseWriter, r *http.Request) (streams, error) {
 	if !wsstream.IsWebSocketRequest(r) {
 		return openSPDY(w, r)
@@ -136,7 +136,7 @@ func openSPDY(w http.ResponseWriter, r *http.Request) (streams, error) {
 		return nil
 	})
 	if connection == nil {
-		return streams{}, errors.New("no connection") // It has been answered.
+		return streams{}, errors.New("no connection") // The request has been answered.
 	}
 	to := streams{end: connection.Close}
 	for range wanted {

@@ -1,6 +1,7 @@
-// Package kubectltest is an API server on loopback, for tests of what asks agents through one. It
-// has pods, users with tokens and permissions, and runs commands in containers by the protocols
-// that API servers use for that: WebSocket (v5.channel.k8s.io) and SPDY (v4.channel.k8s.io).
+// Package kubectltest provides an API server on loopback, for tests of programs that query agents
+// through an API server. It has pods, and users with tokens and permissions. It runs commands in
+// containers by the protocols of API servers: WebSocket (v5.channel.k8s.io) and SPDY
+// (v4.channel.k8s.io).
 package kubectltest
 
 import (
@@ -25,21 +26,21 @@ import (
 // Run runs a command in a container of a pod and returns its exit code.
 type Run func(pod *v1.Pod, container string, command []string, stdout, stderr io.Writer) int
 
-// Fault is what goes wrong when a command is to be run in a pod.
+// Fault is a fault that occurs when a command is run in a pod.
 type Fault string
 
-// Faults of Server.Break.
+// The faults for Server.Break.
 const (
 	Gone         Fault = "gone"          // the pod is deleted after it was listed
 	NotRunning   Fault = "not running"   // its container ended after it was listed
 	KubeletAway  Fault = "kubelet away"  // the API server does not reach the kubelet
 	Cut          Fault = "cut"           // the connection ends in the middle of the output
-	NoWebSocket  Fault = "no websocket"  // a proxy that knows SPDY alone
+	NoWebSocket  Fault = "no websocket"  // a proxy that supports only SPDY
 	NoProgram    Fault = "no program"    // the image has no such program
 	NeverAnswers Fault = "never answers" // the command runs and prints nothing
 )
 
-// Server is a cluster. Its methods may be called while it serves.
+// Server is an API server with the objects of a cluster. Its methods may be called while it serves.
 type Server struct {
 	server *httptest.Server
 	run    Run
@@ -49,10 +50,10 @@ type Server struct {
 	pods   []*v1.Pod
 	users  map[string]string // by token
 	denied map[string]bool   // "USER VERB RESOURCE NAMESPACE"
-	faults map[string]Fault  // by the pod's name
+	faults map[string]Fault  // by the name of the pod
 }
 
-// Start serves until Close.
+// Start starts a server that runs until Close.
 func Start(run Run) *Server {
 	s := &Server{run: run, ended: make(chan struct{}), users: map[string]string{}, denied: map[string]bool{}, faults: map[string]Fault{}}
 	mux := http.NewServeMux()
@@ -72,13 +73,13 @@ func Start(run Run) *Server {
 	return s
 }
 
-// Close ends it, and commands that never answer.
+// Close stops the server and the commands that never answer.
 func (s *Server) Close() {
 	close(s.ended)
 	s.server.Close()
 }
 
-// Cluster is the server as a kubeconfig names it: its address and its certificate.
+// Cluster returns the address and the certificate of the server, as in a kubeconfig.
 func (s *Server) Cluster() (url string, certificate []byte) {
 	return s.server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 }
@@ -90,28 +91,29 @@ func (s *Server) Add(pods ...*v1.Pod) {
 	s.pods = append(s.pods, pods...)
 }
 
-// User is allowed everything with this token.
+// User adds a user with this token. The user has all permissions.
 func (s *Server) User(name, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[token] = name
 }
 
-// Deny takes a permission from a user.
+// Deny revokes a permission of a user.
 func (s *Server) Deny(user, verb, resource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied[strings.Join([]string{user, verb, resource, namespace}, " ")] = true
 }
 
-// Break lets commands in a pod fail.
+// Break makes commands in a pod fail.
 func (s *Server) Break(pod string, fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[pod] = fault
 }
 
-// allowed answers a request that is not, as an API server does.
+// allowed reports whether the user may make the request. If not, it answers the request as an API
+// server does.
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request, verb, subresource string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +133,7 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request, verb, subresour
 	return true
 }
 
-// fail writes a Status.
+// fail answers a request with a Status.
 func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	status := err.ErrStatus
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -141,7 +143,7 @@ func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 func write(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // The client is gone, then.
+	_ = json.NewEncoder(w).Encode(object) // An error means that the client is gone.
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +171,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, list)
 }
 
-// pod is the one that a request names, or answers that there is none.
+// pod returns the pod that a request names. If there is none, it answers the request and returns
+// nil.
 func (s *Server) pod(w http.ResponseWriter, r *http.Request) (*v1.Pod, Fault) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	s.mu.Lock()

@@ -1,6 +1,6 @@
-// Package objectstest is an API server in memory, for tests of what reads and writes the objects:
-// Nodes, Pods, PaddockNodes and PaddockMachines, with resource versions, conflicts, watches and the
-// garbage collector.
+// Package objectstest provides an API server in memory, for tests of programs that read and write
+// Nodes, Pods, PaddockNodes and PaddockMachines. It implements resource versions, conflicts,
+// watches and the garbage collector.
 package objectstest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server is an API server. It has no schemas, and takes every token.
+// Server is an API server. It has no schemas, and accepts every token.
 type Server struct {
 	http *httptest.Server
 	done chan struct{}
@@ -44,7 +44,7 @@ type event struct {
 	object   *unstructured.Unstructured
 }
 
-// New starts a server that ends with the test.
+// New starts a server that stops at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]*unstructured.Unstructured{}, changed: make(chan struct{}), done: make(chan struct{})}
@@ -57,18 +57,18 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Config is what clients need.
+// Config returns the configuration for clients.
 func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL, QPS: -1} }
 
-// Fail makes requests fail with the status that f returns; 0: they do not. nil: none fails. f may
-// wait.
+// Fail makes each request fail with the status that f returns. If f is nil or returns 0, requests
+// do not fail. f may block.
 func (s *Server) Fail(f func(*http.Request) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = f
 }
 
-// Writes is how many objects were created or changed by requests.
+// Writes returns the number of objects that requests have created or changed.
 func (s *Server) Writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) AddNode(name, uid string) {
 	s.put("ADDED", "nodes", o)
 }
 
-// Set creates or changes an object, which has its name, namespace and UID.
+// Set creates or replaces an object. The object must have its name, namespace and UID.
 func (s *Server) Set(t testing.TB, resource string, object any) {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -105,7 +105,8 @@ func (s *Server) Set(t testing.TB, resource string, object any) {
 	s.put(kind, resource, o)
 }
 
-// key is where an object is kept: resource/name, of a pod resource/namespace/name.
+// key returns the key under which an object is stored: resource/name, or resource/namespace/name
+// for a pod.
 func key(resource string, o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return resource + "/" + o.GetName()
@@ -113,17 +114,17 @@ func key(resource string, o *unstructured.Unstructured) string {
 	return resource + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-// Break ends every connection.
+// Break closes every connection.
 func (s *Server) Break() { s.http.CloseClientConnections() }
 
-// Delete deletes an object, and those that it owns.
+// Delete deletes an object and the objects that it owns.
 func (s *Server) Delete(resource, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(resource, name)
 }
 
-// Get returns an object as into, and reports whether it is there.
+// Get decodes an object into into, and reports whether the object exists.
 func (s *Server) Get(t testing.TB, resource, name string, into any) bool {
 	t.Helper()
 	s.mu.Lock()
@@ -172,7 +173,7 @@ func (s *Server) drop(resource, name string) bool {
 	return true
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	fail := s.fail
@@ -219,7 +220,7 @@ func answer(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// nameIn is the name in a field selector; empty: none.
+// nameIn returns the name in the field selector, or "" if there is none.
 func nameIn(r *http.Request) string {
 	_, name, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	return name
@@ -241,8 +242,8 @@ func (s *Server) get(w http.ResponseWriter, resource, name string) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// list answers in pages, in the order of the names, if there is a limit: the name of the last
-// object continues it.
+// list answers with the objects in the order of their names. With a limit it answers in pages, and
+// the continue token is the name of the last object.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, resource, only string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,8 +325,8 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, resource string) 
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// watch streams the events after a version. A client that wants the list in the stream gets an
-// error that makes it list.
+// watch streams the events after a resource version. A client that requests initial events in the
+// stream gets an error, so that it lists instead.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	if r.URL.Query().Get("sendInitialEvents") != "" {
 		answer(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is not served")

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// runAdmission plans a pod, and applies the plan of "admit".
+// runAdmission plans a pod and, for the command "admit", applies the plan.
 func (n *Node) runAdmission(c Command) ([]string, error) {
 	if len(c.Args) != 1 {
 		return nil, fmt.Errorf("%s: want the name of one pod", c.Name)
@@ -31,7 +31,7 @@ func (n *Node) runAdmission(c Command) ([]string, error) {
 	return n.describePlan(plan), nil
 }
 
-// runResize resizes an admitted pod. It does so twice: the second time nothing changes.
+// runResize resizes an admitted pod. It resizes it twice: the second time nothing may change.
 func (n *Node) runResize(c Command) ([]string, error) {
 	if len(c.Args) != 1 {
 		return nil, errors.New("resize: want the name of one pod")
@@ -52,7 +52,7 @@ func (n *Node) runResize(c Command) ([]string, error) {
 	return n.describePlan(plan), nil
 }
 
-// runMove moves an admitted pod to where it would be if it came now.
+// runMove moves an admitted pod to where it would be if it were admitted now.
 func (n *Node) runMove(c Command) ([]string, error) {
 	if len(c.Args) != 1 {
 		return nil, errors.New("move: want the name of one pod")
@@ -102,7 +102,7 @@ func (n *Node) runRemove(c Command) ([]string, error) {
 	return n.change(g, n.state.Release(g.Pod.UID)), nil
 }
 
-// change takes the next state and describes what changed for the pod and for the shared pool.
+// change sets the next state and describes what changed for the pod and for the node shared pool.
 func (n *Node) change(pod *node.Grant, next *node.State) []string {
 	before := n.state
 	n.state = next
@@ -120,7 +120,7 @@ func (n *Node) change(pod *node.Grant, next *node.State) []string {
 	}
 	old, now := before.Memory().Nodes(), next.Memory().Nodes()
 	for t, name := range next.Memory().Capacity().Types() {
-		var more int64 // free that was not before
+		var more int64 // bytes that have become free
 		for i := range now {
 			more += now[i].Free[t] - old[i].Free[t]
 		}
@@ -156,7 +156,7 @@ func (n *Node) describePlan(p *node.Plan) []string {
 	return lines
 }
 
-// alignmentLines are what the Topology Manager chose, for all that had a preference.
+// alignmentLines describes the choice of the Topology Manager for everything that had a preference.
 func alignmentLines(p *node.Plan) []string {
 	if p.Rejection != nil {
 		return nil

@@ -18,25 +18,25 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// settings are the keys of config, which are the fields of a KubeletConfiguration under short
-// names:
+// settings are the values of the keys of the command config. Most keys are fields of a
+// KubeletConfiguration under short names:
 //
 //	topology=none           none, best-effort, restricted, single-numa-node
 //	scope=container         container, pod
-//	topology-options=…      prefer-closest-numa-nodes, max-allowable-numa-nodes=N, with commas
+//	topology-options=…      prefer-closest-numa-nodes, max-allowable-numa-nodes=N; comma-separated
 //	cpu=none                none, static
-//	options=…               of the static CPU policy, with commas
+//	options=…               options of the static CPU policy; comma-separated
 //	reserved-cpus=0,8       reservedSystemCPUs
 //	reserve-cpu=1           kubeReserved; 1 by default if the CPU policy is static
 //	memory=None             None, Static
-//	reserved-memory=0:1Gi   with commas between NUMA nodes; 512Mi of the lowest NUMA node with memory
-//	                        where the memory policy is Static and nothing is given
-//	gates=…                 with commas; "=false" behind one switches it off.
-//	                        PodLevelResourceManagers is on unless it is switched off
-//	quota=kubelet           not of the kubelet but Paddock's own cpuQuota.mode: isolated, or
-//	                        kubelet, which is the reference's rule
-//	max-containers=0        not of the kubelet either but maxContainersPerPod; 0: any number
-//	as=kubelet-1.36         who decides: a kubelet of that version, with its faults; Paddock by default
+//	reserved-memory=0:1Gi   comma-separated by NUMA node; 512Mi of the lowest NUMA node with memory
+//	                        by default if the memory policy is Static
+//	gates=…                 comma-separated; append "=false" to turn one off.
+//	                        PodLevelResourceManagers is on by default
+//	quota=kubelet           Paddock's own cpuQuota.mode, not of the kubelet: isolated, or
+//	                        kubelet, which is the rule of the reference
+//	max-containers=0        Paddock's own maxContainersPerPod; 0 means no limit
+//	as=kubelet-1.36         decide as a kubelet of that version, with its faults; Paddock by default
 type settings map[string]string
 
 var settingKeys = [...]string{
@@ -44,14 +44,14 @@ var settingKeys = [...]string{
 	"memory", "reserved-memory", "gates", "quota", "max-containers", "as",
 }
 
-// rejectedError is a configuration under which a node does not start.
+// rejectedError is the error for a configuration with which a node does not start.
 type rejectedError struct{ err error }
 
 func (e *rejectedError) Error() string { return e.err.Error() }
 
 func (e *rejectedError) Unwrap() error { return e.err }
 
-// runConfig resolves a configuration and empties the node.
+// runConfig resolves a configuration and removes all pods from the node.
 func (n *Node) runConfig(c Command) ([]string, error) {
 	if n.machine == nil {
 		return nil, errors.New("give the machine first")
@@ -79,7 +79,7 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 	return append(describePolicy(policy), warnings...), nil
 }
 
-// equip gives a state that was just made the devices of the node.
+// equip adds the devices of the node to a new state.
 func (n *Node) equip(s *node.State) (*node.State, error) {
 	if n.devices == nil {
 		return s, nil
@@ -141,7 +141,7 @@ func (n *Node) kubeletConfiguration(s settings) (map[string]any, error) {
 	gates := map[string]bool{"PodLevelResourceManagers": true}
 	object := map[string]any{
 		"featureGates": gates,
-		"evictionHard": map[string]string{"memory.available": "0%"}, // so that reserved-memory is all
+		"evictionHard": map[string]string{"memory.available": "0%"}, // so that only reserved-memory is reserved
 	}
 	put := func(key, field string) {
 		if v, ok := s[key]; ok {
@@ -170,7 +170,7 @@ func (n *Node) kubeletConfiguration(s settings) (map[string]any, error) {
 	return object, n.reserve(s, object)
 }
 
-// reserve fills in what the system keeps.
+// reserve sets what is reserved for the system.
 func (n *Node) reserve(s settings, object map[string]any) error {
 	reserved := map[string]string{}
 	cpu, given := s["reserve-cpu"]
@@ -212,7 +212,7 @@ func (n *Node) reserve(s settings, object map[string]any) error {
 	return nil
 }
 
-// optionMap reads "a,b=3": a is true, b is 3.
+// optionMap parses a list such as "a,b=3", in which a is true and b is 3.
 func optionMap(text string) map[string]string {
 	options := map[string]string{}
 	if text == "" {
@@ -228,7 +228,7 @@ func optionMap(text string) map[string]string {
 	return options
 }
 
-// describePolicy puts each part of a policy on its line.
+// describePolicy describes a policy, with one line for each part.
 func describePolicy(p node.Policy) []string {
 	lines := strings.Split(kubeletcfg.Describe(p), "; ")
 	if p.Quota.Isolated {
@@ -240,7 +240,7 @@ func describePolicy(p node.Policy) []string {
 	return lines
 }
 
-// runRestart makes the state again from the grants, and admits every pod again in the order of
+// runRestart rebuilds the state from the grants and admits every pod again in the order of
 // admission, as a kubelet does when it starts.
 func (n *Node) runRestart(c Command) ([]string, error) {
 	changed, err := keys(c.Args, settingKeys[:]...)

@@ -14,14 +14,14 @@ import (
 
 const unhealthy = ":unhealthy"
 
-// runDevices gives the node these devices in place of those that it had, as when device plugins
-// report again: pods keep what they have. A line for each resource, with its devices:
+// runDevices replaces the devices of the node, as when device plugins report again. Pods keep their
+// devices. There is a line for each resource, with its devices:
 //
 //	RESOURCE [ID[@NODES][:unhealthy]…]
 //
-// where NODES are the NUMA nodes that the device is local to: gpu0@0, nic0@0-1. A resource
-// without devices is one that the node has none of; of resources that are not listed nothing is
-// known, and nothing is decided.
+// NODES are the NUMA nodes to which the device is local, as in gpu0@0 or nic0@0-1. If a resource is
+// listed without devices, the node has none. Nothing is known, and nothing is decided, about
+// resources that are not listed.
 func (n *Node) runDevices(c Command) ([]string, error) {
 	switch {
 	case n.machine == nil:
@@ -84,8 +84,8 @@ func orNoDevices(lines []string) []string {
 	return lines
 }
 
-// describeDevices is a line for each NUMA node with devices, and one for devices without NUMA
-// node. A device on several NUMA nodes counts on each of them.
+// describeDevices returns a line for each NUMA node with devices, and one for devices without a
+// NUMA node. A device on several NUMA nodes counts on each of them.
 func describeDevices(u device.Usage) []string {
 	names := u.Inventory().Resources()
 	t := nodeTable{what: "devices of "}
@@ -117,8 +117,7 @@ func describeDevices(u device.Usage) []string {
 	return append(t.lines(), last...)
 }
 
-// lostDevices list the pods with devices that the inventory does not have any more, or has as
-// unhealthy.
+// lostDevices names the pods with devices that are unhealthy or no longer in the inventory.
 func lostDevices(s *node.State) []string {
 	var lines []string
 	for _, g := range s.Grants() {
@@ -136,8 +135,8 @@ func lostDevices(s *node.State) []string {
 	return lines
 }
 
-// heldText is "nvidia.com/gpu=gpu0,gpu1 on {0}" for each resource: the NUMA nodes are those that
-// the devices are local to.
+// assignedText returns a text such as "nvidia.com/gpu=gpu0,gpu1 on {0}", with a part for each
+// resource. The NUMA nodes are those to which the devices are local.
 func assignedText(inv *device.Inventory, assigned []device.Assigned) string {
 	parts := make([]string, len(assigned))
 	for i, h := range assigned {
@@ -154,7 +153,7 @@ func assignedText(inv *device.Inventory, assigned []device.Assigned) string {
 	return strings.Join(parts, " ")
 }
 
-// devicesChange lists the devices that are not assigned any more.
+// devicesChange names the devices that are no longer assigned.
 func devicesChange(before, next device.Usage) []string {
 	now := map[string][]string{}
 	for _, h := range next.Assigned() {

@@ -1,9 +1,10 @@
-// Package scenario is a small language for saying what happens on a node: a machine, a kubelet
-// configuration, pods, and what is done with them. The same text is a test, a bug report and an
-// example in the documentation. The package is for tests.
+// Package scenario implements a small language that describes what happens on a node: a machine, a
+// kubelet configuration, pods, and what is done with them. The same text can serve as a test, a bug
+// report and an example in the documentation. The package is for tests.
 //
-// A script is blocks with blank lines between them: a command, lines that belong to it, a line of
-// four dashes, and the answer. Lines before a command that begin with # are remarks.
+// A script consists of blocks separated by blank lines. A block has a command, the lines that
+// belong to it, a line of four dashes, and the answer. Lines before a command that begin with # are
+// remarks.
 //
 //	machine sockets=2 cores=8 threads=2 memory=32Gi
 //	----
@@ -26,36 +27,36 @@
 // The commands:
 //
 //	machine key=value…       a regular machine; keys in machine.go
-//	machine                  … or one NUMA node a line, for machines that are not regular
-//	machine file=NAME        … or a recorded one, if the reader of the script can find it
+//	machine                  … or an irregular machine, with one line per NUMA node
+//	machine file=NAME        … or a recorded machine, if the reader of the script can find it
 //	config key=value…        the kubelet's configuration; keys in config.go
-//	devices                  what device plugins report, a line for each resource; form in devices.go.
-//	                         A second one replaces the first; "machine" removes all
-//	given                    the devices that others choose, a line for each resource or driver; form in
-//	                         given.go, also of the lines that say which of them a pod has
-//	pod NAME [amounts]       a pod; a line each for its containers: init|sidecar|app NAME [amounts]
-//	plan NAME                what admit would answer; nothing changes
-//	admit NAME               admit the pod and take what it gets
-//	reserve NAME [room]      keep what admit would give the pod from all others until it is admitted: as
-//	                         of a pod that is on its way or, with "room", for which others are moved
-//	unreserve NAME           end that
-//	resize NAME              resize the admitted pod to what it was described to ask for since
-//	move NAME                move the admitted pod to where it would be if it came now
+//	devices                  what device plugins report, one line per resource; form in devices.go.
+//	                         A second command replaces the first; "machine" removes all devices
+//	given                    the devices that others choose, one line per resource or driver; form
+//	                         in given.go, as is the form of the lines for the devices of a pod
+//	pod NAME [amounts]       a pod, with one line per container: init|sidecar|app NAME [amounts]
+//	plan NAME                print what admit would answer, without a change
+//	admit NAME               admit the pod and assign what it gets
+//	reserve NAME [room]      reserve what admit would give the pod until it is admitted, as for a
+//	                         pod that is on its way or, with "room", for which others are moved
+//	unreserve NAME           end the reservation
+//	resize NAME              resize the admitted pod to what its latest description asks for
+//	move NAME                move the admitted pod to where it would be if it were admitted now
 //	created POD/CONTAINER    the runtime has created the container
 //	remove-container POD/CONTAINER
 //	remove NAME              the pod is gone
-//	restart [key=value…]     start again from the grants and the devices alone, perhaps with changed
+//	restart [key=value…]     restart from the grants and the devices alone, optionally with changed
 //	                         settings, and admit every pod again, as a kubelet does
 //	offline LIST             CPUs go offline, as with "echo 0 > /sys/devices/system/cpu/cpu3/online"
-//	online LIST              they are back; "config" brings all back
-//	state                    everything that is assigned
-//	check                    prove all invariants
+//	online LIST              CPUs come back online; "config" brings all back
+//	state                    print everything that is assigned
+//	check                    check all invariants
 //
-// Amounts are "cpu=2 memory=1Gi hugepages-2Mi=64Mi": request and limit at once. "cpu=1..2" are
-// request and limit, "cpu=1.." is a request and "cpu=..2" a limit alone. The word "unvalidated"
-// behind a pod's name skips what the API server would reject, as for a static pod. "moves=anywhere"
-// behind a pod's name is what it consents to (R-MOV-3). A container
-// asks for devices by the name of their resource, "nvidia.com/gpu=2":
+// Amounts such as "cpu=2 memory=1Gi hugepages-2Mi=64Mi" are both request and limit. "cpu=1..2" has
+// a request of 1 and a limit of 2, "cpu=1.." has only a request and "cpu=..2" only a limit. The
+// word "unvalidated" after a pod's name skips the validation of the API server, as for a static
+// pod. "moves=anywhere" after a pod's name is its consent (R-MOV-3). A container asks for devices
+// by the name of their resource, as in "nvidia.com/gpu=2":
 //
 //	devices
 //	nvidia.com/gpu gpu0@0 gpu1@1 gpu2@1:unhealthy
@@ -69,9 +70,8 @@
 //	----
 //	…
 //
-// gpu0 is local to NUMA node 0, nic0 to both, the fuses to none.
+// gpu0 is local to NUMA node 0, nic0 to both NUMA nodes, and the fuses to none.
 //
-// Answers are plain lines, stable, without blank lines. What is wrong with a command is an
-// answer, too, and begins with "error:"; so does a broken invariant, which is looked for after
-// every command.
+// Answers are stable, plain lines without blank lines. An error in a command is also an answer,
+// which begins with "error:". So is a broken invariant; invariants are checked after every command.
 package scenario

@@ -14,15 +14,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// pool is the pool of every claim's device: a node has one of each driver.
+// pool is the pool of the device of every claim. A node has one pool for each driver.
 const pool = "node"
 
-// runGiven lists the devices that others choose, the kubelet or the scheduler: all that the node
-// has of a resource or of a driver. A line for each of them, in the form of "devices":
+// runGiven sets the devices that others (the kubelet or the scheduler) choose. They are all devices
+// of the node that belong to a resource or a driver. There is a line for each resource or driver,
+// in the form of "devices":
 //
 //	RESOURCE|DRIVER [ID[@NODES]…]
 //
-// A device without NODES is near unknown NUMA nodes. A pod names those that it has:
+// The NUMA nodes of a device without NODES are unknown. A pod names the devices that it has:
 //
 //	given CONTAINER RESOURCE=ID[,ID…]               of a device plugin
 //	given CONTAINER DRIVER=ID[,ID…] claim=NAME      of a ResourceClaim
@@ -73,7 +74,7 @@ func stockOf(of string, devices []device.Device) request.Stock {
 	return request.StockOf(of, nodes)
 }
 
-// parseGiven reads the words behind "given" in the description of a pod.
+// parseGiven parses the words after "given" in the description of a pod.
 func (n *Node) parseGiven(pod *v1.Pod, words []string) (container string, given []request.Given, err error) {
 	if len(words) < 2 {
 		return "", nil, errors.New("want a container and RESOURCE=ID")
@@ -101,7 +102,7 @@ func (n *Node) parseGiven(pod *v1.Pod, words []string) (container string, given 
 	return words[0], given, nil
 }
 
-// request is what a pod asks for, with the devices that others chose for it.
+// request returns what a pod asks for, with the devices that others chose for it.
 func (n *Node) request(pod *v1.Pod) (request.Pod, error) {
 	asked, err := podspec.Request(pod, n.gates)
 	var all []request.Given
@@ -121,7 +122,7 @@ func (n *Node) request(pod *v1.Pod) (request.Pod, error) {
 	return asked, err
 }
 
-// givenText is "given nvidia.com/gpu=gpu0 on {1}" for each device.
+// givenText returns a text such as "given nvidia.com/gpu=gpu0 on {1}" for each device.
 func givenText(given []request.Given) string {
 	var parts []string
 	for _, g := range given {

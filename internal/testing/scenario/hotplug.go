@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// runHotplug takes CPUs offline or online. The grants stay, so the answer is about what containers
-// run on.
+// runHotplug takes CPUs offline or brings them online. The grants do not change, so the answer
+// describes the CPUs on which containers run.
 func (n *Node) runHotplug(c Command) ([]string, error) {
 	if len(c.Args) != 1 {
 		return nil, fmt.Errorf("%s: want a list of CPUs, such as 2-3,8", c.Name)
@@ -39,7 +39,7 @@ func (n *Node) runHotplug(c Command) ([]string, error) {
 	return append(lines, describeDegraded(state)...), nil
 }
 
-// onlineMachine is the machine without the CPUs that are offline.
+// onlineMachine returns the machine without the offline CPUs.
 func (n *Node) onlineMachine(offline cpuset.Set) (*machine.Machine, error) {
 	if offline.IsEmpty() {
 		return n.machine, nil
@@ -47,8 +47,8 @@ func (n *Node) onlineMachine(offline cpuset.Set) (*machine.Machine, error) {
 	return n.machine.Without(offline)
 }
 
-// describeDegraded is a line for each pod with CPUs that are offline, and for each of its
-// containers that runs elsewhere.
+// describeDegraded returns a line for each pod with offline CPUs, and for each of its containers
+// that runs on other CPUs.
 func describeDegraded(s *node.State) []string {
 	var lines []string
 	for _, d := range s.Degraded() {
@@ -62,8 +62,8 @@ func describeDegraded(s *node.State) []string {
 	return lines
 }
 
-// readopt makes the state again of the grants alone, as an agent does when it starts. Without
-// offline CPUs the grants must be valid by all rules.
+// readopt rebuilds the state from the grants alone, as an agent does when it starts. If no CPUs are
+// offline, the grants must be valid by all rules.
 func (n *Node) readopt(policy node.Policy) (*node.State, []string, error) {
 	m, err := n.onlineMachine(n.offline)
 	if err != nil {

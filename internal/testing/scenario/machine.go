@@ -16,25 +16,26 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// maxCPUs bounds what a script can ask for.
+// maxCPUs is the maximum number of CPUs in a script.
 const maxCPUs = 4096
 
-// runMachine makes the machine and empties the node, which has no devices then. Keys of a regular
-// one:
+// runMachine sets the machine and removes all pods and devices from the node. The keys of a regular
+// machine:
 //
-//	sockets=1 numa=1 cores=4 threads=1   NUMA nodes a socket, cores a NUMA node, threads a core
+//	sockets=1 numa=1 cores=4 threads=1   NUMA nodes per socket, cores per NUMA node, threads per core
 //	numbering=interleaved                one thread of each core first, then the second threads;
 //	                                     adjacent: siblings have neighbouring ids;
 //	                                     round-robin: as interleaved, one core to each NUMA node in turn
-//	uncore=2                             cores an uncore cache
+//	uncore=2                             cores per uncore cache
 //	memory=16Gi hugepages-2Mi=512        memory and number of huge pages of every NUMA node
-//	distances=10,21                      to itself and to the others
+//	distances=10,21                      distance to itself and to the others
 //
-// Or a line for each NUMA node; another line with the same id adds cores to it:
+// For an irregular machine there is a line for each NUMA node. Another line with the same id adds
+// cores to the NUMA node:
 //
 //	node ID [socket=0] [uncore=0] [cores=0-3+8-11] [memory=16Gi] [hugepages-2Mi=512] [distances=10,21]
 //
-// where 0-3+8-11 are four cores with the threads 0 and 8, 1 and 9, and so on.
+// Here 0-3+8-11 are four cores with the threads 0 and 8, 1 and 9, and so on.
 func (n *Node) runMachine(c Command) ([]string, error) {
 	var d machine.Description
 	var err error
@@ -65,8 +66,8 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 	return describeMachine(m), nil
 }
 
-// Machine is the regular machine of the keys of the command machine, for tests: "sockets=2 cores=4
-// memory=16Gi". It panics if there is none.
+// Machine returns the regular machine for the keys of the command machine, such as "sockets=2
+// cores=4 memory=16Gi". It is for tests, and panics if the keys are invalid.
 func Machine(keys string) *machine.Machine {
 	d, err := regularMachine(strings.Fields(keys))
 	if err != nil {
@@ -128,7 +129,8 @@ func describeNode(d *machine.NodeDescription, words []string) error {
 	return addMemory(d, values["memory"], pages)
 }
 
-// coreList reads "0-3+8-11,20": comma-separated groups of cores, the threads of a core joined by +.
+// coreList parses a text such as "0-3+8-11,20": comma-separated groups of cores, with the threads
+// of a core joined by +.
 func coreList(text string) ([][]int, error) {
 	if text == "" {
 		return nil, nil
@@ -320,8 +322,8 @@ func number(text string, most int) (int, error) {
 	return v, nil
 }
 
-// describeMachine is a line for each NUMA node. Of many, those that have neither CPUs nor memory
-// are share a line, and distances are those between the others.
+// describeMachine returns a line for each NUMA node. If there are many, those that have neither
+// CPUs nor memory share a line, and distances are those between the others.
 func describeMachine(m *machine.Machine) []string {
 	lines := []string{fmt.Sprintf("%s, %s, %s, %s", count(len(m.Sockets()), "socket"), count(len(m.Nodes()), "NUMA node"),
 		count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"))}

@@ -16,17 +16,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Machines finds a recorded machine by its name.
+// Machines returns a recorded machine by its name.
 type Machines func(name string) (*machine.Machine, error)
 
-// Node is what commands act on. It is not safe for concurrent use.
+// Node is the node on which commands act. It is not safe for concurrent use.
 type Node struct {
 	machines Machines
 	machine  *machine.Machine // with all CPUs
 	offline  cpuset.Set
 	devices  *device.Inventory // nil before a devices command
-	// given are the devices that others choose, by resource or driver; chosen are those that a pod
-	// has, by pod and container.
+	// given has the devices that others choose, by resource or driver. chosen has the devices that
+	// a pod has, by pod and container.
 	given    map[string][]device.Device
 	chosen   map[string]map[string][]request.Given
 	settings settings
@@ -35,15 +35,15 @@ type Node struct {
 	pods     map[string]*v1.Pod
 }
 
-// New is a node without a machine. Machines may be nil: then there are no recorded ones.
+// New returns a node without a machine. If machines is nil, there are no recorded machines.
 func New(machines Machines) *Node {
 	return &Node{machines: machines, pods: map[string]*v1.Pod{}, chosen: map[string]map[string][]request.Given{}}
 }
 
-// State is the state of the node; nil before a configuration was accepted.
+// State returns the state of the node. It is nil until a configuration is accepted.
 func (n *Node) State() *node.State { return n.state }
 
-// Request is what the pod that was described under that name asks for.
+// Request returns what the pod that was described under that name asks for.
 func (n *Node) Request(name string) (request.Pod, error) {
 	pod, ok := n.pods[name]
 	if !ok {
@@ -52,7 +52,8 @@ func (n *Node) Request(name string) (request.Pod, error) {
 	return n.request(pod)
 }
 
-// Run carries a command out and answers: lines without a newline at the end, never empty.
+// Run executes a command and returns the lines of its answer, without a trailing newline. The
+// answer is never empty.
 func (n *Node) Run(c Command) string {
 	answer, err := n.run(c)
 	if err == nil && n.state != nil {
@@ -115,7 +116,7 @@ func (n *Node) run(c Command) ([]string, error) {
 	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, given, pod, plan, admit, resize, move, created, remove-container, remove, restart, offline, online, state, check", c.Name)
 }
 
-// keys reads words of the form key=value, each key once and only those that are known.
+// keys parses words of the form key=value. Repeated and unknown keys are errors.
 func keys(words []string, known ...string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, w := range words {

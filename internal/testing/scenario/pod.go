@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// runPod describes a pod as the API server would take it. A second description of the same name
-// is the same pod changed: its UID is its name.
+// runPod describes a pod as the API server would accept it. The UID of a pod is its name, so a
+// second description with the same name changes the pod.
 func (n *Node) runPod(c Command) ([]string, error) {
 	if n.state == nil {
 		return nil, errors.New("give machine and config first")
@@ -116,7 +116,8 @@ func addContainer(pod *v1.Pod, words []string) error {
 	return nil
 }
 
-// parseResources reads "cpu=2 memory=1Gi..2Gi": a lone amount is request and limit.
+// parseResources parses words such as "cpu=2 memory=1Gi..2Gi". A single amount is both request and
+// limit.
 func parseResources(words []string) (v1.ResourceRequirements, error) {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
 	for _, w := range words {
@@ -153,7 +154,7 @@ func setAmount(list v1.ResourceList, name, text string) error {
 	return nil
 }
 
-// describeRequest is what the pod is and what each container qualifies for.
+// describeRequest describes the pod and what each container qualifies for.
 func describeRequest(p request.Pod) []string {
 	first := p.QoS.String()
 	t := table{indent: "  "}
@@ -205,7 +206,8 @@ func describeRequest(p request.Pod) []string {
 	return append([]string{first}, t.lines()...)
 }
 
-// budgetText is what the pod level has to divide; only a Guaranteed pod has it divided.
+// budgetText describes the pod-level budget. Only a Guaranteed pod has its budget divided among its
+// containers.
 func budgetText(p request.Pod) string {
 	if p.QoS != request.Guaranteed {
 		return ""

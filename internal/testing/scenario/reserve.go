@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// runReserve keeps what a pod would get now until it is admitted, and "unreserve" ends that.
+// runReserve reserves what a pod would get now until it is admitted. The command "unreserve" ends
+// the reservation.
 func (n *Node) runReserve(c Command) ([]string, error) {
 	why := node.OnItsWay
 	switch {

@@ -71,7 +71,7 @@ func TestAnAnswerNeedsACommand(t *testing.T) {
 	}
 }
 
-// wrongCommands are wrong, and the answer says why.
+// wrongCommands are invalid commands. Their answers must give the reason.
 var wrongCommands = []struct{ command, want string }{
 	{"walk", `no command "walk"`},
 	{"machine cpus=4", `no key "cpus"`},
@@ -174,7 +174,8 @@ func parse(t *testing.T, text string) scenario.Command {
 	return blocks[0].Command
 }
 
-// FuzzPlay: no script makes the node panic, and answers are the same when they are asked for again.
+// FuzzPlay checks that no script makes the node panic, and that playing it again gives the same
+// answers.
 func FuzzPlay(f *testing.F) {
 	f.Add("machine sockets=2 cores=2 threads=2 memory=4Gi hugepages-2Mi=16\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n\n" +
 		"pod a cpu=2 memory=1Gi\ninit i\nsidecar s cpu=1 memory=1Mi\napp c\n\nadmit a\n\ncreated a/c\n\nremove-container a/s\n\nrestart scope=container\n\nremove a\n\nstate\n")
@@ -183,7 +184,7 @@ func FuzzPlay(f *testing.F) {
 		"pod a\ninit i a.io/g=1 a.io/n=1\napp c cpu=1 memory=1Mi a.io/g=1 a.io/x=2\n\nadmit a\n\ndevices\na.io/g\n\nrestart\n\nstate\n\nremove a\n")
 	f.Add("machine sockets=2 cores=2 memory=4Gi\n\ngiven\na.io/g g0@0 g1@1 g2\nb.io n@0-1\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n\n" +
 		"pod a\ninit i cpu=1 memory=1Mi\napp c cpu=1 memory=1Mi a.io/g=1\ngiven c a.io/g=g1,g2\ngiven i b.io=n claim=x\n\nadmit a\n\nrestart\n\nstate\n\nremove a\n")
-	f.Add("machine sockets= cores=") // the first of two errors is always the same
+	f.Add("machine sockets= cores=") // of two errors, the first one is always reported
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 {
 			t.Skip("long")
@@ -198,7 +199,7 @@ func FuzzPlay(f *testing.F) {
 	})
 }
 
-// Of several errors the same is always told.
+// If a command has several errors, always the same one is reported.
 func TestTheFirstOfSeveralErrorsIsTold(t *testing.T) {
 	for _, command := range []string{
 		"machine sockets= cores= numa= threads=", "config gates=A=x,B=y,C=z", "config options=a,b,c topology-options=d,e,f",
@@ -217,7 +218,7 @@ func TestTheFirstOfSeveralErrorsIsTold(t *testing.T) {
 	}
 }
 
-// The example in CONTRIBUTING.md is what people start from.
+// The example in CONTRIBUTING.md is the starting point for contributors, so it must play.
 func TestTheExampleForContributorsPlays(t *testing.T) {
 	guide, err := os.ReadFile("../../../CONTRIBUTING.md")
 	if err != nil {

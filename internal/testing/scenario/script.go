@@ -11,7 +11,7 @@ var ErrSyntax = errors.New("not a scenario")
 
 const separator = "----"
 
-// Command is one request.
+// Command is one command of a script.
 type Command struct {
 	Name string
 	// Args are words, some of the form key=value.
@@ -20,22 +20,21 @@ type Command struct {
 	Input []string
 }
 
-// String is the command as Parse reads it, without a newline at its end.
+// String returns the command in the form that Parse reads, without a trailing newline.
 func (c Command) String() string {
 	first := strings.Join(append([]string{c.Name}, c.Args...), " ")
 	return strings.Join(append([]string{first}, c.Input...), "\n")
 }
 
-// Block is a part of a script: remarks, and a command with its answer unless the block has
-// remarks alone.
+// Block is a part of a script. It has remarks, a command with its answer, or both.
 type Block struct {
-	Line    int // where the block starts, from 1
+	Line    int // the line on which the block starts, counted from 1
 	Remarks []string
 	Command Command
 	Answer  []string
 }
 
-// Parse splits a script into blocks; errors begin with name.
+// Parse splits a script into blocks. Errors begin with name.
 func Parse(name, text string) ([]Block, error) {
 	var blocks []Block
 	var current []string
@@ -95,7 +94,7 @@ func parseBlock(lines []string) (Block, error) {
 	return b, nil
 }
 
-// String is the block as in a file.
+// String returns the block as it is in a file.
 func (b Block) String() string {
 	lines := append([]string{}, b.Remarks...)
 	if b.Command.Name != "" {
@@ -105,8 +104,8 @@ func (b Block) String() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Play runs a script on a fresh node and returns it with the answers that it gets. A script is
-// right when it comes back as it was.
+// Play runs a script on a new node and returns the script with the resulting answers. A script is
+// correct if it is returned unchanged.
 func Play(name, text string, machines Machines) (string, error) {
 	blocks, err := Parse(name, text)
 	if err != nil {

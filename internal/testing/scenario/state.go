@@ -29,7 +29,7 @@ func (n *Node) describeState() []string {
 	return append(lines, describeResidue(s)...)
 }
 
-// describeResidue is a line for each entry of what the grants do not explain.
+// describeResidue returns a line for each residue, which is what the grants do not explain.
 func describeResidue(s *node.State) []string {
 	var lines []string
 	for _, r := range s.Residue() {
@@ -52,7 +52,7 @@ func describeResidue(s *node.State) []string {
 	return lines
 }
 
-// signed is a number of bytes; below zero they are assigned and not accounted for.
+// signed returns a number of bytes as text. Negative bytes are assigned but not accounted for.
 func signed(n int64) string {
 	if n < 0 {
 		return "-" + request.Bytes(-n)
@@ -60,8 +60,8 @@ func signed(n int64) string {
 	return request.Bytes(n)
 }
 
-// describeMemory is the memory accounting: one line a NUMA node, or a group of NUMA nodes, because
-// inside a group only the sums have a meaning (R-MEM-72).
+// describeMemory describes the memory accounting. There is one line for each NUMA node or group of
+// NUMA nodes, because only the sums of a group have a meaning (R-MEM-72).
 func describeMemory(u memory.Usage) []string {
 	var t nodeTable
 	capacity, nodes := u.Capacity(), u.Nodes()
@@ -91,7 +91,7 @@ func describeMemory(u memory.Usage) []string {
 	return t.lines()
 }
 
-// describeGrant is what a pod has: the title with its pool, and a line for each container.
+// describeGrant describes what a pod has: the title with its pool, and a line for each container.
 func (n *Node) describeGrant(title string, g *node.Grant) []string {
 	var assigned []string
 	if !g.Pool.IsEmpty() {
@@ -145,7 +145,7 @@ func (n *Node) containerCells(g *node.Grant, i int, q node.Quota) []string {
 	case n.state.Policy().StaticMemory:
 		mems = "memory not pinned"
 	}
-	quota := "" // one that is not the kubelet's
+	quota := "" // set only if the quota is not the kubelet's
 	switch q {
 	case node.KeepQuota:
 	case node.NoQuota:
@@ -156,7 +156,8 @@ func (n *Node) containerCells(g *node.Grant, i int, q node.Quota) []string {
 	return []string{asked.Type.String(), asked.Name, cpus, mems, strings.TrimSpace(assignedText(n.devices, c.Devices) + " " + givenText(asked.Given)), quota}
 }
 
-// blocks is "memory=1Gi on {0}"; blocks of one holder are always on the same NUMA nodes.
+// blocks returns a text such as "memory=1Gi on {0}". The blocks of one owner are always on the same
+// NUMA nodes.
 func blocks(assigned []memory.Block) string {
 	parts := make([]string, len(assigned))
 	for i, b := range assigned {

@@ -17,7 +17,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// lines pads every cell but the last of its row; an empty cell keeps its column.
+// lines pads every cell except the last of its row. An empty cell keeps its column.
 func (t *table) lines() []string {
 	var widths []int
 	for _, row := range t.rows {
@@ -44,14 +44,14 @@ func (t *table) lines() []string {
 	return lines
 }
 
-// fewNodes is how many NUMA nodes have a line each, whatever they have.
+// fewNodes is the maximum number of NUMA nodes for which each one always has its own line.
 const fewNodes = 8
 
-// nodeTable is a line for each NUMA node. Of more than fewNodes, neighbors that have the same share
-// a line.
+// nodeTable is a table with a line for each NUMA node. If there are more than fewNodes, adjacent
+// NUMA nodes with equal cells share a line.
 type nodeTable struct {
 	indent string
-	what   string // before "node 0"
+	what   string // precedes "node 0"
 	ids    []mask.Mask
 	cells  [][]string
 }

@@ -1,5 +1,5 @@
-// Package simtest has the invariants of every history of a simulated runtime, whatever faults occur
-// in it. It is for tests.
+// Package simtest checks invariants that every history of a simulated runtime must satisfy,
+// whatever faults occur in it. It is for tests.
 package simtest
 
 import (
@@ -20,9 +20,9 @@ import (
 // were created without a plugin are not the plugin's fault: they count as running everywhere until
 // a message assigns CPUs to them.
 type Checker struct {
-	// ListsLate is sim.Config's: a plugin does not know a container that was created without it
-	// before it runs. Until the plugin changes it, it is in no container's way; AtRest finds
-	// it if the plugin never does.
+	// ListsLate is that of sim.Config: a plugin does not know a container that was created without
+	// it before the container runs. Until the plugin changes such a container, it does not count as
+	// a conflict. AtRest detects it if the plugin never changes it.
 	ListsLate bool
 
 	state func() *node.State
@@ -37,15 +37,15 @@ type Checker struct {
 type assigned struct {
 	pod, container string
 	setting        converge.Setting
-	// runs are the CPUs that it can run on at most: the assigned ones, except those that it did not
-	// get because the message was lost or failed. The plugin sees that in the cgroup and need not
-	// remove CPUs that it never got.
+	// runs is the set of all CPUs on which the container can possibly run. It has the assigned
+	// CPUs, except those that the container did not get because the message was lost or failed. The
+	// plugin sees that in the cgroup and need not remove CPUs that the container never got.
 	runs cpuset.Set
-	// unseen is true for a container that the plugin need not know.
+	// unseen is set for a container that the plugin need not know.
 	unseen bool
 }
 
-// less is the part of one set in another one, or all of it if there is no such part.
+// less returns the intersection of both sets, or all of the first if the intersection is empty.
 func less(all, in cpuset.Set) cpuset.Set {
 	if both := all.Intersection(in); !both.IsEmpty() {
 		return both
@@ -53,26 +53,26 @@ func less(all, in cpuset.Set) cpuset.Set {
 	return all
 }
 
-// NewChecker is a checker that asks state who owns what.
+// NewChecker returns a checker that uses state to find out which container owns which CPUs.
 func NewChecker(state func() *node.State) *Checker {
 	return &Checker{state: state, last: map[string]assigned{}}
 }
 
-// Err is the first violation; nil: there was none.
+// Err returns the first violation, or nil if there was none.
 func (c *Checker) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken
 }
 
-// Events is the number of events.
+// Events returns the number of events.
 func (c *Checker) Events() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.events
 }
 
-// Observe is sim.Config.Observe.
+// Observe implements sim.Config.Observe.
 func (c *Checker) Observe(e sim.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,13 +93,13 @@ func (c *Checker) Observe(e sim.Event) {
 	case sim.Replied, sim.Updated, sim.Lost, sim.Failed, sim.Ignored:
 	}
 	if e.Kind != sim.Replied && (!known || e.Hook == "") {
-		return // It has ended, or the kubelet updates it without a plugin.
+		return // The container has ended, or the kubelet updates it without a plugin.
 	}
 	now := assigned{pod: e.Pod, container: e.Container, setting: e.Setting, runs: e.Setting.CPUs}
 	if e.KeepsCPUs {
 		now.setting.CPUs, now.runs = before.setting.CPUs, before.runs
 		c.last[e.ID] = now
-		return // It brings no two containers together.
+		return // No two containers get into conflict.
 	}
 	if e.Kind == sim.Ignored {
 		now = before
@@ -132,20 +132,19 @@ func (c *Checker) check(e sim.Event, before assigned, known bool, now assigned) 
 			continue
 		}
 		if both := cpus(s, now).Intersection(cpus(s, other)); known && cpus(s, before).Contains(both) {
-			continue // It was there before: this message does not bring them together.
+			continue // The overlap existed before, so this message does not cause it.
 		}
 		c.broken = fmt.Errorf("event %d, %s of %s/%s (%s) in %s: it is told to run on %s, and %s/%s (%s) was told %s: one of them owns its CPUs",
 			e.Sequence, e.Kind, e.Pod, e.Container, e.ID, e.Hook, cpus(s, now), other.pod, other.container, id, cpus(s, other))
 	}
 }
 
-// conflict reports whether two containers were assigned some of the same CPUs, and one of them owns
-// its CPUs.
+// conflict reports whether two containers were assigned common CPUs and one of them owns its CPUs.
 func conflict(s *node.State, a, b assigned) bool {
 	return cpus(s, a).Intersects(cpus(s, b)) && (owns(s, a, b) || owns(s, b, a))
 }
 
-// cpus are the CPUs that a container can run on; without a cpuset all.
+// cpus returns the CPUs on which a container can run. Without a cpuset these are all CPUs.
 func cpus(s *node.State, t assigned) cpuset.Set {
 	if t.runs.IsEmpty() {
 		return s.Machine().AllCPUs()
@@ -153,8 +152,8 @@ func cpus(s *node.State, t assigned) cpuset.Set {
 	return t.runs
 }
 
-// owns reports whether a container was assigned CPUs that are not the other one's. While its pod is
-// being moved, those of either place can be.
+// owns reports whether a container was assigned CPUs that the other container must not have. While
+// its pod is being moved, these can be the CPUs of either place.
 func owns(s *node.State, t, other assigned) bool {
 	g, known := s.Grant(t.pod)
 	if !known {
@@ -175,8 +174,8 @@ func owns(s *node.State, t, other assigned) bool {
 	return false
 }
 
-// reuses reports whether one of two containers of a pod is a standard init container: a later one
-// may reuse its CPUs.
+// reuses reports whether one of two containers of a pod is a standard init container, whose CPUs a
+// later container may reuse.
 func reuses(g *node.Grant, a, b string) bool {
 	for _, name := range []string{a, b} {
 		if c, i := g.Pod.Container(name); i >= 0 && c.Type == request.Init {
@@ -186,7 +185,7 @@ func reuses(g *node.Grant, a, b string) bool {
 	return false
 }
 
-// AtRest returns an error for the containers whose cgroups differ from the state; nil: none
+// AtRest returns an error for the containers whose cgroups differ from the state, or nil if none
 // differs.
 func AtRest(s *node.State, observed []converge.Observed) error {
 	var errs []error
@@ -206,7 +205,7 @@ func AtRest(s *node.State, observed []converge.Observed) error {
 	return errors.Join(errs...)
 }
 
-// CRIO is c as CRI-O 1.36 behaves.
+// CRIO returns c with the behavior of CRI-O 1.36.
 func CRIO(c sim.Config) sim.Config {
 	c.Name, c.Version, c.NRIVersion = "cri-o", "1.36.1", "v0.11.0"
 	c.ListsLate, c.HangsOnUpdates, c.ListFailed = true, true, true

@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/simtest"
 )
 
-// state is a machine of four CPUs, CPU 0 reserved; pod own has CPU 1 for its container app.
+// state returns a node with four CPUs, of which CPU 0 is reserved. Its pod own has CPU 1 for its
+// container app.
 func state(t *testing.T) *node.State {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
@@ -48,13 +49,13 @@ func event(kind sim.Kind, hook, pod, container, cpus string) sim.Event {
 	return sim.Event{Kind: kind, Hook: hook, ID: pod + "/" + container, Pod: pod, Container: container, Setting: converge.Setting{CPUs: set}}
 }
 
-// keeps is the event without cpuset.cpus in its message.
+// keeps returns the event without cpuset.cpus in its message.
 func keeps(e sim.Event) sim.Event {
 	e.KeepsCPUs = true
 	return e
 }
 
-// TestChecker: each history is right, or broken by its last message.
+// TestChecker checks that each history is valid, or broken by its last message.
 func TestChecker(t *testing.T) {
 	const create, send = "CreateContainer", "UpdateContainers"
 	own, shared, everywhere := event(sim.Replied, create, "own", "app", "1"), event(sim.Replied, create, "other", "c", "0,2-3"), event(sim.Replied, create, "other", "c", "0-3")
@@ -91,8 +92,8 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// TestCheckerOfMoves: a pod that is being moved owns the CPUs of either place once it was told to
-// run there.
+// TestCheckerOfMoves checks that a pod that is being moved owns the CPUs of either place as soon as
+// it is assigned them.
 func TestCheckerOfMoves(t *testing.T) {
 	s := state(t)
 	g, _ := s.Grant("own")
@@ -114,7 +115,7 @@ func TestCheckerOfMoves(t *testing.T) {
 	}
 }
 
-// TestAtRest names what runs elsewhere.
+// TestAtRest checks that the error names containers that run on other CPUs.
 func TestAtRest(t *testing.T) {
 	observed := func(pod, container, cpus string, lifted bool) converge.Observed {
 		e := event(sim.Created, "", pod, container, cpus)

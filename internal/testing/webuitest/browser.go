@@ -1,5 +1,5 @@
-// Package webuitest is a browser for tests of pages: a headless Chromium with a directory of its
-// own.
+// Package webuitest provides a browser for tests of web pages: a headless Chromium with its own
+// data directory.
 package webuitest
 
 import (
@@ -18,18 +18,18 @@ import (
 // requireBrowser is the environment variable that makes a missing browser a failure.
 const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
 
-// Patience is how long anything may take: it ends a test that hangs, and is longer than a busy
-// machine takes.
+// Patience bounds every wait. It only ends tests that hang, so it is longer than a busy machine
+// needs.
 const Patience = 5 * time.Minute
 
-// Browser is a page in a browser.
+// Browser is a browser with one page.
 type Browser struct {
 	t          *testing.T
 	Context    context.Context
 	complaints chan string
 }
 
-// New starts a browser, or skips the test where there is none. It ends with the test.
+// New starts a browser that stops at the end of the test. It skips the test if there is no browser.
 func New(t *testing.T) *Browser {
 	t.Helper()
 	path := ""
@@ -71,7 +71,7 @@ func New(t *testing.T) *Browser {
 	return b
 }
 
-// Run does something in the page.
+// Run runs actions in the page.
 func (b *Browser) Run(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.Context, Patience)
@@ -81,20 +81,20 @@ func (b *Browser) Run(actions ...chromedp.Action) {
 	}
 }
 
-// Await waits until an expression is true in the page, and returns how long that took.
+// Await waits until an expression is true in the page. It returns how long that took.
 func (b *Browser) Await(expression string) time.Duration {
 	b.t.Helper()
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(b.Context, Patience)
 	defer cancel()
-	poll := chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(0)) // Its own limit is 30 seconds.
+	poll := chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(0)) // The default limit is 30 seconds.
 	if err := chromedp.Run(ctx, poll); err != nil {
 		b.t.Fatalf("%s: %v; the page has:\n%s", expression, err, b.Text("document.body.innerText"))
 	}
 	return time.Since(begin)
 }
 
-// Text is the value of an expression that is a text.
+// Text returns the value of an expression of type string.
 func (b *Browser) Text(expression string) string {
 	b.t.Helper()
 	var text string
@@ -102,7 +102,7 @@ func (b *Browser) Text(expression string) string {
 	return text
 }
 
-// Picture writes a screenshot into a directory; without one it does nothing.
+// Picture writes a screenshot to a directory. It does nothing if directory is empty.
 func (b *Browser) Picture(directory, name string) {
 	b.t.Helper()
 	if directory == "" {
@@ -115,13 +115,13 @@ func (b *Browser) Picture(directory, name string) {
 	}
 }
 
-// Quiet fails if the page did what its policy forbids, or broke.
+// Quiet fails the test if the page violated its security policy or had an error.
 func (b *Browser) Quiet() {
 	b.t.Helper()
 	for {
 		select {
 		case text := <-b.complaints:
-			if !strings.Contains(text, "net::ERR_") { // A server that is away is part of the tests.
+			if !strings.Contains(text, "net::ERR_") { // Tests also stop the server on purpose.
 				b.t.Errorf("the page complains: %s", text)
 			}
 		default:

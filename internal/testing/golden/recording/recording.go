@@ -1,5 +1,5 @@
-// Package recording reads the files of testdata/golden in tests: JSON, one value a line, compressed
-// with gzip.
+// Package recording reads the files of testdata/golden in tests. They have one JSON value per line
+// and are compressed with gzip.
 package recording
 
 import (
@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// maxLine limits one line in bytes: a scenario with its machine has some 100 KiB.
+// maxLine is the maximum length of a line in bytes. A scenario with its machine has about 100 KiB.
 const maxLine = 64 << 20
 
-// Lines are the lines of a file. A line is valid until the next one. An error fails the test.
+// Lines returns the lines of a file. A line is valid until the next iteration. An error fails the
+// test.
 func Lines(t testing.TB, path string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		t.Helper()
@@ -40,7 +41,7 @@ func Lines(t testing.TB, path string) iter.Seq[[]byte] {
 	}
 }
 
-// Values are the values of a file, each in a variable of its own.
+// Values returns the values of a file. Each value is a new variable.
 func Values[T any](t testing.TB, path string) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
-// TestRead: every line is read in its order, and as few as are asked for.
+// TestRead checks that lines are read in order, and only as many as are requested.
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "all.jsonl.gz")
 	file, err := os.Create(path)
