@@ -1,6 +1,6 @@
-// Command paddock-agent is the program of the container image, in which its name is paddock. It
-// runs on every node, and has the commands of internal/program. ResourceClaims of manifests that
-// have no allocation, kubectl paddock and the manual pages need cmd/paddock.
+// Command paddock-agent is the program of the container image, where its name is paddock. It runs
+// on every node and has the commands of internal/program. To allocate ResourceClaims of manifests,
+// to use kubectl paddock, or to write manual pages, use cmd/paddock.
 package main
 
 import (

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 )
 
-// kubelets are some that differ in their files, by what --kubelet, --to and the configuration of
-// the script state-chain.txtar call them.
+// kubelets are kubelets with different files: the version for --kubelet, the target for --to, and
+// the name of the configuration in the script state-chain.txtar.
 var kubelets = []struct{ version, target, config string }{
 	{"1.21", "kubelet-1.35", "off.yaml"},
 	{"1.36", "kubelet-1.36-gate-off", "off.yaml"},
@@ -27,8 +27,9 @@ var kubelets = []struct{ version, target, config string }{
 	{"1.37", "kubelet-1.37", "kubelet.yaml"},
 }
 
-// TestAdviceIsACommand runs what state verify recommends as a person would: for files of each
-// kubelet, whole and damaged, under each other one, until verify recommends nothing any more.
+// TestAdviceIsACommand runs the commands that state verify recommends, as a person would. It does
+// so for files of each kubelet, intact and damaged, under every other kubelet, until verify
+// recommends nothing.
 func TestAdviceIsACommand(t *testing.T) {
 	script, err := txtar.ParseFile("testdata/script/state-chain.txtar")
 	if err != nil {
@@ -80,7 +81,7 @@ func (c advised) damage(name string, damage func(string) string) {
 	}
 }
 
-// do runs a command, and returns its output and its exit code; want is the code, or -1.
+// do runs a command and returns its output. want is the expected exit code, or -1 for any.
 func (c advised) do(want int, args ...string) string {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -90,7 +91,7 @@ func (c advised) do(want int, args ...string) string {
 	return stdout.String()
 }
 
-// follow runs verify and what it recommends.
+// follow runs verify and then what it recommends, until it recommends nothing.
 func (c advised) follow(version string) {
 	var seen []string
 	for range 4 {
@@ -124,8 +125,8 @@ func (c advised) runAdvised(command string) {
 	c.do(0, append(args, c.cpu(), c.memory())...)
 }
 
-// commandsOf are the commands of the findings, those of repair first: convert takes no damaged
-// file.
+// commandsOf returns the commands of the findings. Those of repair come first, because convert
+// accepts no damaged file.
 func commandsOf(found stateview.Verified) ([]string, error) {
 	var commands []string
 	for _, d := range found {

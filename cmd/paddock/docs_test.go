@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// A page is the README or a task in docs. Its blocks of commands are of two kinds:
+// page is the README or a task in docs. Its blocks of commands are of two kinds:
 //
-//	```console  "$ COMMAND" and what it prints. It is run as it is, one page after its own
-//	            order in a directory with the examples. Its exit code is 0, or the N of a trailing
-//	            "# exit code N". What is quoted is in the output, but for line breaks and
-//	            columns; "…" is what is left out.
-//	```sh       what needs a node, a cluster or an agent that runs. It is not run; every paddock
-//	            command in it is one that there is, with flags that there are.
+//	```console  "$ COMMAND" and its output. The test runs the commands of a page as they are and in order,
+//	            in a directory with the examples. The exit code must be 0, or the N of a trailing
+//	            "# exit code N". The quoted text must be in the output, apart from line breaks and
+//	            columns. "…" represents text that is left out.
+//	```sh       commands that need a node, a cluster or a running agent. The test does not run them.
+//	            Every paddock command in them must exist, with the given flags.
 type page struct {
 	name   string
 	text   string
@@ -114,7 +114,7 @@ func unquoted(quoted []string, output string) string {
 	return ""
 }
 
-// TestDocsCommands runs what the pages tell people to run.
+// TestDocsCommands runs the commands that the pages show.
 func TestDocsCommands(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
@@ -168,13 +168,13 @@ func (c command) run(t *testing.T, name, dir string) {
 	}
 }
 
-// paddockCall is a call in a shell line, up to what ends it.
+// paddockCall matches a call in a shell line, up to the end of the call.
 var paddockCall = regexp.MustCompile(`(?m)(?:^\s*|[|(]\s*|^ssh \S+ )(?:bin/)?paddock ([^\n|;&>#)]*)`)
 
-// indented is a call where no test would find it.
+// indented matches an indented call, which the other tests would not find.
 var indented = regexp.MustCompile(`(?m)^ {4,}(?:bin/)?paddock .*$`)
 
-// TestDocsCommandsExist is for what needs a node: the commands and their flags are there.
+// TestDocsCommandsExist checks that commands that need a node exist, with their flags.
 func TestDocsCommandsExist(t *testing.T) {
 	for _, p := range readPages(t) {
 		for _, b := range p.blocks {
@@ -206,7 +206,7 @@ func understood(args []string) error {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestDocsLinks checks the links within the repository, and that the README leads to every page.
+// TestDocsLinks checks the links within the repository, and that the README links to every page.
 func TestDocsLinks(t *testing.T) {
 	var fromReadme []string
 	pages := readPages(t)
@@ -227,7 +227,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// TestDocsReader: what reads the pages must itself be able to fail.
+// TestDocsReader checks that the parser of the pages and the checks can fail.
 func TestDocsReader(t *testing.T) {
 	p := parsePage("x.md", "text\n```console\n$ a \\\n    b # exit code 2\nout 1\n…\nout 3\n$ c\n```\n```sh\npaddock topology\n```\n")
 	commands, err := p.blocks[0].commands()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestExplainAsksStrangers: whatever listens there, the error describes what came and what to do.
+// TestExplainAsksStrangers checks that, whatever listens at the address, the error describes what
+// came and what to do.
 func TestExplainAsksStrangers(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection was followed") }))
 	defer elsewhere.Close()

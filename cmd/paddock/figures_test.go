@@ -23,24 +23,23 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
-// figures makes TestFigures judge what it measures. `make figures` sets it.
+// figures makes TestFigures compare its measurements with the targets. `make figures` sets it.
 var figures = flag.Bool("figures", false, "measure paddock fleet on whole fleets, beside the targets; without it on a hundredth, and nothing is judged")
 
-// figure is one run of a command with its targets. The target of time is one of CPU time: on a
-// machine with nothing else to do the command takes no longer than that, and other processes do not
-// change it much.
+// figure is one run of a command with its targets. The target of time is CPU time. On an otherwise
+// idle machine the command takes no longer than that, and other processes do not affect it much.
 type figure struct {
 	name, what string
 	args       string
 	stdin      func(t *testing.T, w io.Writer)
 	cpu        time.Duration
-	mib        int64 // 0: no target
-	nodes      int   // that the answer must be about
+	mib        int64 // 0 means no target
+	nodes      int   // the number of nodes that the answer must cover
 	pods       int64
 }
 
-// busy is the part by which CPU time may be above its target: as much it grows on a machine whose
-// caches others use.
+// busy is the divisor of the tolerance: CPU time may exceed its target by 1/busy, which is how much
+// it grows on a machine whose caches other processes use.
 const busy = 4
 
 const shapesOf = " --whole-cpus --columns ../../examples/fleet/openb-columns.yaml --pods "
@@ -52,7 +51,7 @@ var allFigures = []figure{
 	{name: "size", what: "how many nodes of four kinds, and which mix, for 8,152 openb pods", args: "size --nodes large.yaml" + shapesOf + "openb.csv", cpu: time.Minute},
 }
 
-// TestFigures runs the command on large fleets, and prints what it takes beside what it may take.
+// TestFigures runs the command on large fleets, and prints its measurements beside the targets.
 func TestFigures(t *testing.T) {
 	dir := t.TempDir()
 	writeFigureFiles(t, dir)
@@ -74,7 +73,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// run runs the command, and returns its CPU time and its peak of memory.
+// run runs the command and returns its CPU time and its peak memory.
 func (f *figure) run(t *testing.T, dir string) (cpu time.Duration, mib int64) {
 	t.Helper()
 	binary := "paddock" // TestMain has put it into PATH.
@@ -94,7 +93,7 @@ func (f *figure) run(t *testing.T, dir string) (cpu time.Duration, mib int64) {
 			f.stdin(t, in)
 		}()
 	}
-	err := cmd.Run()                                                                                    // It has read all when it ends.
+	err := cmd.Run()                                                                                    // It has read everything when it ends.
 	if exit := (*exec.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 2) { // 2: some pods have no node.
 		t.Fatalf("%v\n%s", err, errs.String())
 	}
@@ -117,7 +116,7 @@ func (f *figure) run(t *testing.T, dir string) (cpu time.Duration, mib int64) {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), used.Maxrss >> 10
 }
 
-// figureFields are the arguments, with the paths of files in dir.
+// figureFields returns the arguments, with the paths of the files in dir.
 func figureFields(args, dir string) []string {
 	fields := strings.Fields(args)
 	for i, name := range fields {
@@ -128,7 +127,7 @@ func figureFields(args, dir string) []string {
 	return fields
 }
 
-// part is a number, or without the flag a hundredth of it.
+// part returns n with the flag -figures, and otherwise a hundredth of it.
 func part(n int64) int64 {
 	if *figures {
 		return n
@@ -137,8 +136,8 @@ func part(n int64) int64 {
 }
 
 // writeFigureFiles writes the nodes of the trace with their machines, its shapes, and a fleet of
-// 10,000 nodes with as many of the same shapes as make 200,000 pods. The trace has no NUMA nodes:
-// those with 32 CPUs and more get two.
+// 10,000 nodes with so many pods of the same shapes that there are 200,000. The trace has no NUMA
+// nodes, so nodes with 32 or more CPUs get two.
 func writeFigureFiles(t *testing.T, dir string) {
 	t.Helper()
 	write := func(name, text string) {
@@ -174,7 +173,7 @@ func writeFigureFiles(t *testing.T, dir string) {
 		count := whole(t, row["count"])
 		many := count * 200_000 / all
 		if made += many; i == len(shapes)-1 {
-			many += 200_000 - made // What rounding left.
+			many += 200_000 - made // Add what rounding left over.
 		}
 		small += fmt.Sprintf("%s,%s,%d\n", row["cpu_milli"], row["memory_mib"], part(count))
 		large += fmt.Sprintf("%s,%s,%d\n", row["cpu_milli"], row["memory_mib"], part(many))
@@ -183,7 +182,7 @@ func writeFigureFiles(t *testing.T, dir string) {
 	write("large.csv", large)
 }
 
-// csvRows are the rows of a file, by the names of its header.
+// csvRows returns the rows of a file as maps by the names in its header.
 func csvRows(t *testing.T, name string) (out []map[string]string) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -213,7 +212,8 @@ func whole(t *testing.T, text string) int64 {
 	return n
 }
 
-// machineOf is a machine of cores with two threads, on one NUMA node or, from 32 CPUs on, on two.
+// machineOf returns a machine with cores of two threads. It has one NUMA node, or two with 32 or
+// more CPUs.
 func machineOf(cpus, memory int64) string {
 	parts := []int64{cpus / 2}
 	if cpus >= 32 {
@@ -232,8 +232,8 @@ func machineOf(cpus, memory int64) string {
 	return fmt.Sprintf(`{"num_cores": %d, "num_sockets": %d, "topology": [%s]}`, cpus, len(parts), strings.Join(numa, ","))
 }
 
-// writeCluster writes what kubectl get prints of 10,000 nodes of 128 CPUs that each have 10 pods,
-// and of 100,000 pods that wait. A pod is 5 KiB, as those of clusters are.
+// writeCluster writes the output of kubectl get for 10,000 nodes with 128 CPUs and 10 pods each,
+// and for 100,000 pods that wait. A pod has 5 KiB, as in real clusters.
 func writeCluster(t *testing.T, w io.Writer) {
 	out := bufio.NewWriter(w)
 	k := clustertest.New(t, 64)
@@ -243,7 +243,7 @@ func writeCluster(t *testing.T, w io.Writer) {
 		if err != nil {
 			panic(err) // Every object can be encoded.
 		}
-		_, _ = out.WriteString(separator) // A command that ended early has its own error.
+		_, _ = out.WriteString(separator) // A command that ended early has reported its own error.
 		_, _ = out.Write(data)
 		separator = ",\n"
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
-// TestFleetServe: the page is there until the command is ended, places what is pasted, and is no
-// other site's.
+// TestFleetServe checks that the page is served until the command ends, that it places pasted pods,
+// and that it does not answer other sites.
 func TestFleetServe(t *testing.T) {
 	address, end := serves(t, "fleet", "serve", "--nodes", "../../examples/fleet/nodes.yaml", "--pods", "../../examples/pods", "--listen", "127.0.0.1:0")
 	manifest, err := os.ReadFile("../../examples/pods/10-inference.yaml")
@@ -60,7 +60,7 @@ func TestFleetServe(t *testing.T) {
 	end()
 }
 
-// serves runs a command until end is called, and returns the address that it serves on.
+// serves runs a command until end is called. It returns the address that the command serves on.
 func serves(t *testing.T, args ...string) (address string, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func serves(t *testing.T, args ...string) (address string, end func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	pattern := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/`)
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // Another goroutine prints it.
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // Another goroutine prints the address.
 		if found := pattern.FindStringSubmatch(printed.text()); found != nil {
 			return found[1], func() {
 				cancel()
@@ -86,8 +86,8 @@ func serves(t *testing.T, args ...string) (address string, end func()) {
 	return "", nil
 }
 
-// TestFleetLive: the commands read the cluster of a kubeconfig, and serve it; what may not be read
-// is an error at once.
+// TestFleetLive checks that the commands read the cluster of a kubeconfig and serve it, and that a
+// missing permission is an error at once.
 func TestFleetLive(t *testing.T) {
 	s := objectstest.New(t)
 	k := clustertest.New(t, 4)

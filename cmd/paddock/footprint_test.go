@@ -17,18 +17,20 @@ import (
 
 var idle = flag.Duration("idle", time.Second, "how long TestFootprint watches an idle agent; from 20s on it fails above 1 % of a core")
 
-// raceDetector is set if the binary has it: its memory is then not the agent's.
+// raceDetector is set if the binary is built with the race detector. Its memory is then not that of
+// the agent.
 var raceDetector bool
 
-// What an idle agent may need on the largest usual node.
+// The limits of an idle agent on the largest usual node.
 const (
 	mostMemory   = 40 << 10 // KiB of anonymous memory
 	mostIdleCore = 0.01
-	// ticks is what /proc counts CPU time in, per second, on every Linux that there is.
+	// ticks is the unit of CPU time in /proc, in ticks per second. It is the same on every Linux.
 	ticks = 100
 )
 
-// TestFootprint: 250 pods of four containers on 512 CPUs, kept and served, need less than 40 MiB.
+// TestFootprint checks that an agent with 250 pods of four containers on 512 CPUs, kept and served,
+// needs less than 40 MiB.
 func TestFootprint(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector has its own memory")
@@ -46,8 +48,8 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// awaitPods waits for 250 pods. Each reply to a creation moves hundreds of containers, so a busy
-// machine takes long.
+// awaitPods waits for 250 pods. Each reply to a creation moves hundreds of containers, so it takes
+// long on a busy machine.
 func (p *process) awaitPods(t *testing.T) {
 	t.Helper()
 	for n := 25; n <= 250; n += 25 {
@@ -55,7 +57,7 @@ func (p *process) awaitPods(t *testing.T) {
 	}
 }
 
-// footprint checks that the process needs no more than an idle agent may.
+// footprint checks that the process stays within the limits of an idle agent.
 func (p *process) footprint(t *testing.T) {
 	t.Helper()
 	usage := func() (memory int, cpu float64) {
@@ -63,7 +65,7 @@ func (p *process) footprint(t *testing.T) {
 	}
 	full, spent := usage()
 	begin := time.Now()
-	time.Sleep(*idle) //nolint:forbidigo // What is measured is that nothing happens.
+	time.Sleep(*idle) //nolint:forbidigo // The test measures that nothing happens.
 	rest, after := usage()
 	share := (after - spent) / time.Since(begin).Seconds()
 	t.Logf("%.1f MiB when all are admitted (%.2f s of CPU), %.1f MiB after %v, in which it used %.2f %% of a core",
@@ -76,7 +78,7 @@ func (p *process) footprint(t *testing.T) {
 	}
 }
 
-// read asks for everything that is served, a few times.
+// read requests everything that is served, a few times.
 func read(t *testing.T, socket, address string) {
 	t.Helper()
 	client, err := podres.Dial(t.Context(), socket)
@@ -101,7 +103,8 @@ func read(t *testing.T, socket, address string) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// largePod has four containers; of 250 pods 120 have three CPUs of their own and share a fourth.
+// largePod returns a pod with four containers. Of 250 pods, 120 have three exclusive CPUs and share
+// a fourth.
 func largePod(i int) string {
 	resources := []string{`{limits: {cpu: "1", memory: 64Mi}}`, `{limits: {cpu: "1", memory: 64Mi}}`, `{limits: {cpu: "1", memory: 64Mi}}`, `{limits: {cpu: 500m, memory: 64Mi}}`}
 	if i >= 120 {
@@ -114,7 +117,7 @@ func largePod(i int) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p%d}, spec: {containers: [%s]}}\n", i, strings.Join(containers, ", "))
 }
 
-// anonymous is RssAnon of a process, in KiB.
+// anonymous returns RssAnon of a process, in KiB.
 func anonymous(t *testing.T, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -134,7 +137,7 @@ func anonymous(t *testing.T, pid int) int {
 	return 0
 }
 
-// cpuSeconds is the CPU time that a process has used, in its own code and in the kernel's.
+// cpuSeconds returns the CPU time that a process has used, in user and kernel mode.
 func cpuSeconds(t *testing.T, pid int) float64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -26,8 +26,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// TestFootprintOfThePlugin is TestFootprint for the agent as it runs on nodes: its process is an
-// NRI plugin on a socket, lists the pods of a kubelet over HTTP, and reads the files of cgroups.
+// TestFootprintOfThePlugin is TestFootprint for an agent as it runs on nodes. Its process is an NRI
+// plugin on a socket, lists the pods of a kubelet over HTTP, and reads cgroup files.
 func TestFootprintOfThePlugin(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector has its own memory")
@@ -57,7 +57,7 @@ func TestFootprintOfThePlugin(t *testing.T) {
 	}
 }
 
-// listedPod is largePod as the kubelet lists it.
+// listedPod returns largePod as the kubelet lists it.
 func listedPod(t *testing.T, i int) (*v1.Pod, request.Pod) {
 	t.Helper()
 	sources, _, err := podspec.Read("pod.yaml", []byte(largePod(i)))
@@ -73,7 +73,7 @@ func listedPod(t *testing.T, i int) (*v1.Pod, request.Pod) {
 	return pod, asked
 }
 
-// kubeletOf serves a list of pods until the test ends, and returns where.
+// kubeletOf serves a list of pods until the test ends, and returns the URL.
 func kubeletOf(t *testing.T, list *v1.PodList) string {
 	t.Helper()
 	list.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
@@ -89,7 +89,7 @@ func kubeletOf(t *testing.T, list *v1.PodList) string {
 	return server.URL
 }
 
-// runtime simulates a runtime on a unix socket until the test ends.
+// runtime simulates a container runtime on a unix socket until the test ends.
 func (h *home) runtime(pods []request.Pod) *cgroups {
 	h.t.Helper()
 	files := newCgroups(h.path("cgroups"), pods)
@@ -125,7 +125,7 @@ func (h *home) runtime(pods []request.Pod) *cgroups {
 	return files
 }
 
-// join copies between two connections until one of them ends.
+// join copies data between two connections until one of them ends.
 func join(a, b net.Conn) {
 	var group sync.WaitGroup
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
@@ -137,8 +137,8 @@ func join(a, b net.Conn) {
 	group.Wait()
 }
 
-// cgroups are what the containers of pods have, which is written to files below a directory when
-// all of them run.
+// cgroups records the cgroup values of the containers of pods. They are written to files below a
+// directory when all containers run.
 type cgroups struct {
 	root    string
 	parents map[string]string // by UID
@@ -155,7 +155,7 @@ func newCgroups(root string, pods []request.Pod) *cgroups {
 	return c
 }
 
-// observe is sim.Config.Observe.
+// observe implements sim.Config.Observe.
 func (c *cgroups) observe(e sim.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *cgroups) write() error {
 	return errors.Join(errs...)
 }
 
-// files writes the files of one cgroup, given by name and text.
+// files writes the files of one cgroup. all alternates names and texts.
 func (c *cgroups) files(dir string, all ...string) error {
 	err := os.MkdirAll(filepath.Join(c.root, dir), 0o700)
 	for i := 0; i < len(all) && err == nil; i += 2 {

@@ -27,7 +27,7 @@ var (
 	killSeed = flag.Uint64("killseed", 0, "what TestKill draws from; 0: something new")
 )
 
-// manifestFiles is how many there are at most; each pod wants up to four of 512 CPUs.
+// manifestFiles is the largest number of manifests. Each pod requests up to four of 512 CPUs.
 const manifestFiles = 300
 
 func silentClient(socket string) (io.Closer, error) {
@@ -35,8 +35,8 @@ func silentClient(socket string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A server of HTTP/2 sends its settings when it has accepted: before, nothing waits for the
-	// client.
+	// An HTTP/2 server sends its settings after it has accepted the connection. Before that,
+	// nothing waits for the client.
 	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -47,17 +47,17 @@ func silentClient(socket string) (io.Closer, error) {
 type siege struct {
 	*home
 	rand *rand.Rand
-	// files are the manifests that are there, with the name of each one's pod, which is its UID,
-	// too. A manifest that comes back is of another pod.
+	// files maps the present manifests to the names of their pods, which are also the UIDs. A
+	// manifest that is added again has a different pod.
 	files map[string]string
 	made  int
-	// left is what the state file had after the last kill.
+	// left is the content of the state file after the last kill.
 	left map[string]*node.Grant
-	// seen is what the PodResources API answered since then, by pod.
+	// seen has the answers of the PodResources API since then, by pod.
 	seen map[string]string
 }
 
-// change adds these manifests, and removes those of them that are there.
+// change adds the given manifests that are missing, and removes those that are present.
 func (s *siege) change(manifests []int) {
 	s.t.Helper()
 	for _, i := range manifests {
@@ -81,8 +81,8 @@ func (s *siege) change(manifests []int) {
 	}
 }
 
-// round starts the agent on 200 changes, some of which come while it runs, and kills it after a
-// part of the work, or while it starts.
+// round starts the agent with 200 changes, some of which happen while it runs. It kills the agent
+// during its start or after a part of the work.
 func (s *siege) round() *process {
 	s.t.Helper()
 	changes := s.rand.Perm(manifestFiles)[:200]
@@ -97,7 +97,7 @@ func (s *siege) round() *process {
 	if part := s.rand.IntN(s.work() + 1); part > 0 {
 		p.await(s.t, part, "pod admitted", "pod released")
 	}
-	time.Sleep(time.Duration(s.rand.IntN(30)) * time.Millisecond) //nolint:forbidigo // A moment as good as any other.
+	time.Sleep(time.Duration(s.rand.IntN(30)) * time.Millisecond) //nolint:forbidigo // A random moment.
 	if err := p.end(s.t, syscall.SIGKILL); err == nil {
 		s.t.Fatal("the agent ended by itself")
 	}
@@ -106,7 +106,7 @@ func (s *siege) round() *process {
 	return p
 }
 
-// work is how many pods are to be admitted and released.
+// work returns how many pods are to be admitted and released.
 func (s *siege) work() int {
 	n := len(s.left)
 	for _, uid := range s.files {
@@ -119,8 +119,8 @@ func (s *siege) work() int {
 	return n
 }
 
-// watchPods asks the PodResources API again and again until no process answers any more, for what
-// each pod's container has.
+// watchPods asks the PodResources API for the resources of each pod's container, until no process
+// answers.
 func watchPods(ctx context.Context, socket string) map[string]string {
 	seen := map[string]string{}
 	for ctx.Err() == nil {
@@ -142,7 +142,8 @@ func watchPods(ctx context.Context, socket string) map[string]string {
 	return seen
 }
 
-// inspect reads what the agent left, and compares it with what was known, logged and seen.
+// inspect reads the state file that the agent left, and compares it with what was known, logged and
+// seen.
 func (s *siege) inspect(p *process) {
 	s.t.Helper()
 	now := s.read()
@@ -171,7 +172,8 @@ func (s *siege) inspect(p *process) {
 	s.left = now
 }
 
-// checkLog: a pod that was admitted, by the log, and not released, has its assignments.
+// checkLog checks that a pod that was admitted and not released, according to the log, has its
+// assignments.
 func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[string]bool) {
 	s.t.Helper()
 	events, _ := p.log.events(s.t)
@@ -185,12 +187,12 @@ func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[stri
 	}
 }
 
-// read decodes the state file and looks for CPUs that two pods have.
+// read decodes the state file and checks that no two pods have the same CPU.
 func (s *siege) read() map[string]*node.Grant {
 	s.t.Helper()
 	data, err := os.ReadFile(s.path("state.json"))
 	if errors.Is(err, fs.ErrNotExist) && len(s.left) == 0 {
-		return nil // Killed before its first write.
+		return nil // It was killed before its first write.
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -211,8 +213,8 @@ func (s *siege) read() map[string]*node.Grant {
 	return grants
 }
 
-// TestKill kills a real agent at random moments while 200 manifests come and go. Nothing that was
-// admitted is lost or changed, and nothing is given twice. More: -kills=50.
+// TestKill kills a real agent at random moments while 200 manifests come and go. No admitted pod
+// may be lost or changed, and nothing may be assigned twice. -kills=50 runs more rounds.
 func TestKill(t *testing.T) {
 	seed := *killSeed
 	if seed == 0 {
@@ -244,7 +246,7 @@ func TestKill(t *testing.T) {
 	s.finish()
 }
 
-// finish lets the agent do what is left, and end by itself.
+// finish lets the agent do the remaining work and end by itself.
 func (s *siege) finish() {
 	s.t.Helper()
 	s.change(s.rand.Perm(manifestFiles)[:20])

@@ -15,16 +15,16 @@ import (
 	"github.com/paddock-project/paddock/internal/program"
 )
 
-// isPlugin reports whether the program was started by the name that makes it a plugin of kubectl.
+// isPlugin reports whether the program was started with the name of the kubectl plugin.
 func isPlugin(name string) bool { return filepath.Base(name) == "kubectl-paddock" }
 
-// pluginCommand is a call of kubectl paddock.
+// pluginCommand is one invocation of kubectl paddock.
 type pluginCommand struct {
 	access    kubectl.Access
-	namespace string // of the agents
+	namespace string // the namespace of the agents
 }
 
-// newPluginCommand is the program under its other name.
+// newPluginCommand returns the root command of the kubectl plugin.
 func newPluginCommand() *cobra.Command {
 	var p pluginCommand
 	root := &cobra.Command{
@@ -122,7 +122,7 @@ func (p *pluginCommand) mapOf() *cobra.Command {
 	return cmd
 }
 
-// ask is a command for some nodes, or for all with an agent.
+// ask returns a command that asks the agents of some nodes, or all agents.
 func (p *pluginCommand) ask(name, short string, forms ...string) *cobra.Command {
 	var output console.Form
 	cmd := &cobra.Command{
@@ -149,7 +149,8 @@ prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name
 	return cmd
 }
 
-// one asks one agent and passes on what it prints, while it prints it, as printAnswer does.
+// one asks one agent and passes on its output while the agent prints it, with control characters
+// replaced as by printAnswer.
 func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
@@ -163,8 +164,9 @@ func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes 
 	return errors.Join(err, stdout.Flush(), stderr.Flush())
 }
 
-// printAnswer prints what an agent printed. That is bytes of another machine, which may not be the
-// agent's own: a colour, too, can hide text. An agent has no terminal and prints no colours.
+// printAnswer prints the output of an agent. These are bytes from another machine, which may not
+// really be the agent's, and even a colour can hide text. An agent has no terminal and prints no
+// colours.
 func printAnswer(to io.Writer, text []byte) error {
 	w := terminal.NewWriter(to, false)
 	if _, err := w.Write(text); err != nil {
@@ -173,7 +175,7 @@ func printAnswer(to io.Writer, text []byte) error {
 	return w.Flush()
 }
 
-// several asks agents at once and prints the answers in the order of their nodes.
+// several asks agents concurrently and prints the answers in the order of their nodes.
 func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
@@ -216,7 +218,8 @@ func printFailure(stderr io.Writer, a kubectl.Answer, err error) {
 	fmt.Fprintf(stderr, "paddock: %s\n", console.OneLine(err.Error()))
 }
 
-// exitOf is the error of a command that ran on a node: it has printed why it failed.
+// exitOf returns the error of a command that ran on a node. If the command failed, it has already
+// printed the reason.
 func exitOf(node string, err error) error {
 	if exit := (*kubectl.ExitError)(nil); errors.As(err, &exit) {
 		return &console.ExitError{Code: exit.Code}
@@ -227,7 +230,7 @@ func exitOf(node string, err error) error {
 	return nil
 }
 
-// podArgument reads NAME, pod/NAME and NAMESPACE/NAME.
+// podArgument parses NAME, pod/NAME and NAMESPACE/NAME.
 func podArgument(arg, namespace string) (string, string, error) {
 	name := arg
 	if prefix, rest, ok := strings.Cut(arg, "/"); ok {
@@ -241,7 +244,7 @@ func podArgument(arg, namespace string) (string, string, error) {
 	return namespace, name, nil
 }
 
-// exactly is cobra.ExactArgs with an error that names what is wanted.
+// exactly is cobra.ExactArgs with an error that names the expected arguments.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -251,7 +254,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// passed are the arguments for a command that has the same flag.
+// passed returns the arguments for a command that has the same flag.
 func passed(cmd *cobra.Command, f console.Form) []string {
 	if !cmd.Flags().Changed("output") {
 		return nil

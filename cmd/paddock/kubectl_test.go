@@ -41,11 +41,11 @@ func TestPlugin(t *testing.T) {
 	})
 }
 
-// cluster is what a scenario has made.
+// cluster has the objects that a scenario has created.
 type cluster struct {
 	t       *testing.T
 	server  *kubectltest.Server
-	file    string // the kubeconfig
+	file    string // the kubeconfig file
 	config  map[string]any
 	printed string // by an agent's --print-config
 	answers map[string]datadriven.TestData
@@ -67,14 +67,14 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// serve makes it the API server that the kubeconfig names.
+// serve makes server the API server that the kubeconfig names.
 func (c *cluster) serve(server *kubectltest.Server) {
 	c.server = server
 	url, certificate := server.Cluster()
 	c.config["clusters"] = []any{map[string]any{"name": "test", "cluster": map[string]any{"server": url, "certificate-authority-data": certificate}}}
 }
 
-// run is what a container's program does: it prints what the scenario has for it.
+// run is the program of the containers. It prints the scenario's answer.
 func (c *cluster) run(pod *v1.Pod, container string, command []string, stdout, stderr io.Writer) int {
 	c.ran <- fmt.Sprintf("%s/%s: %s", pod.Name, container, strings.Join(command, " "))
 	text := c.printed
@@ -134,7 +134,7 @@ func (c *cluster) play(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-// agentPod is a pod of the DaemonSet in deploy/base, or of one of the chart.
+// agentPod returns a pod of the DaemonSet in deploy/base or of one of the chart.
 func agentPod(node, name, namespace, phase, group string) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
 		"app.kubernetes.io/name": "paddock", "paddock-project.github.io/group": group,
@@ -190,7 +190,7 @@ var (
 	port    = regexp.MustCompile(`127\.0\.0\.1:\d{4,5}(->127\.0\.0\.1:\d+)?: `)
 )
 
-// kubectl is a call of the plugin.
+// kubectl runs the plugin.
 func (c *cluster) kubectl(d *datadriven.TestData) string {
 	rest, is := strings.CutPrefix(d.Input, "paddock")
 	if !is {
@@ -203,7 +203,7 @@ func (c *cluster) kubectl(d *datadriven.TestData) string {
 	for len(c.ran) > 0 {
 		ran = append(ran, "ran "+<-c.ran+"\n")
 	}
-	slices.Sort(ran) // Agents are asked at once.
+	slices.Sort(ran) // Agents are asked concurrently.
 	out.WriteString(strings.Join(ran, ""))
 	out.Write(stdout.Bytes())
 	for line := range strings.Lines(stderr.String()) {

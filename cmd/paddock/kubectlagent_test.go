@@ -18,8 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/kubectltest"
 )
 
-// TestPluginAsksAnAgent: an agent runs, and what the plugin runs in its container is the program
-// itself.
+// TestPluginAsksAnAgent runs an agent. The plugin runs the program itself in the agent's container.
 func TestPluginAsksAnAgent(t *testing.T) {
 	h := newHome(t, machineText(1, 2, 4))
 	h.write("pods/database.yaml", `
@@ -70,7 +69,7 @@ spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2", mem
 	}
 }
 
-// TestPluginName: the name of the program decides which of the two it is.
+// TestPluginName checks that the name of the program decides whether it is the plugin.
 func TestPluginName(t *testing.T) {
 	for name, want := range map[string]bool{"/usr/local/bin/kubectl-paddock": true, "kubectl-paddock": true, "paddock": false, "/kubectl-paddock/paddock": false, "kubectl-paddock.old": false} {
 		if isPlugin(name) != want {
@@ -79,7 +78,7 @@ func TestPluginName(t *testing.T) {
 	}
 }
 
-// TestPagesCallThePlugin: the commands and flags of kubectl paddock on the pages are there.
+// TestPagesCallThePlugin checks that the commands and flags of kubectl paddock on the pages exist.
 func TestPagesCallThePlugin(t *testing.T) {
 	calls := regexp.MustCompile(`(?m)^ *kubectl paddock ([^\n|;&>#)]*)`)
 	found := 0

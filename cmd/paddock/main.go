@@ -1,8 +1,8 @@
-// Command paddock decides which CPUs and which NUMA nodes' memory the containers of a
-// Kubernetes node run on. Package internal/program has its commands. This program adds what people
-// need at their desks: it allocates the ResourceClaims of manifests, it is a plugin of kubectl
-// under the name kubectl-paddock, and it writes manual pages. The container image has
-// cmd/paddock-agent.
+// Command paddock decides which CPUs and which NUMA nodes' memory the containers of a Kubernetes
+// node run on. Package internal/program has its commands. This program adds what people need at
+// their desks: it allocates the ResourceClaims of manifests, it is a plugin of kubectl under the
+// name kubectl-paddock, and it writes manual pages. The container image has cmd/paddock-agent
+// instead.
 package main
 
 import (

@@ -17,21 +17,21 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// rewriting is datadriven's flag, which is for the scripts too.
+// rewriting returns datadriven's flag -rewrite, which also applies to the scripts.
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"paddock": main})
 }
 
-// TestScripts runs testdata/script, one file a behaviour. Beside testscript's own commands there
-// are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the command until
-// its output matches, whatever its exit code is, or until it ends with 0 and its output does not
-// match. "listens LOG" waits until an agent has logged its address to the file LOG, and puts it
-// into $LISTEN: an agent of a script listens on port 0, because another process can take a port
-// that was free a moment ago. $MACHINES is the directory of the example machines; [sysfs] is true
-// where the live machine can be read. With -rewrite, what "cmp stdout FILE" compares with is
-// written into the scripts.
+// TestScripts runs testdata/script, which has one file for each behaviour. It adds these to
+// testscript's own commands: "exits CODE paddock …"; and "await [-not] REGEXP paddock …", which
+// repeats the command until its output matches, whatever its exit code is. With -not, it repeats
+// the command until it exits with 0 and its output does not match. "listens LOG" waits until an
+// agent has logged its address to the file LOG, and sets $LISTEN to it. Agents in scripts listen on
+// port 0, because another process can take a port that was free a moment ago. $MACHINES is the
+// directory of the example machines. [sysfs] is true if the live machine can be read. With
+// -rewrite, the files that "cmp stdout FILE" compares with are updated in the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
 	if err != nil {
@@ -74,7 +74,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitOutput is for what another process does.
+// awaitOutput waits for the effects of another process.
 func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	not := len(args) > 0 && args[0] == "-not"
 	if not {
@@ -85,7 +85,7 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The other process says nothing to this one.
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The other process does not signal this one.
 		err := ts.Exec(args[1], args[2:]...)
 		matches := want.MatchString(ts.ReadFile("stdout"))
 		if not && !matches && err == nil || !not && matches {
@@ -95,15 +95,15 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no output of %q matches %q", args[1:], args[0])
 }
 
-// logged is an agent's address in its log, as text and as JSON.
+// logged matches an agent's address in its log, as text and as JSON.
 var logged = regexp.MustCompile(`msg="metrics and health" address=(\S+)|"msg":"metrics and health","address":"([^"]+)"`)
 
-// awaitAddress is for an agent whose log is a file.
+// awaitAddress waits for the address of an agent whose log is a file.
 func awaitAddress(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: listens LOG")
 	}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The agent says it to its log only.
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The agent reports the address only in its log.
 		log, err := os.ReadFile(ts.MkAbs(args[0]))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			ts.Fatalf("%v", err)
@@ -120,7 +120,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestRunReportsWriteErrors: half a file must not look like a whole one.
+// TestRunReportsWriteErrors checks that a partial file does not look like a complete one.
 func TestRunReportsWriteErrors(t *testing.T) {
 	for _, output := range []string{"tree", "table", "json"} {
 		var stderr bytes.Buffer

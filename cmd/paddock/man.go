@@ -18,7 +18,7 @@ func newManCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// The date of the commit, so that the same commit gives the same pages.
+			// Use the date of the commit, so that the same commit gives the same pages.
 			date := time.Unix(0, 0).UTC()
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {

@@ -17,7 +17,8 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// TestCheckConfigWithOfflineCPUs: a reserved CPU that is offline stops a kubelet, and not Paddock.
+// TestCheckConfigWithOfflineCPUs checks that an offline reserved CPU prevents a kubelet from
+// starting, but not Paddock.
 func TestCheckConfigWithOfflineCPUs(t *testing.T) {
 	s := podsNode(t)
 	m := withoutCPUs(t, s, cpuset.Of(1)).Machine()
@@ -45,8 +46,8 @@ func TestCheckConfigWithOfflineCPUs(t *testing.T) {
 	}
 }
 
-// TestStateOfPodsWithOfflineCPUs: a state is planned on although CPUs of its pods are offline, if
-// they are, and not if the machine never had them.
+// TestStateOfPodsWithOfflineCPUs checks that a state with pods whose CPUs are missing can be used
+// for planning if the CPUs are offline, but not if the machine never had them.
 func TestStateOfPodsWithOfflineCPUs(t *testing.T) {
 	full := podsAdmit(t, podsNode(t), "testdata/pods/node.yaml")
 	offline := cpuset.Of(3, 4)

@@ -21,10 +21,10 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of
-// testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once, $OFFLINE of
-// the first with CPUs 3-5 and 197 offline, $DEVICES of one with pods that others chose devices for,
-// $MOVES of one on which a pod is being moved and another one was.
+// TestPodsScripts runs testdata/pods. The variables are the sockets of servers. $SOCKET has the
+// pods of testdata/pods/node.yaml. $EMPTY has no pods. $BUSY answers once. $OFFLINE is the first
+// with CPUs 3-5 and 197 offline. $DEVICES has pods with devices that others chose. $MOVES has one
+// pod that is being moved and another that was moved.
 func TestPodsScripts(t *testing.T) {
 	empty := podsNode(t)
 	full := podsAdmit(t, empty, "testdata/pods/node.yaml")
@@ -49,7 +49,7 @@ func TestPodsScripts(t *testing.T) {
 	})
 }
 
-// withoutCPUs is a node of which CPUs went offline.
+// withoutCPUs returns the node after some of its CPUs went offline.
 func withoutCPUs(t *testing.T, s *node.State, cpus cpuset.Set) *node.State {
 	t.Helper()
 	m, err := s.Machine().Without(cpus)
@@ -62,8 +62,8 @@ func withoutCPUs(t *testing.T, s *node.State, cpus cpuset.Set) *node.State {
 	return s
 }
 
-// withGiven serves a pod with devices of a claim and of a device plugin: one near, one remote, one
-// that is not known.
+// withGiven serves a pod with devices of a claim and of a device plugin: one is near, one is
+// remote, and one has an unknown place.
 func withGiven(t *testing.T) string {
 	t.Helper()
 	empty := podsNode(t)
@@ -91,7 +91,7 @@ func withGiven(t *testing.T) string {
 	return servePods(t, s, podres.Options{})
 }
 
-// withMoves serves a node on which default/web is being moved, and default/database was twice.
+// withMoves serves a node on which default/web is being moved and default/database was moved twice.
 func withMoves(t *testing.T, s *node.State) string {
 	t.Helper()
 	for _, g := range s.Grants() {
@@ -120,7 +120,7 @@ type still struct{ state *node.State }
 
 func (s still) State() *node.State { return s.state }
 
-// servePods serves until the test ends, and returns the path of the socket.
+// servePods serves the pods until the test ends, and returns the path of the socket.
 func servePods(t *testing.T, state *node.State, o podres.Options) string {
 	t.Helper()
 	server, err := podres.NewServer(still{state}, o)
@@ -132,7 +132,7 @@ func servePods(t *testing.T, state *node.State, o podres.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // The scripts outlive t's.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // The scripts outlive t's context.
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, l) }()
 	t.Cleanup(func() {
@@ -144,7 +144,7 @@ func servePods(t *testing.T, state *node.State, o podres.Options) string {
 	return path
 }
 
-// podsNode is an example machine with devices and without pods.
+// podsNode returns an example machine with devices and without pods.
 func podsNode(t *testing.T) *node.State {
 	t.Helper()
 	data, err := os.ReadFile("../../examples/machines/epyc-2s-nps4.json")

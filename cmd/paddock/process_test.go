@@ -21,19 +21,19 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 )
 
-// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
-// busy machine takes.
+// patience bounds waits for events that must happen. It only ends tests that hang, so it is longer
+// than a busy machine needs.
 const patience = 5 * time.Minute
 
 // home is a directory with everything that an agent needs.
 type home struct {
 	t   *testing.T
 	dir string
-	// args are those of paddock agent.
+	// args are the arguments of paddock agent.
 	args []string
 }
 
-// newHome makes one.
+// newHome creates a home.
 func newHome(t *testing.T, machine string) *home {
 	t.Helper()
 	h := &home{t: t, dir: t.TempDir()}
@@ -51,7 +51,7 @@ func newHome(t *testing.T, machine string) *home {
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 
-// write exchanges a file in one step.
+// write replaces a file atomically.
 func (h *home) write(name, text string) {
 	h.t.Helper()
 	if err := os.WriteFile(h.path(name+".tmp"), []byte(text), 0o600); err != nil {
@@ -62,14 +62,14 @@ func (h *home) write(name, text string) {
 	}
 }
 
-// process is a running agent: this test's binary, or the one that $PADDOCK names.
+// process is a running agent. Its binary is that of this test, or the one that $PADDOCK names.
 type process struct {
 	cmd   *exec.Cmd
 	log   *lines
 	ended chan error
 }
 
-// start begins one, which ends with the test at the latest.
+// start starts an agent. It ends with the test at the latest.
 func (h *home) start(more ...string) *process {
 	h.t.Helper()
 	binary := "paddock" // TestMain has put it into PATH.
@@ -94,7 +94,7 @@ func (h *home) start(more ...string) *process {
 	return p
 }
 
-// end sends a signal and waits. The error is nil for exit code 0.
+// end sends a signal and waits. It returns nil for exit code 0.
 func (p *process) end(t *testing.T, s os.Signal) error {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -117,11 +117,11 @@ func (p *process) wait(t *testing.T) error {
 // event is a line of the log.
 type event struct{ Msg, UID, Address, Pod string }
 
-// lines keeps what was logged.
+// lines keeps the lines of the log.
 type lines struct {
 	mu   sync.Mutex
 	data bytes.Buffer
-	came chan struct{} // closed and replaced when something comes
+	came chan struct{} // closed and replaced when data arrives
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -138,7 +138,7 @@ func (l *lines) text() string {
 	return l.data.String()
 }
 
-// events are the whole lines so far, and a channel that is closed when more come.
+// events returns the complete lines so far, and a channel that is closed when more data arrives.
 func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
 	t.Helper()
 	l.mu.Lock()
@@ -157,7 +157,7 @@ func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
 	return all, l.came
 }
 
-// await waits until n lines say one of these, and returns the last of them.
+// await waits until n lines have one of these messages, and returns the last of them.
 func (p *process) await(t *testing.T, n int, msgs ...string) event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -183,7 +183,7 @@ func (p *process) await(t *testing.T, n int, msgs ...string) event {
 	}
 }
 
-// machineText is a machine of two threads a core.
+// machineText returns a machine with two threads per core.
 func machineText(sockets, nodes, cores int) string {
 	var list []string
 	all := sockets * nodes * cores
@@ -198,8 +198,8 @@ func machineText(sockets, nodes, cores int) string {
 	return fmt.Sprintf(`{"num_cores": %d, "num_sockets": %d, "topology": [%s]}`, 2*all, sockets, strings.Join(list, ","))
 }
 
-// TestSignals: SIGTERM and SIGINT end an agent, with exit code 0; a second one ends it at once
-// although a client delays it.
+// TestSignals checks that SIGTERM and SIGINT end an agent with exit code 0, and that a second
+// signal ends it at once although a client delays it.
 func TestSignals(t *testing.T) {
 	h := newHome(t, machineText(1, 1, 2))
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -228,8 +228,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestHangup: SIGHUP ends no agent: it takes the log level over, names what waits for a restart,
-// and reads the manifests again.
+// TestHangup checks that SIGHUP does not end an agent. The agent applies the log level, names the
+// fields that need a restart, and reads the manifests again.
 func TestHangup(t *testing.T) {
 	h := newHome(t, machineText(1, 1, 2))
 	p := h.start()
@@ -257,7 +257,8 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// TestConfigIsWhatIsPrinted: what --print-config prints can be read again and means the same.
+// TestConfigIsWhatIsPrinted checks that the output of --print-config can be read again and means
+// the same.
 func TestConfigIsWhatIsPrinted(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run([]string{"agent", "--print-config", "--pods", "a,b", "--strict"}, strings.NewReader(""), &out, &errs); code != 0 {
@@ -274,7 +275,7 @@ func TestConfigIsWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// run is the program without a process of its own.
+// run runs the program without a separate process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return console.Execute(newRootCommand(), args, stdin, stdout, stderr)
 }

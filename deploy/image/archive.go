@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// splitName is the name of an image without its tag, and the tag.
+// splitName splits the name of an image into the name without the tag, and the tag.
 func splitName(name string) (repository, tag string, err error) {
 	i := strings.LastIndex(name, ":")
 	if i < 0 || strings.Contains(name[i:], "/") || !strings.Contains(name[:max(i, 0)], "/") || strings.ContainsAny(name, "@ ") || i+1 == len(name) {
@@ -24,8 +24,8 @@ func splitName(name string) (repository, tag string, err error) {
 	return name[:i], name[i+1:], nil
 }
 
-// writeArchive writes an OCI layout with one entry, the index, as a tar file. dir is where the
-// layout is made.
+// writeArchive writes an OCI layout with one entry, the index, as a tar file. dir is a directory
+// for the layout.
 func writeArchive(output, dir, name string, index v1.ImageIndex) error {
 	_, tag, err := splitName(name)
 	if err != nil {
@@ -40,7 +40,8 @@ func writeArchive(output, dir, name string, index v1.ImageIndex) error {
 	if err := made.AppendIndex(index, layout.WithAnnotations(names)); err != nil {
 		return err
 	}
-	// Written beside and renamed: an interrupted build leaves no half archive under the name.
+	// Write the archive beside its name and rename it, so that an interrupted build leaves no
+	// partial archive under the name.
 	partial := output + ".partial"
 	if err := pack(partial, dir); err != nil {
 		return errors.Join(err, os.Remove(partial))
@@ -48,7 +49,8 @@ func writeArchive(output, dir, name string, index v1.ImageIndex) error {
 	return os.Rename(partial, output)
 }
 
-// pack writes the files of dir in the order of their names, without what differs between machines.
+// pack writes the files of dir in the order of their names, without attributes that differ between
+// machines.
 func pack(output, dir string) error {
 	file, err := os.Create(output)
 	if err != nil {

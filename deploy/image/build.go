@@ -15,7 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// binary is a command for one platform, with what the go command recorded in it.
+// binary is a command compiled for one platform, with the data that the go command recorded in it.
 type binary struct {
 	command
 	platform v1.Platform
@@ -23,7 +23,7 @@ type binary struct {
 	info     *debug.BuildInfo
 	version  string    // of the module, from the commit and its tag
 	revision string    // the commit
-	time     time.Time // when it was committed; all times of the image are this one
+	time     time.Time // the commit time, used for all times of the image
 }
 
 // build compiles a command of the repository's commit for each platform, below work.
@@ -47,8 +47,8 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 	return all, nil
 }
 
-// fixed are the settings of the go command that change what is built. Those of the user and of the
-// machine do not count.
+// fixed are the settings of the go command that affect the result. They override those of the user
+// and of the machine.
 var fixed = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off"}
 
 func compile(ctx context.Context, module, pkg, output string, p v1.Platform) error {

@@ -12,8 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// program is a repository that is built in seconds. What it is compiled with is what Paddock is
-// compiled with.
+// program is a repository that builds in seconds. It is compiled in the same way as Paddock.
 var program = map[string]string{
 	"go.mod":                    "module github.com/paddock-project/paddock\n\ngo 1.26.0\n",
 	".gitignore":                "/bin/\n",
@@ -44,7 +43,7 @@ func inGit(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// repository is the program with one commit.
+// repository creates a repository of program with one commit.
 func repository(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GIT_AUTHOR_DATE", "2026-11-01T10:00:00+02:00")
@@ -61,7 +60,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// archiveOf builds the image of a repository, and returns all that is written.
+// archiveOf builds the image of a repository and returns everything that is written.
 func archiveOf(t *testing.T, repository string) (files map[string][]byte, printed string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,8 +84,8 @@ func archiveOf(t *testing.T, repository string) (files map[string][]byte, printe
 	return files, strings.ReplaceAll(out.String(), dir, "")
 }
 
-// TestReproducible: another directory, nothing compiled before, another time zone, other settings
-// of the user and files that git ignores do not change a byte.
+// TestReproducible checks that another directory, an empty build cache, another time zone, other
+// settings of the user, and files that git ignores do not change a byte.
 func TestReproducible(t *testing.T) {
 	first := repository(t)
 	second := filepath.Join(t.TempDir(), "elsewhere", "clone")
@@ -111,7 +110,8 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestNotCommitted: what is changed, added and removed is built, and the version says so.
+// TestNotCommitted checks that changed, added and removed files are in the build, and that the
+// version shows it.
 func TestNotCommitted(t *testing.T) {
 	dir := repository(t)
 	clean, printed := archiveOf(t, dir)
@@ -134,7 +134,8 @@ func TestNotCommitted(t *testing.T) {
 	}
 }
 
-// TestWorktree: the go command finds no version in a worktree of git. The image has one.
+// TestWorktree checks that the image has a version in a git worktree, where the go command finds
+// none.
 func TestWorktree(t *testing.T) {
 	dir := repository(t)
 	tree := filepath.Join(t.TempDir(), "tree")
@@ -145,8 +146,8 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
-// TestModuleBelow: a command of another module of the repository is built from the same commit. The
-// modules of the repository have its version in the bill of materials.
+// TestModuleBelow checks that a command of another module of the repository is built from the same
+// commit. In the bill of materials, the modules of the repository have its version.
 func TestModuleBelow(t *testing.T) {
 	dir := repository(t)
 	output := filepath.Join(t.TempDir(), "image.tar")
@@ -172,7 +173,7 @@ func TestModuleBelow(t *testing.T) {
 	}
 }
 
-// TestErrors: each names what was wanted; no archive is left.
+// TestErrors checks that each error names what was expected, and that no archive is left.
 func TestErrors(t *testing.T) {
 	broken := repository(t)
 	write(t, broken, map[string]string{"cmd/paddock-agent/a.go": "package main\n"})
@@ -206,8 +207,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNameIsDeployed: the manifests name the image that is built, and the page how it is built and
-// imported.
+// TestNameIsDeployed checks that the manifests name the image that is built, and that the page
+// describes how to build and import it.
 func TestNameIsDeployed(t *testing.T) {
 	for name, want := range map[string]string{
 		"../base/daemonset.yaml":       "image: " + agent.localName() + "\n",

@@ -27,11 +27,11 @@ import (
 	spdxjson "github.com/spdx/tools-golang/json"
 )
 
-// everywhere has the scheduler's image made for arm64 too: to compile Kubernetes for another
-// architecture takes minutes, and shows what the agent's image shows.
+// everywhere builds the scheduler's image for arm64 too. Compiling Kubernetes for another
+// architecture takes minutes and shows nothing that the agent's image does not show.
 var everywhere = flag.Bool("arm64", false, "make the scheduler's image for arm64 too; compiling it takes minutes, once")
 
-// architectures are those that an image is tested for.
+// architectures returns the architectures for which an image is tested.
 func architectures(c command) []string {
 	if c.name == scheduler.name && !*everywhere {
 		return []string{"amd64"}
@@ -39,15 +39,16 @@ func architectures(c command) []string {
 	return []string{"amd64", "arm64"}
 }
 
-// mostBytes limits the programs for amd64 that run on every node. The agent's had 37.8 MB in
-// November 2026, and 56 MB before it was a program of its own (internal/arch, TestAgentLinks).
+// mostBytes limits the size of the amd64 programs that run on every node, in bytes. The agent's had
+// 37.8 MB in November 2026, and 56 MB before it became a separate program (internal/arch,
+// TestAgentLinks).
 var mostBytes = map[string]int{agent.name: 41_500_000}
 
-// made are the images of this repository, each built once for all tests: the agent's takes a minute
-// from nothing, the scheduler's some.
+// made builds the images of this repository, each once for all tests. The agent's takes a minute
+// without a build cache, and the scheduler's takes some minutes.
 var made = map[string]func() (string, error){agent.name: once(agent), scheduler.name: once(scheduler)}
 
-// images is their directory.
+// images is the directory of the images.
 var images string
 
 func once(c command) func() (string, error) {
@@ -79,7 +80,7 @@ func each(t *testing.T, test func(t *testing.T, c command)) {
 	}
 }
 
-// unpacked is the layout in an archive.
+// unpacked returns the layout in an archive.
 func unpacked(t *testing.T, archive string) v1.ImageIndex {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +113,7 @@ func unpacked(t *testing.T, archive string) v1.ImageIndex {
 	return top
 }
 
-// image is the index that the archive names, with its manifest.
+// image returns the index that the archive names, with its manifest.
 func image(t *testing.T, c command) (v1.ImageIndex, *v1.IndexManifest) {
 	t.Helper()
 	name, err := made[c.name]()
@@ -142,8 +143,8 @@ func image(t *testing.T, c command) (v1.ImageIndex, *v1.IndexManifest) {
 	return index, manifest
 }
 
-// TestPlatforms: images whose digests and sizes are right, one for each architecture, and a
-// statement for each.
+// TestPlatforms checks that there is an image for each architecture, with the right digests and
+// sizes, and a statement for each.
 func TestPlatforms(t *testing.T) { each(t, testPlatforms) }
 
 func testPlatforms(t *testing.T, c command) {
@@ -162,7 +163,7 @@ func testPlatforms(t *testing.T, c command) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i < images { // A statement has no file system. TestMaterials reads it.
+		if i < images { // A statement has no file system; TestMaterials reads it.
 			err = validate.Image(img)
 		}
 		if err != nil {
@@ -174,8 +175,8 @@ func testPlatforms(t *testing.T, c command) {
 	}
 }
 
-// TestConfiguration: a user without a database, the binary as the entry point, the commit in the
-// labels.
+// TestConfiguration checks for a user without a user database, the binary as the entry point, and
+// the commit in the labels.
 func TestConfiguration(t *testing.T) { each(t, testConfiguration) }
 
 func testConfiguration(t *testing.T, c command) {
@@ -206,8 +207,8 @@ func testConfiguration(t *testing.T, c command) {
 	}
 }
 
-// checkFiles: one static binary for the architecture. It runs where the machine is of this
-// architecture.
+// checkFiles checks that the image has one static binary for the architecture. It runs the binary
+// if the machine has this architecture.
 func checkFiles(t *testing.T, c command, img v1.Image, architecture, version string) {
 	t.Helper()
 	content := mutate.Extract(img)
@@ -252,8 +253,8 @@ func checkFiles(t *testing.T, c command, img v1.Image, architecture, version str
 	}
 }
 
-// TestMaterials: the statement of each image names its digest, and has the modules that the command
-// is linked with.
+// TestMaterials checks that the statement of each image names its digest and has the modules that
+// are linked into the command.
 func TestMaterials(t *testing.T) { each(t, testMaterials) }
 
 func testMaterials(t *testing.T, c command) {

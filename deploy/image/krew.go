@@ -17,7 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// desks are where kubectl runs. The agent's own platforms are among them.
+// desks are the platforms on which kubectl runs. They include the agent's platforms.
 var desks = []v1.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
@@ -25,7 +25,7 @@ var desks = []v1.Platform{
 	{OS: "darwin", Architecture: "arm64"},
 }
 
-// pluginArchive is the command for one platform under its name as a plugin of kubectl.
+// pluginArchive is the archive of the kubectl plugin for one platform.
 type pluginArchive struct {
 	v1.Platform
 	Name, SHA256 string
@@ -53,7 +53,7 @@ func writeKrew(ctx context.Context, repository, work, dir string) error {
 			return err
 		}
 		sum := sha256.Sum256(packed)
-		// A "+" in a URL is a space for some servers.
+		// Some servers treat "+" in a URL as a space.
 		name := strings.ReplaceAll(fmt.Sprintf("kubectl-paddock_%s_%s_%s.tar.gz", version, b.platform.OS, b.platform.Architecture), "+", "-")
 		archives = append(archives, pluginArchive{b.platform, name, hex.EncodeToString(sum[:])})
 		if err := os.WriteFile(filepath.Join(dir, name), packed, 0o644); err != nil {

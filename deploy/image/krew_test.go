@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin are the fields that krew reads of a manifest
+// plugin has the fields of a manifest that krew reads
 // (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
 type plugin struct {
 	APIVersion, Kind string
@@ -35,8 +35,8 @@ type platform struct {
 	Files            []struct{ From, To string }
 }
 
-// TestKrew: the manifest is one that krew reads, and has the checksums and the files of the
-// archives beside it. They are the same bytes every time.
+// TestKrew checks that krew can read the manifest, and that it has the checksums and the files of
+// the archives beside it. The output has the same bytes every time.
 func TestKrew(t *testing.T) {
 	repository := repository(t)
 	template, err := os.ReadFile("../krew/paddock.yaml")
@@ -89,7 +89,7 @@ func TestKrew(t *testing.T) {
 	}
 }
 
-// checkPlugin: the archive has what the manifest takes out of it.
+// checkPlugin checks that the archive has the files that the manifest extracts.
 func checkPlugin(t *testing.T, packed []byte, p platform) {
 	t.Helper()
 	plain, err := gzip.NewReader(bytes.NewReader(packed))

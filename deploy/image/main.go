@@ -4,8 +4,8 @@
 // kubectl plugin instead.
 //
 // The same commit, built by the same version of Go, gives the same bytes on every machine. The
-// source is a clean clone, so that what is not committed and not ignored is the only thing that
-// changes the result; the version then ends in "+dirty".
+// source is a clean clone. Only files that are neither committed nor ignored change the result, and
+// the version then ends in "+dirty".
 package main
 
 import (
@@ -24,12 +24,12 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// command is one that is built here.
+// command is a command that can be built.
 type command struct {
-	// name is what it is called where it is installed.
+	// name is the name under which the command is installed.
 	name, description string
-	// module is the directory of its Go module in the repository, and main that of its package in
-	// the module.
+	// module is the directory of the Go module in the repository. main is the directory of the
+	// package in the module.
 	module, main string
 	user         string
 }
@@ -43,12 +43,13 @@ var (
 	}
 	scheduler = command{
 		name: "paddock-scheduler", description: "A kube-scheduler that asks the planner of each node", module: "scheduler", main: "cmd/paddock-scheduler",
-		// No user of any machine. It asks the API server, and has no file of its own.
+		// This is not the user of any machine. The scheduler only asks the API server and has no
+		// files.
 		user: "65532:65532",
 	}
-	// commands have an image.
+	// commands are the commands with an image.
 	commands = []command{agent, scheduler}
-	// desk is for people: the plugin of kubectl.
+	// desk is the program for people, with the kubectl plugin.
 	desk = command{name: "paddock", main: "cmd/paddock"}
 )
 
@@ -158,7 +159,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// sbomName is the file beside the archive that has the bill of materials of a platform.
+// sbomName returns the name of the file beside the archive that has the bill of materials of a
+// platform.
 func sbomName(archive string, p v1.Platform) string {
 	return strings.TrimSuffix(archive, ".tar") + "-" + p.Architecture + ".spdx.json"
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// built is an index of one image for each binary and of their bills of materials.
+// built is an index with one image for each binary, and their bills of materials.
 type built struct {
 	index v1.ImageIndex
-	sboms [][]byte // one for each binary, in their order
+	sboms [][]byte // one for each binary, in the same order
 }
 
-// assemble is a function of the binaries alone: no clock, no environment.
+// assemble returns the index of the binaries. Its result depends only on them, not on the clock or
+// the environment.
 func assemble(binaries []binary) (built, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var sboms [][]byte
@@ -50,7 +51,7 @@ func assemble(binaries []binary) (built, error) {
 	return built{index: annotated, sboms: sboms}, nil
 }
 
-// labels are the same on every platform.
+// labels returns the labels of an image, which are the same on every platform.
 func labels(b binary) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       b.name,
@@ -63,7 +64,7 @@ func labels(b binary) map[string]string {
 	}
 }
 
-// imageOf is the binary and nothing else: no shell, no package, no user database.
+// imageOf returns an image that has only the binary: no shell, no package, no user database.
 func imageOf(b binary) (v1.Image, error) {
 	layer, err := layerOf(b)
 	if err != nil {
@@ -108,9 +109,9 @@ func layerOf(b binary) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
 }
 
-// statementOf puts a bill of materials into the index the way BuildKit does: as a manifest for the
-// platform "unknown" that names the image's digest. Runtimes pass over it, and it travels with
-// every copy of the index.
+// statementOf adds a bill of materials to the index as BuildKit does: as a manifest for the
+// platform "unknown" that names the image's digest. Runtimes ignore it, and it is copied with the
+// index.
 func statementOf(img v1.Image, b binary, sbom []byte) (mutate.IndexAddendum, error) {
 	of, err := partial.Descriptor(img)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 const (
 	inTotoType    = "application/vnd.in-toto+json"
 	spdxPredicate = "https://spdx.dev/Document"
-	// unknown is SPDX's word for what was not looked for.
+	// unasserted is SPDX's value for properties that were not determined.
 	unasserted = "NOASSERTION"
 )
 
-// sbomOf is the bill of materials of a binary, of what the go command recorded in it: every module
-// that is linked, with its version, and the standard library.
+// sbomOf returns the bill of materials of a binary, made from the data that the go command recorded
+// in it: every linked module with its version, and the standard library.
 func sbomOf(b binary) ([]byte, error) {
 	sum := sha256.Sum256(b.program)
 	digest := hex.EncodeToString(sum[:])
@@ -49,7 +49,7 @@ func sbomOf(b binary) ([]byte, error) {
 	}
 	used := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(b.info.GoVersion, "go")}}, b.info.Deps...)
 	for i, m := range used {
-		if m.Replace != nil && m.Replace.Version == "(devel)" { // A directory of this repository.
+		if m.Replace != nil && m.Replace.Version == "(devel)" { // The module is a directory of this repository.
 			m = &debug.Module{Path: m.Path, Version: b.version}
 		}
 		for m.Replace != nil {
@@ -88,7 +88,7 @@ func related(a common.ElementID, how string, b common.ElementID) *v2_3.Relations
 	return &v2_3.Relationship{RefA: common.MakeDocElementID("", string(a)), RefB: common.MakeDocElementID("", string(b)), Relationship: how}
 }
 
-// inToto is the statement that a bill of materials is that of the image with a digest.
+// inToto returns the statement that a bill of materials belongs to the image with a digest.
 func inToto(of v1.Hash, b binary, sbom []byte) ([]byte, error) {
 	type subject struct {
 		Name   string            `json:"name"`

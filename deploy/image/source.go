@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// checkOut makes a clone of the repository's commit in dir, and copies into it what is changed and
-// not committed. The go command reads the version from the clone: it cannot read it in a git
-// worktree.
+// checkOut clones the repository's commit into dir, and copies uncommitted changes into the clone.
+// The go command reads the version from the clone, because it cannot read it in a git worktree.
 func checkOut(ctx context.Context, repository, dir string) error {
 	repository, err := filepath.Abs(repository)
 	if err != nil {
@@ -35,8 +34,8 @@ func checkOut(ctx context.Context, repository, dir string) error {
 	return overlay(ctx, repository, dir)
 }
 
-// overlay makes the files of dir those of the repository's working tree: changed, added and removed
-// ones. Ignored files stay out.
+// overlay makes the files of dir equal to those of the repository's working tree, including
+// changed, added and removed files. Ignored files are left out.
 func overlay(ctx context.Context, repository, dir string) error {
 	names, err := git(ctx, repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -78,7 +77,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
-// git runs git in dir. Its error has what git printed.
+// git runs git in dir. Its error contains what git printed on standard error.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

@@ -1,8 +1,8 @@
-// Package rules is the rule book in the program: the pages beside this file, by rule.
+// Package rules is the rule book in the program: the pages beside this file, split into rules.
 //
-// A rule is a paragraph that begins with its id in bold. Rules that messages name have a sentence
-// in plain words as well (plain.md), and quirks what Paddock does about them (the table of
-// quirks.md). Everything is read from pages that are compiled in, so that no lookup fails.
+// A rule is a paragraph that begins with its id in bold. Rules that messages name also have a
+// sentence in plain words (plain.md), and quirks have a description of what Paddock does about them
+// (the table of quirks.md). All pages are compiled in, so no lookup fails.
 package rules
 
 import (
@@ -24,9 +24,9 @@ var pages embed.FS
 // Rule is one rule or quirk.
 type Rule struct {
 	ID string `json:"id"`
-	// Plain is the rule in a sentence for everybody; empty where no message names it.
+	// Plain is the rule in a sentence for all users. It is empty if no message names the rule.
 	Plain string `json:"plain,omitempty"`
-	// Text is the paragraph of the rule book, in Markdown, Page and Section where it is.
+	// Text is the paragraph of the rule book, in Markdown. Page and Section are its location.
 	Text    string `json:"text"`
 	Page    string `json:"page"`
 	Section string `json:"section"`
@@ -39,7 +39,7 @@ var (
 	idText = regexp.MustCompile(`(?:R-[A-Z0-9]+|Q)-\d+`)
 )
 
-// all are the rules in the order of the pages.
+// all returns the rules in order of family and number.
 var all = sync.OnceValue(func() []Rule {
 	entries, err := pages.ReadDir(".")
 	if err != nil {
@@ -67,7 +67,8 @@ func page(name string) string {
 	return string(text)
 }
 
-// paragraphs are the rules of a page. A paragraph ends before the next rule, heading or empty line.
+// paragraphs returns the rules of a page. A paragraph ends before the next rule, heading or empty
+// line.
 func paragraphs(name, text string) []Rule {
 	var found []Rule
 	section, open := "", false
@@ -90,7 +91,7 @@ func paragraphs(name, text string) []Rule {
 	return found
 }
 
-// column is the second column of a page's tables by the ids in the first.
+// column returns the second column of a page's tables by the ids in the first column.
 func column(name string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(page(name)) {
@@ -105,19 +106,20 @@ func column(name string) map[string]string {
 	return found
 }
 
-// All are all rules, by family and number.
+// All returns all rules, ordered by family and number.
 func All() []Rule { return slices.Clone(all()) }
 
-// maxNamed bounds how many ids and ranges of a text are looked up: a text can come over the
+// maxNamed limits how many ids and ranges of a text are looked up, because a text can come from the
 // network.
 const maxNamed = 100
 
-// Find returns the rules that a text names: an id, or several with anything between. A range
-// (R-CPU-41…45) is the rules from the first to the last. missing are ids that no rule has.
+// Find returns the rules that a text names: an id, or several ids with any text between them. A
+// range such as R-CPU-41…45 means the rules from the first to the last. missing are the ids that no
+// rule has.
 func Find(text string) (found []Rule, missing []string) {
 	for _, span := range regexp.MustCompile(`(?i)((?:R-[A-Z0-9]+|Q)-)(\d+)(?:(?:…|\.\.+|-)(\d+))?`).FindAllStringSubmatch(text, maxNamed) {
 		family := strings.ToUpper(span[1])
-		first, _ := strconv.Atoi(span[2]) // Of a number that is too large the largest, which no rule has.
+		first, _ := strconv.Atoi(span[2]) // If the number is too large, it becomes the largest int, which no rule has.
 		last := first
 		if span[3] != "" {
 			last, _ = strconv.Atoi(span[3])
@@ -135,7 +137,7 @@ func Find(text string) (found []Rule, missing []string) {
 	return found, missing
 }
 
-// String is the rule for reading: in plain words, then as the rule book has it.
+// String formats the rule for reading: first in plain words, then as in the rule book.
 func (r Rule) String() string {
 	var out strings.Builder
 	out.WriteString(r.ID + "\n")
@@ -152,7 +154,7 @@ func (r Rule) String() string {
 	return out.String()
 }
 
-// Unknown is what to tell about ids that no rule has.
+// Unknown returns a message about ids that no rule has.
 func Unknown(missing []string) string {
 	lines := make([]string, len(missing))
 	for i, id := range missing {
@@ -161,8 +163,8 @@ func Unknown(missing []string) string {
 	return strings.Join(lines, "; ")
 }
 
-// Nearest are up to n ids that are closest to one that no rule has: of the same family by number,
-// else of the family whose name is most alike.
+// Nearest returns up to n existing ids that are closest to an unknown id: by number in the same
+// family, or in the family with the most similar name.
 func Nearest(id string, n int) []string {
 	family, number := parts(strings.ToUpper(id))
 	rules := All()
@@ -179,7 +181,7 @@ func Nearest(id string, n int) []string {
 	return ids
 }
 
-// parts are the family with its dash, and the number.
+// parts returns the family with its dash, and the number.
 func parts(id string) (string, int) {
 	i := strings.LastIndex(id, "-") + 1
 	number, _ := strconv.Atoi(id[i:]) // An id without a number has number 0.

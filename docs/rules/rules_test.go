@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/docs/rules"
 )
 
-// Ids that no rule has are cut in two, as a test of internal/arch looks for all others.
+// Ids that no rule has are split in two, because a test of internal/arch looks for ids in the
+// sources.
 func TestFind(t *testing.T) {
 	for _, test := range []struct {
 		text, found, missing string
@@ -53,7 +54,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestQuirks: each quirk tells what Paddock does about it, if that is to be told.
+// TestQuirks checks that a quirk describes what Paddock does about it.
 func TestQuirks(t *testing.T) {
 	found, _ := rules.Find("Q-3")
 	if got := found[0].Paddock; !strings.Contains(got, "KEP-5526") {
@@ -61,8 +62,8 @@ func TestQuirks(t *testing.T) {
 	}
 }
 
-// TestPlain: each rule that a message of the program names has a sentence in plain words, and each
-// sentence is of a rule.
+// TestPlain checks that each rule that a message of the program names has a sentence in plain
+// words, and that each sentence belongs to a rule.
 func TestPlain(t *testing.T) {
 	plain := map[string]bool{}
 	for _, r := range rules.All() {
@@ -86,7 +87,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// named are the ids in string literals of the program. Of a range the first one is named.
+// named returns the ids in string literals of the program. For a range it returns the first id.
 func named(t *testing.T) []string {
 	t.Helper()
 	literal := regexp.MustCompile("\"[^\"]*\"|`[^`]*`")

@@ -41,27 +41,27 @@ type Agent struct {
 	env    *environment
 	engine *engine.Engine
 	plugin *nri.Plugin
-	// intake takes grants that a scheduler handed over, and publisher shows the node to the
-	// cluster; nil: neither.
+	// intake takes grants that a scheduler handed over, and publisher publishes the node to the
+	// cluster. Both may be nil.
 	intake    *intake.Intake
 	publisher *publication.Publisher
-	// zones shows the node to schedulers that read NodeResourceTopology; nil: no.
+	// zones publishes the node to schedulers that read NodeResourceTopology. It may be nil.
 	zones *zones.Keeper
-	// promises are of pods for which others are moved; nil: none are.
+	// promises are the pods for which other pods are moved. Nil means that no pods are moved.
 	promises *promise.Keeper
-	// find finds the moves that a client asks for.
+	// find finds the moves that a client requests.
 	find func(context.Context, MovesRequest) ([]moves.Move, error)
-	// moved are the pods that were moved since the start.
+	// moved has the pods that were moved since the start.
 	moved movedPods
-	pods  *kubelet.Source // of a real node
-	// devices are those that others chose for pods; nil: the kubelet is not asked.
+	pods  *kubelet.Source // only on a real node
+	// devices has the devices that others chose for pods. Nil means that the kubelet is not asked.
 	devices *devices
-	// runtime and kubelet are the simulated ones, instead of a real node's.
+	// runtime and kubelet are the simulated ones. They are nil on a real node.
 	runtime *sim.Runtime
 	kubelet *sim.Kubelet
 	// reported is the part of the engine's state that is in force.
 	reported *reported
-	// notices are shown to containers; nil: none are.
+	// notices writes the notices to containers. Nil means that there are none.
 	notices *notice.Writer
 	metrics *telemetry.Telemetry
 	web     *web.Web
@@ -70,18 +70,19 @@ type Agent struct {
 	health  *health
 	log     *slog.Logger
 	flows   *telemetry.Operations
-	// unusable are the manifests with errors, for the simulated runtime; nil: none was read yet.
+	// unusable has the manifests with errors, for the simulated runtime. Nil means that none were
+	// read yet.
 	unusable atomic.Pointer[[]manifests.Problem]
-	// quiet are the pods of the manifests that ask to be left alone, by UID, and until when; nil:
-	// none was read yet.
+	// quiet maps the UID of each pod of the manifests that asks to be left alone to the time until
+	// which it asks for that. Nil means that no manifest was read yet.
 	quiet  atomic.Pointer[map[string]time.Time]
-	reload *Reload // nil: no signal makes the agent read again
-	looks  looks   // for the manifests
+	reload *Reload // nil if no signal makes the agent read its configuration again
+	looks  looks   // the clock of the manifests' reader
 	close  func() error
 }
 
-// New reads the configured files and opens the state. The caller calls Run next, or Close. ctx is
-// for the log.
+// New reads the configured files and opens the state. The caller must call Run or Close next. ctx
+// is used for logging only.
 func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slog.Logger) (*Agent, error) {
 	w = w.complete(c)
 	if err := c.Check(); err != nil {
@@ -124,7 +125,7 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 		return a.reported.Snapshot()
 	}
 	a.metrics = telemetry.New(telemetry.Config{Policy: env.Policy.Policy, Build: build, Snapshot: inForce, Checks: checks})
-	name := strings.TrimSuffix(filepath.Base(c.Machine), ".json") // the node's name on the map
+	name := strings.TrimSuffix(filepath.Base(c.Machine), ".json") // the name of the node on the map
 	if host, err := os.Hostname(); c.Machine == discover.LiveName && err == nil {
 		name = host
 	}
@@ -155,11 +156,11 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 	return a, nil
 }
 
-// Close unlocks the state. It may be called again.
+// Close unlocks the state. It may be called more than once.
 func (a *Agent) Close() error { return a.close() }
 
-// Run serves until the context ends, writes the state and closes it. An end that was asked for is
-// no error. When it returns, all goroutines have ended.
+// Run serves until ctx ends, and then writes the state and closes it. It returns nil if it ended
+// because of ctx. All goroutines have ended when it returns.
 func (a *Agent) Run(ctx context.Context) error {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -217,11 +218,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.end(context.WithoutCancel(ctx)))
 }
 
-// handingBack is how long handing back may take: with the end itself less than the 30 s that
-// Kubernetes gives a pod.
+// handingBack limits how long it takes to hand back the CPUs. Together with ending it is less than
+// the 30 s that Kubernetes gives a pod.
 const handingBack = 20 * time.Second
 
-// handBack lets every container run on all CPUs again, if the configuration asks for it.
+// handBack lets every container run on all CPUs again if the configuration asks for that.
 func (a *Agent) handBack(ctx context.Context) {
 	if !a.config.ReleaseOnExit {
 		return
@@ -235,14 +236,14 @@ func (a *Agent) handBack(ctx context.Context) {
 	a.log.InfoContext(ctx, "every container runs on all CPUs again, and no pod has an assignment")
 }
 
-// ending is how long an end waits for the disk: less than the 30 s that Kubernetes gives a pod, and
-// short enough not to delay a node that reboots.
+// ending is how long the agent waits for the disk when it ends. It is less than the 30 s that
+// Kubernetes gives a pod, and short enough not to delay a node that reboots.
 const ending = 5 * time.Second
 
-// end writes the state and closes it. If the disk stalls, it stops waiting after a while: every
-// admission that was answered is already on disk, and no answer depends on a grant that is still
-// being written. Then the lock stays until the process ends, because the write may still be under
-// way. The history comes last, in the remaining time.
+// end writes the state and closes it. If the disk stalls, it stops waiting after ending: every
+// admission that was answered is already on the disk, and no answer depends on a grant that is
+// still being written. The lock then stays until the process ends, because the write may still be
+// in progress. The history is written last, in the remaining time.
 func (a *Agent) end(ctx context.Context) error {
 	flushing, cancel := context.WithTimeout(ctx, ending)
 	defer cancel()
@@ -253,8 +254,8 @@ func (a *Agent) end(ctx context.Context) error {
 	return errors.Join(err, a.Close())
 }
 
-// serve opens the agent's addresses before any decision, so that an address in use is an error at
-// the start.
+// serve opens the agent's addresses before any decision is made, so that an address in use is an
+// error at the start.
 func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	flow := a.flows.WithOperation(ctx)
 	if a.config.Listen != "" {
@@ -287,7 +288,7 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// observers are several observers as one.
+// observers combines several observers into one.
 type observers []engine.Observer
 
 func (all observers) Decided(d engine.Decision) {
@@ -296,7 +297,7 @@ func (all observers) Decided(d engine.Decision) {
 	}
 }
 
-// Resized is engine.ResizeObserver's.
+// Resized implements engine.ResizeObserver.
 func (all observers) Resized(d engine.Decision) {
 	for _, o := range all {
 		if o, learns := o.(engine.ResizeObserver); learns {
@@ -317,7 +318,7 @@ func (all observers) Released(uid string) {
 	}
 }
 
-// health is the outcome of the last write of the state.
+// health has the outcome of the last write of the state.
 type health struct{ last atomic.Pointer[error] }
 
 func (h *health) Decided(engine.Decision) {}

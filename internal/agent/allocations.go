@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// fresh is how long an allocation is used after it was read: a claim of the same name may be
-	// another one later. A pod that is rejected is tried again within 5 minutes.
+	// fresh is how long an allocation is used after it was read, because a claim with the same name
+	// may later be a different one. A pod that is rejected is tried again within 5 minutes.
 	fresh = 10 * time.Minute
-	// maxWanted is how many claims are asked for at a time. Others wait for the next round.
+	// maxWanted is the maximum number of claims that are requested in one round. Others wait for
+	// the next round.
 	maxWanted = 64
 )
 
 type claimName struct{ namespace, name string }
 
-// allocations are what the API server has of claims, as far as it was asked. A hook reads what is
-// there, and wants the rest for its next attempt.
+// allocations caches the allocations of claims from the API server. A hook reads what is cached,
+// and requests the rest for its next attempt.
 type allocations struct {
 	ask func(ctx context.Context, namespace, name string) ([]claims.Allocated, error)
 	now func() time.Time
@@ -43,7 +44,8 @@ func newAllocations(ask func(context.Context, string, string) ([]claims.Allocate
 	return &allocations{ask: ask, now: now, known: map[claimName]allocation{}, wanted: map[claimName]bool{}}
 }
 
-// of returns the devices of a claim; nil: not known. It does not wait. A nil value knows none.
+// of returns the devices of a claim, or nil if they are not known. It does not block. A nil
+// receiver knows none.
 func (a *allocations) of(namespace, name string) []claims.Allocated {
 	if a == nil {
 		return nil
@@ -56,7 +58,7 @@ func (a *allocations) of(namespace, name string) []claims.Allocated {
 	return nil
 }
 
-// want asks for a claim in the next round, unless it is known.
+// want requests a claim in the next round, unless it is known.
 func (a *allocations) want(namespace, name string) {
 	if a == nil || a.of(namespace, name) != nil {
 		return
@@ -68,8 +70,8 @@ func (a *allocations) want(namespace, name string) {
 	}
 }
 
-// round asks for the claims that are wanted. It ends with the first one for which the API server
-// does not answer. The error is of the last one that cannot be read.
+// round requests the wanted claims. It ends at the first claim for which the API server does not
+// answer. It returns the error for the last claim that cannot be read.
 func (a *allocations) round(ctx context.Context) (err error) {
 	if a == nil {
 		return nil
@@ -100,8 +102,8 @@ func (a *allocations) round(ctx context.Context) (err error) {
 	return err
 }
 
-// wantAll asks for the claims of a pod of which something is not known, in the next round. It
-// reports whether there are any.
+// wantAll requests the incompletely known claims of a pod in the next round. It reports whether
+// there are any.
 func (a *allocations) wantAll(pod *request.Pod) bool {
 	incomplete := false
 	for i := range pod.ResourceClaims {

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
-// api is an API server with claims. It counts how often it is asked.
+// api is an API server with claims. It counts its requests.
 type api struct {
 	has  map[string][]claims.Allocated
 	err  error
@@ -38,8 +38,9 @@ func (a *api) ask(_ context.Context, namespace, name string) ([]claims.Allocated
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}, name)
 }
 
-// twoRequests is a pod whose containers use one request each of a claim with two GPUs, as the
-// kubelet lists it: with the whole claim for both. An init container has a claim of its own.
+// twoRequests returns a pod whose two containers each use one request of a claim with two GPUs, and
+// the kubelet's list of that pod, which has the whole claim for both containers. An init container
+// has a claim of its own.
 func twoRequests() (request.Pod, kubeletdevices.Pod) {
 	whole := []kubeletdevices.Claim{{Namespace: "default", Name: "gpus", Devices: []kubeletdevices.ClaimDevice{
 		{Driver: "d", Pool: "p", Device: "gpu0", CDI: []string{"d=0"}}, {Driver: "d", Pool: "p", Device: "gpu1", CDI: []string{"d=1"}},
@@ -63,8 +64,8 @@ func givenText(pod request.Pod) string {
 	return text
 }
 
-// TestRequestsOfTheAPIServer: a hook does not wait for the API server. The first attempt has the
-// whole claim, and the next one what was read meanwhile, for ten minutes.
+// TestRequestsOfTheAPIServer checks that a hook does not wait for the API server. The first attempt
+// has the whole claim. The next one has what was read in the meantime, for ten minutes.
 func TestRequestsOfTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &api{has: map[string][]claims.Allocated{
@@ -95,8 +96,8 @@ func TestRequestsOfTheAPIServer(t *testing.T) {
 	})
 }
 
-// TestAPIServerOfClaimsIsAway: a claim that is gone is no error, one that is forbidden does not
-// stop the others, and an API server that does not answer ends a round.
+// TestAPIServerOfClaimsIsAway checks that a claim that is gone is not an error, that a forbidden
+// claim does not stop the others, and that a round ends if the API server does not answer.
 func TestAPIServerOfClaimsIsAway(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, "x", errors.New("no right"))
 	for name, c := range map[string]struct {
@@ -124,8 +125,8 @@ func TestAPIServerOfClaimsIsAway(t *testing.T) {
 	}
 }
 
-// TestRequestsOfTheKubeletsFile: dra_manager_state has requests, where it can be read. Anything
-// else in its place is as if it were not there.
+// TestRequestsOfTheKubeletsFile checks that requests are read from dra_manager_state. If the file
+// is missing or has other content, it is ignored.
 func TestRequestsOfTheKubeletsFile(t *testing.T) {
 	const device = `{\"PoolName\":\"p\",\"DeviceName\":\"gpu%d\",\"RequestNames\":[\"r%d\"],\"CDIDeviceIDs\":[\"x\"]}`
 	state := `{"Data":"{\"kind\":\"DRACheckpoint\",\"apiVersion\":\"checkpoint.dra.kubelet.k8s.io/v1\",\"ClaimInfoStateList\":[{\"ClaimUID\":\"u\",\"ClaimName\":\"gpus\",\"Namespace\":\"default\",` +
@@ -149,7 +150,8 @@ func TestRequestsOfTheKubeletsFile(t *testing.T) {
 	}
 }
 
-// TestRequestsAreAdded: what the API server has of an admitted pod's claims is kept with its grant.
+// TestRequestsAreAdded checks that the API server's data about the claims of an admitted pod is
+// added to its grant.
 func TestRequestsAreAdded(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -166,7 +168,7 @@ func TestRequestsAreAdded(t *testing.T) {
 			t.Errorf("left %t, %v, the kubelet was asked %d times", left, err, socket.asks)
 		}
 		same(t, "claims", claimsText(a.engine.State(), "db"), "gpus [{app r}] d/p/gpu0 share=s of [r]: [x]")
-		if err := a.engine.Flush(t.Context()); err != nil { // Before the store is closed.
+		if err := a.engine.Flush(t.Context()); err != nil { // before the store is closed
 			t.Error(err)
 		}
 	})

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// soon is the wait before what is not known of a pod's claims is looked for: its admission is
-	// durable then.
+	// soon is the delay before missing data about a pod's claims is looked for. By then its
+	// admission is durable.
 	soon = time.Second
-	// seldom is the longest wait until it is looked for again.
+	// seldom is the longest delay between two attempts.
 	seldom = 10 * time.Minute
 )
 
-// missing reports whether something is not known of the claims of a pod. A state file of an earlier
-// Paddock has the devices of claims and not the claims.
+// missing reports whether something about the claims of a pod is not known. A state file of an
+// earlier Paddock version has the devices of claims, but not the claims.
 func missing(g *node.Grant) bool {
 	if slices.ContainsFunc(g.Pod.ResourceClaims, func(c request.Claim) bool { return !c.Complete() }) {
 		return true
@@ -35,7 +35,8 @@ func known(g *node.Grant) bool {
 	return len(g.Pod.ResourceClaims) > 0 && !slices.ContainsFunc(g.Pod.ResourceClaims, func(c request.Claim) bool { return c.Devices == nil })
 }
 
-// asListed is what is known of the claims of a pod, in the form in which the kubelet lists it.
+// asListed returns what is known about the claims of a pod, in the form in which the kubelet lists
+// it.
 func asListed(pod *request.Pod) kubeletdevices.Pod {
 	listed := kubeletdevices.Pod{Namespace: pod.Namespace, Name: pod.Name}
 	for _, c := range pod.ResourceClaims {
@@ -51,8 +52,8 @@ func asListed(pod *request.Pod) kubeletdevices.Pod {
 	return listed
 }
 
-// completed looks for what is not known of the claims of admitted pods, until ctx ends. The kubelet
-// is not asked while nothing is missing: after a start, what pods have is in the state. describe is
+// completed looks for missing data about the claims of admitted pods until ctx ends. The kubelet is
+// not asked while nothing is missing: after a start, the data of pods is in the state. describe is
 // Engine.Describe.
 func (d *devices) completed(ctx context.Context, describe func(context.Context, string, []request.Claim) error, report func(error)) error {
 	wait := time.Duration(0)
@@ -81,7 +82,7 @@ func (d *devices) completed(ctx context.Context, describe func(context.Context, 
 	}
 }
 
-// complete looks once. It reports whether something is still not known.
+// complete makes one attempt. It reports whether something is still missing.
 func (d *devices) complete(ctx context.Context, describe func(context.Context, string, []request.Claim) error) (left bool, err error) {
 	var grants []*node.Grant
 	for _, g := range d.state().Grants() {
@@ -116,7 +117,7 @@ func (d *devices) complete(ctx context.Context, describe func(context.Context, s
 	return left, err
 }
 
-// completeClaims looks for what is not known of the claims of admitted pods, until ctx ends.
+// completeClaims looks for missing data about the claims of admitted pods until ctx ends.
 func (a *Agent) completeClaims(ctx context.Context) error {
 	reported := false
 	return a.devices.completed(a.flows.WithOperation(ctx), a.engine.Describe, func(err error) {

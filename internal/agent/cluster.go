@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/zones"
 )
 
-// joinCluster makes what a node needs in a cluster whose scheduler plans for it: the intake of
-// grants, and the publisher of its objects. Without a name of the node there is neither, and
-// without Publish no publisher. It returns those that observe the engine.
+// joinCluster creates what a node needs in a cluster whose scheduler plans for it: the intake of
+// grants, and the publisher of its objects. If the node has no name, it creates neither. Without
+// Publish, it creates no publisher. It returns those that observe the engine.
 func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 	c := a.config
 	if c.Runtime != RuntimeNRI || c.NodeName == "" {
@@ -46,7 +46,8 @@ func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 	return append(observers, publishers...)
 }
 
-// publish makes the publishers of the node's objects. With an error it returns those before.
+// publish creates the publishers of the node's objects. With an error, it returns those that it
+// created before.
 func (a *Agent) publish() (publishers []engine.Observer, err error) {
 	c, w := a.config, a.world
 	if c.Publish {
@@ -77,10 +78,10 @@ func (a *Agent) publish() (publishers []engine.Observer, err error) {
 	return publishers, nil
 }
 
-// State is what the agent has assigned. It never waits.
+// State returns the assignments of the agent. It never blocks.
 func (a *Agent) State() *node.State { return a.engine.State() }
 
-// listing is what the kubelet listed last; nil: nothing yet.
+// listing returns the last list of the kubelet, or nil if there is none yet.
 func (a *Agent) listing() *handover.Listing {
 	if a.pods == nil {
 		return nil
@@ -88,7 +89,7 @@ func (a *Agent) listing() *handover.Listing {
 	return a.pods.Listing()
 }
 
-// view is publication.Config.View.
+// view implements publication.Config.View.
 func (a *Agent) view() publication.View {
 	return publication.View{State: a.engine.State(), Listing: a.listing(), Unmanaged: a.status().Unmanaged, NoVeto: a.status().NoVeto}
 }

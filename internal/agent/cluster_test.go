@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
-// TestJoinCluster: what an agent has of a cluster follows from its configuration.
+// TestJoinCluster checks which parts an agent has in a cluster, depending on its configuration.
 func TestJoinCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestJoinCluster(t *testing.T) {
 	}
 }
 
-// TestPublishes: an agent that runs shows the node to the cluster when the kubelet has listed its
+// TestPublishes checks that a running agent publishes the node after the kubelet has listed its
 // pods.
 func TestPublishes(t *testing.T) {
 	b := newBench(t)

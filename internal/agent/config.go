@@ -22,64 +22,66 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// Runtimes of the agent: the simulated one, and containerd or CRI-O through NRI.
+// Runtimes of the agent: the simulated one, and containerd or CRI-O over NRI.
 const (
 	RuntimeSim = "sim"
 	RuntimeNRI = "nri"
 )
 
-// Config is the YAML file of --config: the agent's environment. The policy is not here but in the
+// Config is the content of the YAML file of --config: the agent's environment. The policy is in the
 // KubeletConfiguration that it names.
 type Config struct {
-	// Machine is "live", or a recorded MachineInfo.
+	// Machine is "live" or the name of a file with a recorded MachineInfo.
 	Machine string `json:"machine"`
-	// KubeletConfig is a KubeletConfiguration; empty: a default policy.
+	// KubeletConfig is the name of a KubeletConfiguration file. If empty, a default policy is used.
 	KubeletConfig string `json:"kubeletConfig"`
-	// Devices is an inventory of devices; empty: none.
+	// Devices is the name of a file with an inventory of devices. If empty, there are none.
 	Devices string `json:"devices"`
-	// State is the state file, in a directory of its own: the agent locks both.
+	// State is the name of the state file. It needs a directory of its own, because the agent locks
+	// both.
 	State string `json:"state"`
-	// Strict makes a start fail if an assignment in the state is no longer valid.
+	// Strict makes the start fail if an assignment in the state is no longer valid.
 	Strict bool `json:"strict"`
-	// Pods are files and directories of manifests, for the simulated runtime.
+	// Pods are files and directories with manifests, for the runtime sim.
 	Pods    []string `json:"pods"`
 	Runtime string   `json:"runtime"`
-	// NRI and Kubelet are the runtime and the list of its pods, for the runtime nri.
+	// NRI configures the container runtime, and Kubelet the list of its pods, for the runtime nri.
 	NRI     NRIConfig     `json:"nri"`
 	Kubelet KubeletConfig `json:"kubelet"`
-	// NodeName is the name of this Kubernetes node. With it, grants that a scheduler hands over are
-	// applied. An agent that asks the API server does not start without it; verify needs none.
+	// NodeName is the name of this Kubernetes node. If it is set, grants that a scheduler hands
+	// over are applied. An agent that uses the API server does not start without it. verify does
+	// not need it.
 	NodeName string `json:"nodeName"`
-	// APIServer has the ResourceSlices of this node.
+	// APIServer is the API server that has the ResourceSlices of this node.
 	APIServer APIServerConfig `json:"apiServer"`
-	// Publish writes the PaddockMachine and the PaddockNode of this node to the API server, for
-	// schedulers that plan for it.
+	// Publish makes the agent write the PaddockMachine and the PaddockNode of this node to the API
+	// server, for schedulers that plan for the node.
 	Publish bool `json:"publish"`
-	// NodeResourceTopology writes the object of this kind for this node to the API server, for
-	// schedulers that read it.
+	// NodeResourceTopology makes the agent write the NodeResourceTopology of this node to the API
+	// server, for schedulers that read it.
 	NodeResourceTopology bool `json:"nodeResourceTopology"`
 	// Estimate computes a pod's request from the numbers of its cgroup if the kubelet does not list
-	// the pod or does not answer, for the runtime nri. Without it, such a pod waits until it is
+	// the pod or does not answer, for the runtime nri. If false, such a pod waits until it is
 	// listed.
 	Estimate bool `json:"estimate"`
-	// CPUQuota selects the CFS quotas beside exclusive containers.
+	// CPUQuota configures the CFS quotas of pods with exclusive containers.
 	CPUQuota CPUQuotaConfig `json:"cpuQuota"`
-	// MaxContainersPerPod is how many containers a pod may have to be admitted, init containers
-	// included; 0: any number. A pod that is admitted keeps what it has.
+	// MaxContainersPerPod is the maximum number of containers, including init containers, of a pod
+	// that is admitted. Zero means no limit. A pod that is already admitted keeps its assignments.
 	MaxContainersPerPod int `json:"maxContainersPerPod"`
-	// Moves is how running pods are moved.
+	// Moves configures how running pods are moved.
 	Moves MovesConfig `json:"moves"`
 	// ReleaseOnExit lets every container run on all CPUs again when the agent ends, and drops all
-	// assignments: for the final end, not for an update of the agent.
+	// assignments. It is for the final end, not for an update of the agent.
 	ReleaseOnExit bool `json:"releaseOnExit"`
-	// NoticeDir is where the notices to containers are, for the runtime nri, by the same name for
-	// the agent and for the runtime; empty: there are none.
+	// NoticeDir is the directory of the notices to containers, for the runtime nri. Its path must
+	// be the same for the agent and the runtime. If empty, there are no notices.
 	NoticeDir string `json:"noticeDir"`
-	// CgroupRoot is where the cgroups are mounted.
+	// CgroupRoot is the directory where the cgroups are mounted.
 	CgroupRoot string `json:"cgroupRoot"`
-	// Listen is the address for metrics and health, "host:port"; empty: none.
+	// Listen is the address for metrics and health, "host:port". If empty, they are not served.
 	Listen string `json:"listen"`
-	// Map selects who can see the live map on Listen: MapLoopback, or MapEverywhere.
+	// Map selects who can see the live map on Listen: MapLoopback or MapEverywhere.
 	Map string `json:"map"`
 	// Profile serves /debug/pprof on Listen.
 	Profile      bool               `json:"profile"`
@@ -87,41 +89,42 @@ type Config struct {
 	Log          LogConfig          `json:"log"`
 }
 
-// PodResourcesConfig is the PodResources API.
+// PodResourcesConfig configures the PodResources API.
 type PodResourcesConfig struct {
-	// Socket is its unix socket; empty: none.
+	// Socket is the path of its unix socket. If empty, the API is not served.
 	Socket string `json:"socket"`
 	// CallsPerSecond and Burst are the token bucket that all clients share.
 	CallsPerSecond float64 `json:"callsPerSecond"`
 	Burst          int     `json:"burst"`
 }
 
-// NRIConfig is the container runtime.
+// NRIConfig configures the connection to the container runtime.
 type NRIConfig struct {
-	// Socket is the runtime's unix socket for plugins.
+	// Socket is the path of the runtime's unix socket for plugins.
 	Socket string `json:"socket"`
-	// PluginName is the plugin's name at the runtime, and PluginIndex, two digits, its order among
-	// plugins.
+	// PluginName is the plugin's name at the runtime. PluginIndex has two digits and determines its
+	// order among plugins.
 	PluginName  string `json:"pluginName"`
 	PluginIndex string `json:"pluginIndex"`
 	// Timeout limits the time of an answer. A runtime continues without a plugin that takes longer
 	// than its plugin_request_timeout, so half of that is a limit too.
 	Timeout Duration `json:"timeout"`
-	// TakeOver manages containers that run on CPUs although the state is empty, for a node whose
-	// state was lost. They can move while they run. Without it, the agent does not manage such a
-	// node.
+	// TakeOver makes the agent manage containers that run on CPUs although the state is empty, for
+	// a node whose state was lost. Their CPUs can change while they run. If false, the agent does
+	// not manage such a node.
 	TakeOver bool `json:"takeOver"`
 }
 
-// The map names pods. Clients on the node can see it, or all clients that reach the address.
+// Values of Config.Map. The map names pods. Either only clients on the node can see it, or all
+// clients that reach the address.
 const (
 	MapLoopback   = "loopback"
 	MapEverywhere = "everywhere"
 )
 
-// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL with http, the kubelet's
-// read-only port, is accepted with a warning: any process that takes the port first can answer
-// there.
+// KubeletConfig configures access to the kubelet's list of pods; see kubelet.Address. A URL with
+// http, which is the kubelet's read-only port, is accepted with a warning: any process that opens
+// the port first can answer there.
 type KubeletConfig struct {
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
@@ -129,16 +132,17 @@ type KubeletConfig struct {
 	KeyFile   string `json:"keyFile"`
 	CAFile    string `json:"caFile"`
 	Insecure  bool   `json:"insecure"`
-	// PodResources is the kubelet's socket that lists the devices of pods; empty: it is not asked.
+	// PodResources is the kubelet's socket that lists the devices of pods. If empty, it is not
+	// used.
 	PodResources string `json:"podResources"`
-	// Dir is the kubelet's directory, in which DRA drivers describe the devices of claims; empty:
-	// it is not read.
+	// Dir is the kubelet's directory, in which DRA drivers describe the devices of claims. If
+	// empty, it is not read.
 	Dir string `json:"dir"`
 }
 
-// APIServerConfig is the cluster's API server; see apiserver.Address.
+// APIServerConfig configures access to the cluster's API server; see apiserver.Address.
 type APIServerConfig struct {
-	// URL is its address, or "in-cluster"; empty: it is not asked.
+	// URL is the address of the API server, or "in-cluster". If empty, the API server is not used.
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
 	CAFile    string `json:"caFile"`
@@ -152,16 +156,16 @@ func (c KubeletConfig) address() kubelet.Address {
 	return kubelet.Address{URL: c.URL, TokenFile: c.TokenFile, CertFile: c.CertFile, KeyFile: c.KeyFile, CAFile: c.CAFile, Insecure: c.Insecure}
 }
 
-// Duration is a time.Duration as text, such as "1.5s".
+// Duration is a time.Duration that is written as text, e.g. "1.5s".
 type Duration time.Duration
 
-// MarshalText writes what time.ParseDuration reads.
+// MarshalText returns the form that time.ParseDuration reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what time.ParseDuration does.
+// UnmarshalText accepts what time.ParseDuration accepts.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
-	if err != nil { // Of this type alone, the decoder completes the error with the field.
+	if err != nil { // The decoder adds the field to errors of this type only.
 		return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40q", text), Type: reflect.TypeFor[Duration]()}
 	}
 	*d = Duration(parsed)
@@ -170,16 +174,17 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 const wantDuration = "a number with a unit, such as 800ms, 1.5s or 10m"
 
-// LogConfig is the log's format and level: telemetry.Formats and telemetry.Levels.
+// LogConfig configures the log. Format is one of telemetry.Formats, and Level one of
+// telemetry.Levels.
 type LogConfig struct {
 	Format string `json:"format"`
 	Level  string `json:"level"`
 }
 
-// ErrConfig is wrapped by the errors about the configuration.
+// ErrConfig is wrapped by errors about the configuration.
 var ErrConfig = errors.New("the agent's configuration is not valid")
 
-// DefaultConfig is the default.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925", Map: MapLoopback,
@@ -194,8 +199,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads a file over the defaults. Unknown fields are errors, and so are two values of
-// one field.
+// ReadConfig parses a file. Fields that it does not set have their defaults. Unknown and duplicate
+// fields are errors.
 func ReadConfig(name string, data []byte) (Config, error) {
 	c := DefaultConfig()
 	object, err := yaml.YAMLToJSONStrict(data)
@@ -212,8 +217,8 @@ func ReadConfig(name string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// plainly reports which field has a value that it does not take, and what it takes. The error of
-// the decoder has Go types.
+// plainly returns an error that names the field with the invalid value and the values that it
+// accepts. The error of the decoder has Go types.
 func plainly(err error) error {
 	var found *json.UnmarshalTypeError
 	if !errors.As(err, &found) {
@@ -223,14 +228,14 @@ func plainly(err error) error {
 	if field == "" {
 		field = "the file"
 	}
-	if strings.HasPrefix(found.Value, `"`) { // of Duration.UnmarshalText
+	if strings.HasPrefix(found.Value, `"`) { // from Duration.UnmarshalText
 		return fmt.Errorf("%s: %s is not a duration; want %s", field, found.Value, wantDuration)
 	}
-	kind, _, _ := strings.Cut(found.Value, " ") // "number 1e99" for a number that is out of range
+	kind, _, _ := strings.Cut(found.Value, " ") // "number 1e99" if a number is out of range
 	return fmt.Errorf("%s: has the type %s; want %s", field, kind, wanted(found.Type))
 }
 
-// wanted describes the values of a field of a type.
+// wanted describes the values that a field of type t accepts.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -250,7 +255,7 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// Check returns an error that names all fields that are wrong.
+// Check returns an error that names all invalid fields.
 func (c Config) Check() error {
 	var problems []string
 	want := func(ok bool, field, format string, args ...any) {

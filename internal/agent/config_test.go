@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The error names what the file has and what it takes, and no Go type.
+// TestConfigurationErrors checks that errors name what the file has and what the field accepts, and
+// do not contain Go types.
 func TestConfigurationErrors(t *testing.T) {
 	const more = "; paddock agent --print-config prints every field"
 	for text, want := range map[string]string{

@@ -10,37 +10,39 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// The modes of CPUQuotaConfig.
+// Modes of CPUQuotaConfig.
 const (
 	// QuotaIsolated removes the CFS quota of every cgroup above exclusive containers, and gives
-	// each of their siblings its own; see node.QuotaPolicy.
+	// each of their siblings a quota of its own; see node.QuotaPolicy.
 	QuotaIsolated = "isolated"
-	// QuotaKubelet is what the kubelet does (R-ST-80 to R-ST-83): the quota of a pod-level pod
-	// stays unless all of its containers are exclusive.
+	// QuotaKubelet does what the kubelet does (R-ST-80 to R-ST-83): a pod-level pod keeps its quota
+	// unless all of its containers are exclusive.
 	QuotaKubelet = "kubelet"
 )
 
-// CPUQuotaConfig selects the CFS quotas of pods with exclusive CPUs or with a pool. A change
-// applies to pods that are created later. A quota that was removed from a running pod comes back
-// with its next start.
+// CPUQuotaConfig configures the CFS quotas of pods with exclusive CPUs or with a pool. A change
+// applies to pods that are created later. A running pod whose quota was removed gets it back at its
+// next start.
 type CPUQuotaConfig struct {
 	// Mode is QuotaIsolated or QuotaKubelet.
 	Mode string `json:"mode"`
-	// Ephemeral is the CPU limit of an ephemeral container, which kubectl debug makes, in a pod
-	// whose own quota is removed: a quantity, "500m"; "0": none. QuotaKubelet does not use it.
+	// Ephemeral is the CPU limit of an ephemeral container, which kubectl debug creates, in a pod
+	// whose own quota is removed. It is a quantity, e.g. "500m". "0" means no limit. QuotaKubelet
+	// does not use it.
 	Ephemeral string `json:"ephemeral"`
 }
 
-// DefaultCPUQuota is the default.
+// DefaultCPUQuota returns the default configuration.
 func DefaultCPUQuota() CPUQuotaConfig {
 	cpus := resource.NewMilliQuantity(node.DefaultEphemeralMilli, resource.DecimalSI)
 	return CPUQuotaConfig{Mode: QuotaIsolated, Ephemeral: cpus.String()}
 }
 
-// leastEphemeral is the limit that makes the smallest quota of the kernel, in thousandths of a CPU.
+// leastEphemeral is the limit that results in the smallest quota of the kernel, in thousandths of a
+// CPU.
 var leastEphemeral = node.Quota(node.LeastQuota).Milli()
 
-// Policy is the resolved form. The error names the field.
+// Policy returns the policy that c describes. Its errors name the field.
 func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	if c.Mode != QuotaIsolated && c.Mode != QuotaKubelet {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; want %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
@@ -49,7 +51,7 @@ func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	if err != nil {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is not a quantity; want a number of CPUs, such as 1 or 500m", c.Ephemeral)
 	}
-	if err := podspec.CheckAmounts(v1.ResourceList{v1.ResourceCPU: q}); err != nil && q.Sign() > 0 { // MilliValue would wrap around.
+	if err := podspec.CheckAmounts(v1.ResourceList{v1.ResourceCPU: q}); err != nil && q.Sign() > 0 { // Otherwise MilliValue would overflow.
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %w", err)
 	}
 	if milli := q.MilliValue(); q.Sign() < 0 || q.Sign() > 0 && milli < leastEphemeral {

@@ -19,14 +19,14 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// movable is a pod of one CPU that may go anywhere.
+// movable returns a manifest of a pod with one CPU that may move anywhere.
 func movable(name string, annotations ...string) string {
 	all := append([]string{`"paddock-project.github.io/moves": anywhere`}, annotations...)
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, uid: %s, annotations: {%s}}, spec: {containers: [{name: c, image: x, resources: {limits: {cpu: 1, memory: 64Mi}}}]}}`,
 		name, name, strings.Join(all, ", "))
 }
 
-// manifestsOf is a set of manifests.
+// manifestsOf returns a set of manifests.
 func manifestsOf(t *testing.T, a *Agent, texts ...string) (set manifests.Set) {
 	t.Helper()
 	for _, text := range texts {
@@ -42,9 +42,9 @@ func manifestsOf(t *testing.T, a *Agent, texts ...string) (set manifests.Set) {
 	return set
 }
 
-// cutUp is an agent on a node of 3 and 4 CPUs on which "first" and "second" have two of the four:
-// the largest pod that fits has 3 CPUs, and 4 after both have moved. They have been there for a
-// while.
+// cutUp returns an agent on a node with 3 CPUs on one NUMA node and 4 on the other. The pods
+// "first" and "second" have two of the four CPUs. The largest pod that fits has 3 CPUs, and 4 after
+// both pods have moved. The pods have been running for a while.
 func (b *bench) cutUp() *Agent {
 	b.t.Helper()
 	b.policy(`{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, cpuManagerPolicy: dynamic, topologyManagerPolicy: single-numa-node, reservedSystemCPUs: "0"}`)
@@ -59,7 +59,7 @@ func (b *bench) cutUp() *Agent {
 	return a
 }
 
-// call makes a request of a client on the node.
+// call sends a request from a client on the node.
 func call(t *testing.T, a *Agent, method, path string, body any) (int, []byte) {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -73,8 +73,8 @@ func call(t *testing.T, a *Agent, method, path string, body any) (int, []byte) {
 	return w.Code, w.Body.Bytes()
 }
 
-// defragments asks as paddock defragment --agent does. It wants the largest pod before and after,
-// and so many moves.
+// defragments sends the request of paddock defragment --agent. It expects the given largest pods
+// before and after, in CPUs, and the given number of moves.
 func defragments(t *testing.T, a *Agent, before, after, moves int) view.Defragmentation {
 	t.Helper()
 	code, text := call(t, a, http.MethodGet, "/api/defragment?moves=2", nil)
@@ -88,7 +88,7 @@ func defragments(t *testing.T, a *Agent, before, after, moves int) view.Defragme
 	return d
 }
 
-// carryOut asks as paddock defragment --agent --carry-out does after the list.
+// carryOut sends the request that paddock defragment --agent --carry-out sends after the list.
 func carryOut(t *testing.T, a *Agent, d view.Defragmentation) (int, string) {
 	t.Helper()
 	asked := MovesRequest{CarryOut: true, Moves: []MoveRequest{}, Defragment: &DefragmentRequest{Moves: 2, Bytes: 1 << 62}}
@@ -99,11 +99,12 @@ func carryOut(t *testing.T, a *Agent, d view.Defragmentation) (int, string) {
 	return code, string(text)
 }
 
-// progress lets time pass, and notes what is being moved: "first", then "second", one at a time.
+// progress lets time pass and returns the pods that were moved, in order: "first", then "second",
+// one at a time.
 func progress(t *testing.T, a *Agent, until time.Duration) (seen string) {
 	t.Helper()
 	for range until / (100 * time.Millisecond) {
-		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The time is that of the bubble.
 		now := ""
 		for _, m := range a.status().Moving {
 			now += m.UID
@@ -118,8 +119,8 @@ func progress(t *testing.T, a *Agent, until time.Duration) (seen string) {
 	return seen
 }
 
-// TestDefragmentToItsEnd: the moves of the list are made, one at a time, by the loop that runs on a
-// node. Then the larger pod fits, and the pods are left alone for a while.
+// TestDefragmentToItsEnd checks that the control loop makes the moves of the list, one at a time.
+// Then the larger pod fits, and the pods are left alone for a while.
 func TestDefragmentToItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -150,7 +151,7 @@ func TestDefragmentToItsEnd(t *testing.T) {
 		if code, answer := call(t, a, http.MethodPost, movesPath, again); code != http.StatusConflict || !strings.Contains(string(answer), "moved recently") {
 			t.Errorf("before the interval has passed: %d %s", code, answer)
 		}
-		time.Sleep(time.Duration(b.config.Moves.Interval)) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(time.Duration(b.config.Moves.Interval)) //nolint:forbidigo // The time is that of the bubble.
 		if code, answer := call(t, a, http.MethodPost, movesPath, again); code != http.StatusOK {
 			t.Errorf("after the interval: %d %s", code, answer)
 		}
@@ -158,15 +159,15 @@ func TestDefragmentToItsEnd(t *testing.T) {
 	})
 }
 
-// TestDefragmentIsInterrupted: the agent dies while the first pod has both places. The next one
-// ends that move and begins no other one; what is left of the list can be asked for.
+// TestDefragmentIsInterrupted kills the agent while the first pod has both places. The next agent
+// completes that move and begins no other. The rest of the list can be requested again.
 func TestDefragmentIsInterrupted(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
 		if code, text := carryOut(t, a, defragments(t, a, 3, 4, 2)); code != http.StatusOK {
 			t.Fatal(code, text)
 		}
-		time.Sleep(time.Duration(b.config.Moves.Notice) / 2) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(time.Duration(b.config.Moves.Notice) / 2) //nolint:forbidigo // The time is that of the bubble.
 		b.kill(a)
 		if err := a.Close(); err != nil {
 			t.Log(err)
@@ -189,8 +190,8 @@ func TestDefragmentIsInterrupted(t *testing.T) {
 	})
 }
 
-// TestDefragmentBeforeThePodsAreListed: an agent that starts again does not know which pods ask to
-// be left alone. It moves none until it does.
+// TestDefragmentBeforeThePodsAreListed checks that a restarted agent moves no pods until it knows
+// which pods ask to be left alone.
 func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -206,7 +207,7 @@ func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
 			t.Errorf("%d %s", code, text)
 		}
 		b.deliver(a, manifestsOf(t, a, movable("first"), movable("second")))
-		b.tick() // Their containers started again.
+		b.tick() // Their containers have started again.
 		if code, text := carryOut(t, a, list); code != http.StatusOK {
 			t.Errorf("%d %s", code, text)
 		}
@@ -217,8 +218,8 @@ func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
 	})
 }
 
-// TestDefragmentAndAPodThatOptsOut: the second pod asks to be left alone while the first one moves.
-// It stays, and cannot be moved until the time has passed.
+// TestDefragmentAndAPodThatOptsOut: the second pod asks to be left alone while the first one is
+// moving. It stays, and cannot be moved until the time that it asked for.
 func TestDefragmentAndAPodThatOptsOut(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -237,7 +238,7 @@ func TestDefragmentAndAPodThatOptsOut(t *testing.T) {
 		if code, text := carryOut(t, a, left); code != http.StatusConflict || !strings.Contains(text, "it asks not to be moved until "+until) {
 			t.Errorf("%d %s", code, text)
 		}
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // The time is that of the bubble.
 		if code, text := carryOut(t, a, left); code != http.StatusOK {
 			t.Errorf("%d %s", code, text)
 		}

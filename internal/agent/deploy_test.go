@@ -31,7 +31,7 @@ const (
 	base     = deployed + "base/"
 )
 
-// object decodes a manifest strictly: a field that Kubernetes does not know is an error.
+// object decodes a manifest strictly: an unknown field is an error.
 func object[T any](t *testing.T, name string, document int) T {
 	t.Helper()
 	documents := bytes.Split(read(t, base+name), []byte("\n---\n"))
@@ -54,7 +54,7 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// deployedConfig is the agent's configuration of the ConfigMap, as the agent reads it.
+// deployedConfig returns the agent's configuration in the ConfigMap, as the agent reads it.
 func deployedConfig(t *testing.T) Config {
 	t.Helper()
 	files := object[v1.ConfigMap](t, "configmap.yaml", 0)
@@ -68,7 +68,8 @@ func deployedConfig(t *testing.T) Config {
 	return c
 }
 
-// TestBase: the kustomization names what is there, and every object belongs to the same few names.
+// TestBase checks that the kustomization lists the existing files, and that all objects use the
+// same few names.
 func TestBase(t *testing.T) {
 	var k struct {
 		APIVersion, Kind string
@@ -115,8 +116,8 @@ func TestBase(t *testing.T) {
 	same(t, "selector", fmt.Sprint(set.Spec.Selector.MatchLabels), fmt.Sprint(set.Spec.Template.Labels))
 }
 
-// TestDeployedPrivileges holds what the DaemonSet may do to what deploy/README.md gives reasons
-// for.
+// TestDeployedPrivileges checks that the DaemonSet has only the privileges for which
+// deploy/README.md gives reasons.
 func TestDeployedPrivileges(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
 	spec := set.Spec.Template.Spec
@@ -156,7 +157,7 @@ seccompProfile:
 	}
 }
 
-// mountOf is the mount that a path of the agent's is in, and the volume.
+// mountOf returns the mount that contains a file of the agent, and its volume.
 func mountOf(t *testing.T, spec v1.PodSpec, file string) (v1.VolumeMount, v1.Volume) {
 	t.Helper()
 	for _, m := range spec.Containers[0].VolumeMounts {
@@ -173,8 +174,8 @@ func mountOf(t *testing.T, spec v1.PodSpec, file string) (v1.VolumeMount, v1.Vol
 	return v1.VolumeMount{}, v1.Volume{}
 }
 
-// TestDeployedPaths: what the configuration names is where the DaemonSet mounts it, writable where
-// it is written.
+// TestDeployedPaths checks that the DaemonSet mounts the paths of the configuration, and that those
+// that are written are writable.
 func TestDeployedPaths(t *testing.T) {
 	c, files := deployedConfig(t), object[v1.ConfigMap](t, "configmap.yaml", 0)
 	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
@@ -184,7 +185,7 @@ func TestDeployedPaths(t *testing.T) {
 		t.Fatalf("arguments %q", args)
 	}
 	for _, want := range []struct {
-		file, host string // host: a directory of the node; or the volume that it is
+		file, host string // host is a directory of the node, or the name of the volume
 		writable   bool
 	}{
 		{args[2], "config", false},
@@ -219,7 +220,8 @@ func TestDeployedPaths(t *testing.T) {
 	}
 }
 
-// TestDeployedProbes: they ask where the agent listens, and what it serves.
+// TestDeployedProbes checks that the probes use the address on which the agent listens, and paths
+// that it serves.
 func TestDeployedProbes(t *testing.T) {
 	c := deployedConfig(t)
 	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
@@ -239,8 +241,8 @@ func TestDeployedProbes(t *testing.T) {
 	}
 }
 
-// TestFirstPod: on every machine there is, the policy of the ConfigMap is one that a kubelet would
-// start with, and gives the pod of the README CPUs of one NUMA node.
+// TestFirstPod checks that, on every example machine, a kubelet would start with the policy of the
+// ConfigMap, and that the policy gives the pod of the README CPUs of one NUMA node.
 func TestFirstPod(t *testing.T) {
 	config, err := kubeletcfg.Read("policy.yaml", []byte(object[v1.ConfigMap](t, "configmap.yaml", 0).Data["policy.yaml"]))
 	if err != nil {
@@ -293,8 +295,8 @@ func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, poli
 	}
 }
 
-// TestRiskyFieldsAreDocumented: what can leave containers unpinned, or move them, is explained
-// where people look.
+// TestRiskyFieldsAreDocumented checks that fields which can leave containers unpinned, or move
+// them, are explained where people look.
 func TestRiskyFieldsAreDocumented(t *testing.T) {
 	for _, name := range []string{"../../README.md", "../../deploy/README.md"} {
 		text, err := os.ReadFile(name)
@@ -309,8 +311,8 @@ func TestRiskyFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDeployedAnnotations: the files that let the runtime require the plugin agree on names. What
-// NRI's validator makes of them is tested in internal/node/runtime/nri.
+// TestDeployedAnnotations checks that the files that make the runtime require the plugin use the
+// same names. How the validator of NRI reads them is tested in internal/node/runtime/nri.
 func TestDeployedAnnotations(t *testing.T) {
 	const required, tolerates = "required-plugins.noderesource.dev", "tolerate-missing-nri-plugins.noderesource.dev"
 	name := deployedConfig(t).NRI.PluginName
@@ -330,7 +332,8 @@ func TestDeployedAnnotations(t *testing.T) {
 	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), required+": '"+first.Annotations[required]+"'", tolerates+`: "true"`)
 }
 
-// goingBack are the commands of "How to go back" in deploy/README.md, one block each.
+// goingBack returns the commands of "How to go back" in deploy/README.md, one element for each
+// block.
 func goingBack(t *testing.T) [][]string {
 	t.Helper()
 	_, section, _ := strings.Cut(string(read(t, deployed+"README.md")), "\n## How to go back\n")
@@ -352,7 +355,7 @@ func goingBack(t *testing.T) [][]string {
 	return blocks
 }
 
-// patched is the DaemonSet after the operations of a command: "add" to the end of a list, or
+// patched returns the DaemonSet after the operations of a command: "add" to the end of a list, or
 // "replace".
 func patched(t *testing.T, command string) appsv1.DaemonSet {
 	t.Helper()
@@ -391,8 +394,8 @@ func patched(t *testing.T, command string) appsv1.DaemonSet {
 	return set
 }
 
-// TestDeployedEnd: the agent has the time that an end for good takes, and the way back waits for
-// each step.
+// TestDeployedEnd checks that the agent gets the time that a final end takes, and that the steps of
+// "How to go back" wait for each other.
 func TestDeployedEnd(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
 	if grace := time.Duration(*set.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second; grace < handingBack+ending+2*time.Second {
@@ -423,7 +426,7 @@ func TestDeployedEnd(t *testing.T) {
 	same(t, "strategy for one node", string(one.Spec.UpdateStrategy.Type), string(appsv1.OnDeleteDaemonSetStrategyType))
 }
 
-// member is a field of an object that is one, too.
+// member returns a field of an object that is an object itself.
 func member(t *testing.T, of map[string]any, field string) map[string]any {
 	t.Helper()
 	o, ok := of[field].(map[string]any)
@@ -433,7 +436,7 @@ func member(t *testing.T, of map[string]any, field string) map[string]any {
 	return o
 }
 
-// members are a field of an object that is a list with something in it.
+// members returns a field of an object that is a non-empty list.
 func members(t *testing.T, of map[string]any, field string) []any {
 	t.Helper()
 	l, ok := of[field].([]any)

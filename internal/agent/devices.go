@@ -15,31 +15,32 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// silence is how long the kubelet's PodResources socket is not asked after it did not answer in
-// time, so that one that hangs does not take half of the time of every hook.
+// silence is how long the kubelet's PodResources socket is not used after it did not answer in
+// time. So a socket that hangs does not take half of the time of every hook.
 const silence = 10 * time.Second
 
-// errNoDeviceSocket is why the devices of a pod are not known if the socket does not exist.
+// errNoDeviceSocket is the reason why the devices of a pod are not known if the socket does not
+// exist.
 var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: set kubelet.podResources to its path, and mount its directory as deploy/ does")
 
-// devices has the devices that the kubelet and the scheduler chose for pods, as the kubelet lists
-// them.
+// devices gets the devices that the kubelet and the scheduler chose for pods from the kubelet's
+// list.
 type devices struct {
-	there func() bool // the socket exists
+	there func() bool // whether the socket exists
 	ask   func(ctx context.Context, namespace, name string) (kubeletdevices.Pod, error)
 	list  func(context.Context) ([]kubeletdevices.Pod, error)
 	state func() *node.State
 	now   func() time.Time
-	// places are where the devices of claims are; nil: not known.
+	// places finds the NUMA nodes of claims' devices. Nil means that they are not known.
 	places *places
-	// wake gets an element when a pod with claims asked, of which something is not known.
+	// wake gets an element when a pod was looked up whose claims are not completely known.
 	wake chan struct{}
 
 	mu     sync.Mutex
-	silent time.Time // until when the kubelet is not asked
+	silent time.Time // the time until which the kubelet is not asked
 }
 
-// pod is nri.Config.Devices.
+// pod implements nri.Config.Devices.
 func (d *devices) pod(ctx context.Context, namespace, name string) (func(request.Pod) request.Pod, error) {
 	d.mu.Lock()
 	wait := d.silent.Sub(d.now())
@@ -66,15 +67,15 @@ func (d *devices) pod(ctx context.Context, namespace, name string) (func(request
 		if at.allocations.wantAll(&pod) {
 			select {
 			case d.wake <- struct{}{}:
-			default: // It is awake.
+			default: // It is already awake.
 			}
 		}
 		return pod
 	}, nil
 }
 
-// give returns the pod with its claims, and with the devices that others chose for its containers.
-// The kubelet lists no NUMA nodes of a claim's devices.
+// give returns the pod with its claims and with the devices that others chose for its containers.
+// The NUMA nodes of claims' devices are from at, because the kubelet does not list them.
 func give(pod request.Pod, listed kubeletdevices.Pod, at located) request.Pod {
 	pod.ResourceClaims = claimsOf(pod.ResourceClaims, listed, at)
 	pod.Containers = slices.Clone(pod.Containers)
@@ -99,16 +100,16 @@ func give(pod request.Pod, listed kubeletdevices.Pod, at located) request.Pod {
 			}
 		}
 		slices.SortFunc(given, func(a, b request.Given) int { return a.Compare(&b) })
-		c.Given = slices.CompactFunc(given, func(a, b request.Given) bool { return a.Compare(&b) == 0 }) // The shares of a device are one.
+		c.Given = slices.CompactFunc(given, func(a, b request.Given) bool { return a.Compare(&b) == 0 }) // All shares of a device count as one.
 	}
 	pod.Stock = at.stock(pod)
 	return pod
 }
 
-// claimsOf are the claims of a pod with the devices that the kubelet lists. known are those that
-// the pod's specification names, with the requests that containers name. A claim that it does not
-// name, because the specification is an older one, is used whole by the containers that the kubelet
-// lists it for.
+// claimsOf returns the claims of a pod with the devices that the kubelet lists. known are the
+// claims of the pod's specification, with the requests that containers name. A claim that is not in
+// known, because the specification is older, is used as a whole by the containers for which the
+// kubelet lists it.
 func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []request.Claim {
 	all := slices.Clone(known)
 	for _, c := range listed.Containers {
@@ -126,7 +127,7 @@ func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []re
 			all = append(all, found)
 		}
 	}
-	for _, k := range known { // The kubelet does not list init containers, nor what they alone use.
+	for _, k := range known { // The kubelet lists neither init containers nor claims that only they use.
 		allocated := at.allocations.of(at.namespace, k.Name)
 		if allocated == nil || slices.ContainsFunc(all, func(c request.Claim) bool { return c.Name == k.Name && c.Devices != nil }) {
 			continue
@@ -141,7 +142,7 @@ func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []re
 	return request.Ordered(all)
 }
 
-// newDevices returns the devices at a kubelet's socket, and the function that closes the
+// newDevices returns devices that use a kubelet's socket, and a function that closes the
 // connection.
 func newDevices(socket string, state func() *node.State) (*devices, func() error, error) {
 	client, err := kubeletdevices.New(socket, time.After)

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
-// claiming is a pod as the kubelet lists it: one container with one claim.
+// claiming returns a pod with one container and one claim, as the kubelet lists it.
 func claiming(name, claim string) kubeletdevices.Pod {
 	return kubeletdevices.Pod{Namespace: "default", Name: name, Containers: []kubeletdevices.Container{{
 		Name:   "app",
@@ -26,7 +26,7 @@ func claiming(name, claim string) kubeletdevices.Pod {
 	}}}
 }
 
-// claimsText are the claims of a pod as they are reported.
+// claimsText returns the claims of a pod as they are reported.
 func claimsText(s *node.State, name string) string {
 	text := ""
 	for _, g := range s.Grants() {
@@ -43,7 +43,7 @@ func claimsText(s *node.State, name string) string {
 	return text
 }
 
-// lister is a kubelet's socket that counts how often it is asked.
+// lister is a kubelet's socket that counts its requests.
 type lister struct {
 	mu   sync.Mutex
 	pods []kubeletdevices.Pod
@@ -58,9 +58,9 @@ func (l *lister) list(context.Context) ([]kubeletdevices.Pod, error) {
 	return l.pods, l.err
 }
 
-// TestClaimsOfPods: what is not known of a pod's claims when it is admitted is looked for
-// afterwards. It is there again after a start, without a question to the kubelet, and it ends with
-// the pod.
+// TestClaimsOfPods checks that missing data about a pod's claims is looked for after the pod was
+// admitted. The data is still there after a restart, without a request to the kubelet, and is
+// removed with the pod.
 func TestClaimsOfPods(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -77,7 +77,7 @@ func TestClaimsOfPods(t *testing.T) {
 			defer close(ended)
 			_ = a.completeClaims(ctx)
 		}()
-		time.Sleep(time.Minute) //nolint:forbidigo // It takes no time.
+		time.Sleep(time.Minute) //nolint:forbidigo // This takes no real time.
 		same(t, "the kubelet is away", claimsText(a.engine.State(), "db"), "gpus [{app r}]")
 		socket.mu.Lock()
 		if socket.asks < 4 || socket.asks > 8 {
@@ -86,7 +86,7 @@ func TestClaimsOfPods(t *testing.T) {
 		socket.pods, socket.err = []kubeletdevices.Pod{claiming("other", "x"), claiming("db", "gpus")}, nil
 		socket.mu.Unlock()
 		a.devices.wake <- struct{}{}
-		time.Sleep(2 * soon) //nolint:forbidigo // It takes no time.
+		time.Sleep(2 * soon) //nolint:forbidigo // This takes no real time.
 		const known = "gpus [{app r}] d/p/gpu0 share=s of []: [x]"
 		same(t, "completed", claimsText(a.engine.State(), "db"), known)
 		cancel()
@@ -101,8 +101,8 @@ func TestClaimsOfPods(t *testing.T) {
 	})
 }
 
-// TestNothingIsMissing: while all claims are known, the kubelet is not asked. A state of an earlier
-// Paddock has the devices of claims alone, and gets the claims.
+// TestNothingIsMissing checks that the kubelet is not asked while all claims are known. A state of
+// an earlier Paddock version has only the devices of claims, and gets the claims.
 func TestNothingIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -123,8 +123,8 @@ func TestNothingIsMissing(t *testing.T) {
 	})
 }
 
-// TestGivenDevices: the devices of the kubelet's answer are in the request, by the names of
-// containers, and CPUs follow the one whose NUMA node is known.
+// TestGivenDevices checks that the devices of the kubelet's answer are added to the request, by the
+// names of containers, with their NUMA nodes if these are known.
 func TestGivenDevices(t *testing.T) {
 	listed := claiming("p", "gpus")
 	listed.Containers[0].Devices = []kubeletdevices.Device{{Resource: "example.com/nic", ID: "nic0", Nodes: mask.Of(1)}}
@@ -137,7 +137,7 @@ func TestGivenDevices(t *testing.T) {
 	}
 }
 
-// TestSilentSocket: a socket that does not answer in time is left alone for a while.
+// TestSilentSocket checks that a socket that does not answer in time is not used for a while.
 func TestSilentSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -153,13 +153,14 @@ func TestSilentSocket(t *testing.T) {
 				t.Errorf("asked %d times, want %d: %v", asked, want, err)
 			}
 			cancel()
-			time.Sleep(silence / 2) //nolint:forbidigo // It takes no time.
+			time.Sleep(silence / 2) //nolint:forbidigo // This takes no real time.
 		}
 	})
 }
 
-// TestRequestsOfClaims: a container that names one request gets its devices alone, as far as the
-// requests are known, and an init container gets those that the kubelet does not list it with.
+// TestRequestsOfClaims checks that a container that names one request gets only its devices, if the
+// requests are known, and that an init container gets devices although the kubelet does not list
+// it.
 func TestRequestsOfClaims(t *testing.T) {
 	device := func(name string) kubeletdevices.ClaimDevice {
 		return kubeletdevices.ClaimDevice{Driver: "gpu.example.com", Pool: "p", Device: name}

@@ -8,9 +8,10 @@ import (
 	"github.com/paddock-project/paddock/internal/base/access"
 )
 
-// handler serves everything on the listen address, behind one guard. Streams end with ctx.
+// handler returns the handler for everything on the listen address, behind one guard. Streams end
+// with ctx.
 func (a *Agent) handler(ctx context.Context) http.Handler {
-	name, _ := os.Hostname() // Without a name, clients use localhost or an address.
+	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: a.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+movesPath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(a.serveMoves)))

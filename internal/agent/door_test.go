@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOneGuard: whatever is served on the listen address, one that comes from another machine sees
-// no pod, no reason and no memory, and a foreign page on the node nothing at all.
+// TestOneGuard checks everything that is served on the listen address. A client on another machine
+// sees no pods, reasons or memory, and a page of another site on the node sees nothing.
 func TestOneGuard(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.config.Profile = true

@@ -7,11 +7,13 @@ import (
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
-// suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to
-// the runtime, so that the next agent knows for how long pods started without Paddock.
+// suffixAlive is the suffix of a file beside the state. Its modification time is the time of the
+// last answer to the runtime, so that the next agent knows for how long pods started without
+// Paddock.
 const suffixAlive = ".alive"
 
-// alive is nri.Config.Alive. If the time cannot be written, only a metric is less exact.
+// alive returns the function for nri.Config.Alive. If it cannot write the time, only a metric
+// becomes less exact.
 func (a *Agent) alive(ctx context.Context) func(time.Time) {
 	failed := false
 	return func(at time.Time) {
@@ -23,7 +25,7 @@ func (a *Agent) alive(ctx context.Context) func(time.Time) {
 	}
 }
 
-// running are the containers that run, with their cgroups.
+// running returns the running containers with their cgroups.
 func (a *Agent) running() []runningCgroup {
 	var list []runningCgroup
 	for _, c := range a.plugin.Running() {

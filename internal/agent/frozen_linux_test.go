@@ -21,13 +21,13 @@ import (
 
 var freeze = flag.Duration("freeze", 2*time.Second, "for how long TestFrozenDisk freezes the file system of the state")
 
-// The requests of fsfreeze(8), of linux/fs.h.
+// Requests of fsfreeze(8), from linux/fs.h.
 const (
 	fiFreeze = 0xc0045877
 	fiThaw   = 0xc0045878
 )
 
-// frozen is a file system in a file that can be frozen. The test is skipped where that is not
+// frozen is a file system in a file that can be frozen. The test is skipped if this is not
 // permitted, unless PADDOCK_REQUIRE_FREEZE is set.
 type frozen struct {
 	t   *testing.T
@@ -72,9 +72,9 @@ func (z *frozen) freeze() {
 
 func (z *frozen) thaw() { _ = unix.IoctlSetInt(int(z.dir.Fd()), fiThaw, 0) }
 
-// TestFrozenDisk: the file system of the state is frozen for a while, as by fsfreeze(8) or a
-// storage array that fails over. Every request of the runtime is answered within a second, pods
-// that were admitted before restart at once on their CPUs, no pod runs unpinned, and the pod that
+// TestFrozenDisk freezes the file system of the state for a while, like fsfreeze(8) or a storage
+// array that fails over. Every request of the runtime is answered within a second, pods that were
+// admitted before restart at once on their CPUs, no pod runs unpinned, and the pod whose admission
 // could not be written is admitted afterwards.
 func TestFrozenDisk(t *testing.T) {
 	z := newFrozen(t)
@@ -92,7 +92,7 @@ func TestFrozenDisk(t *testing.T) {
 	begin := time.Now()
 	b.write("new.yaml", manifest("new 3"))
 	for time.Since(begin) < *freeze {
-		// It would not return before the thaw if it waited for the disk.
+		// If this waited for the disk, it would not return before the thaw.
 		if err := a.kubelet.RestartContainer(t.Context(), "old", "c"); err != nil {
 			t.Errorf("a container of a pod that was admitted before does not restart: %v", err)
 		}

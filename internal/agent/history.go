@@ -13,18 +13,18 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// historyEvery is the least time between two writes of the history. No answer waits for them, and
-// each syncs the disk that the state is on.
+// historyEvery is the minimum time between two writes of the history. No answer waits for these
+// writes, but each of them syncs the disk of the state.
 const historyEvery = 5 * time.Second
 
 // history keeps the decisions in a file beside the state, so that a restarted agent can explain
-// them. Nothing waits for it: one write is under way at a time, in a goroutine of its own, and the
-// next write has the decisions that were made meanwhile.
+// them. Nothing waits for it: one write at a time is in progress, in its own goroutine, and the
+// next write includes the decisions that were made in the meantime.
 type history struct {
 	file *store.Beside
 	web  *web.Web
 	log  *slog.Logger
-	// turn has an element while no write is under way. The goroutine that took it owns the fields
+	// turn has an element while no write is in progress. The goroutine that took it owns the fields
 	// below.
 	turn chan struct{}
 	// written is the edition in the file. failing is true if the last write failed.
@@ -32,8 +32,8 @@ type history struct {
 	failing bool
 }
 
-// load gives the web the history of the agent before. If it cannot be read, only the history is
-// missing.
+// load gives the history of the previous agent to the web. If it cannot be read, only the history
+// is missing.
 func (h *history) load(ctx context.Context, s *node.State) {
 	data, err := h.file.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func (h *history) load(ctx context.Context, s *node.State) {
 	h.log.InfoContext(ctx, "history of decisions read", "file", h.file.Path(), "rejections", len(j.Rejections), "admissions", len(j.Admissions))
 }
 
-// run writes until ctx ends. Then it does not wait for a write.
+// run writes the history until ctx ends. It does not wait for a write in progress then.
 func (h *history) run(ctx context.Context) error {
 	for {
 		select {
@@ -77,8 +77,8 @@ func (h *history) run(ctx context.Context) error {
 	}
 }
 
-// end writes the last changes, until ctx ends; nothing is written after it. It reports whether no
-// write is under way any more.
+// end writes the last changes, until ctx ends. Nothing is written after that. It reports whether no
+// write is in progress any more.
 func (h *history) end(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// explained is what `paddock explain --agent` gets about a pod.
+// explained returns what `paddock explain --agent` gets about a pod.
 func explained(t *testing.T, a *Agent, pod string) web.Explained {
 	t.Helper()
 	var e web.Explained
@@ -36,7 +36,7 @@ func shows(t *testing.T, a *Agent, path string, into any) {
 	}
 }
 
-// keepHistory runs what writes the history, until the test ends, or the returned function.
+// keepHistory runs the writer of the history until the test ends or stop is called.
 func keepHistory(t *testing.T, a *Agent) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -50,8 +50,9 @@ func keepHistory(t *testing.T, a *Agent) (stop func()) {
 	}
 }
 
-// TestHistorySurvivesARestart: why and since when a pod is rejected, and since when another one has
-// what it has, is known after a restart, and the same rejection after it counts on.
+// TestHistorySurvivesARestart checks that a restarted agent knows why and since when a pod is
+// rejected, and since when another pod has its assignments. The same rejection after the restart
+// continues the count.
 func TestHistorySurvivesARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -65,7 +66,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		time.Sleep(time.Hour) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(time.Hour) //nolint:forbidigo // The time is that of the bubble.
 		a = b.start()
 		contains(t, "log", b.log.take(), `"msg":"history of decisions read"`, `"admissions":1`)
 		e := explained(t, a, "default/a")
@@ -101,7 +102,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 	})
 }
 
-// stuck is a disk that stalls with the history alone, until it is let go.
+// stuck is a disk that stalls for the history only, until free is closed.
 type stuck struct {
 	store.FS
 	writes atomic.Int64
@@ -116,9 +117,9 @@ func (s *stuck) Create(name string) (store.File, error) {
 	return s.FS.Create(name)
 }
 
-// TestHistoryHoldsUpNothing: while the disk stalls pods are admitted and rejected as ever, one
-// write is under way, the end waits no longer than it may, and the write that ends late changes
-// nothing.
+// TestHistoryHoldsUpNothing checks that pods are admitted and rejected as usual while the disk
+// stalls. Only one write is in progress, the end waits no longer than it may, and a write that ends
+// late changes nothing.
 func TestHistoryHoldsUpNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		disk := &stuck{FS: b.disk, free: make(chan struct{})}
@@ -159,7 +160,8 @@ func TestHistoryHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestHistoryComesTogether: many decisions are few writes, and the last one is written.
+// TestHistoryComesTogether checks that many decisions result in few writes, and that the last one
+// is written.
 func TestHistoryComesTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		disk := &stuck{FS: b.disk, free: make(chan struct{})}
@@ -193,8 +195,8 @@ func TestHistoryComesTogether(t *testing.T) {
 	})
 }
 
-// TestHistoryThatIsNoUse: an agent starts as if it was not there, says so in a line, keeps what
-// pods have, and writes the next one.
+// TestHistoryThatIsNoUse checks that an agent starts as if the history did not exist, logs that in
+// one line, keeps the assignments of pods, and writes a new history.
 func TestHistoryThatIsNoUse(t *testing.T) {
 	for name, c := range map[string]struct{ data, log string }{
 		"empty":     {"", "unexpected end of JSON input"},
@@ -231,8 +233,8 @@ func TestHistoryThatIsNoUse(t *testing.T) {
 	}
 }
 
-// TestHistoryOnAFullDisk: one line for all the failures in a row, and the next decision is written
-// when there is room.
+// TestHistoryOnAFullDisk checks that consecutive failures are logged once, and that the next
+// decision is written when there is room.
 func TestHistoryOnAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()

@@ -18,11 +18,11 @@ import (
 
 const (
 	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms
-	// (BenchmarkOnline). Sysfs has no inotify. The kernel sends a uevent for each CPU, but its
-	// socket loses messages when it is full, and needs the host's network namespace. So the mask
-	// would have to be read anyway.
+	// (BenchmarkOnline). Sysfs does not support inotify. The kernel sends a uevent for each CPU,
+	// but the socket loses messages when it is full, and needs the host's network namespace. So the
+	// mask would have to be read anyway.
 	onlinePeriod = time.Second
-	// mostTries is how often in a row the machine is discovered for one mask that it does not
+	// mostTries is how many times in a row the machine is discovered for a mask that it does not
 	// match. Sysfs shows a CPU in the mask some milliseconds before its topology and its caches. If
 	// they are still missing after this many periods, they will not appear.
 	mostTries = 5
@@ -31,20 +31,20 @@ const (
 // rebaser is the part of the engine that follows changes of the machine.
 type rebaser interface {
 	State() *node.State
-	// Rebase replaces the state, and every decision that is not published yet, by a function's
-	// result. The function may be called several times. Rebase returns the function's error.
+	// Rebase replaces the state, and every decision that is not published yet, by the result of
+	// change. It may call change several times. It returns the error of change.
 	Rebase(ctx context.Context, change func(*node.State) (*node.State, error)) error
 }
 
-// hotplug follows CPUs that go offline and come online. One goroutine uses it. Grants do not
-// change. The cpusets of containers do, and the control loop updates them.
+// hotplug follows CPUs that go offline and come online. It is used by one goroutine. Grants do not
+// change. The cpusets of containers change, and the control loop updates them.
 type hotplug struct {
 	engine rebaser
-	// online reads the mask; discover reads the whole machine.
+	// online reads the mask. discover reads the whole machine.
 	online   func() (cpuset.Set, error)
 	discover func() (*machine.Machine, error)
-	// full is the machine at the start with all CPUs that were ever online: it has the threads of
-	// each core, and the memory that the policy was resolved for.
+	// full is the machine at the start, with all CPUs that have ever been online. It has the
+	// threads of each core, and the memory for which the policy was resolved.
 	full *machine.Machine
 	// changed is called after each change, so that containers are updated at once.
 	changed func()
@@ -52,11 +52,12 @@ type hotplug struct {
 	log     *slog.Logger
 
 	tried  cpuset.Set // the mask of the last discovery
-	tries  int        // how often in a row the machine did not match it
+	tries  int        // how many times in a row the machine did not match it
 	failed string     // the error that was logged last
 }
 
-// newHotplug follows the machine below root, os.DirFS("/") except in tests. changed may be nil.
+// newHotplug returns a hotplug for the machine below root, which is os.DirFS("/") except in tests.
+// changed may be nil.
 func newHotplug(e rebaser, root fs.FS, start *machine.Machine, changed func(), flows *telemetry.Operations, log *slog.Logger) *hotplug {
 	if changed == nil {
 		changed = func() {}
@@ -74,7 +75,8 @@ func newHotplug(e rebaser, root fs.FS, start *machine.Machine, changed func(), f
 	}
 }
 
-// run follows until ctx ends, or at once if the kernel does not report which CPUs are online.
+// run follows the CPUs until ctx ends. It returns at once if the kernel does not report which CPUs
+// are online.
 func (h *hotplug) run(ctx context.Context) error {
 	tick := time.NewTicker(onlinePeriod)
 	defer tick.Stop()
@@ -100,9 +102,9 @@ func (h *hotplug) run(ctx context.Context) error {
 	}
 }
 
-// look compares the mask with the machine of the state, and changes the state when they differ. It
-// reads the state each time, because that may be older than the first look, or from a start that
-// found fewer CPUs.
+// look compares the mask with the machine of the state, and changes the state if they differ. It
+// reads the state each time, because the state may be older than the first look, or from a start
+// that found fewer CPUs.
 func (h *hotplug) look(ctx context.Context) error {
 	online, err := h.online()
 	if err != nil {
@@ -137,7 +139,7 @@ func (h *hotplug) look(ctx context.Context) error {
 	return nil
 }
 
-// machine is the present machine, with the memory that it had at the start.
+// machine returns the present machine, with the memory that it had at the start.
 func (h *hotplug) machine() (*machine.Machine, error) {
 	now, err := h.discover()
 	if err != nil {
@@ -180,8 +182,8 @@ func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 	}
 }
 
-// displaced names a pod's containers without an online CPU, with the CPUs that they run on: "log
-// 0,8-9".
+// displaced returns the names of a pod's containers that have no online CPU, with the CPUs on which
+// they run, e.g. "log 0,8-9".
 func displaced(s *node.State, d node.Degraded) string {
 	texts := make([]string, len(d.Displaced))
 	cgroups := s.Cgroups(d.Grant)

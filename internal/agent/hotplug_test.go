@@ -22,8 +22,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// plugged is a file system with sixteen CPUs on two NUMA nodes, two threads a core (N and N+8),
-// some of them online. It counts how often the machine is discovered.
+// plugged is a file system with sixteen CPUs on two NUMA nodes, with two threads per core (N and
+// N+8). Some of the CPUs are online. It counts how often the machine is discovered.
 type plugged struct {
 	mu         sync.Mutex
 	files      fstest.MapFS
@@ -39,7 +39,7 @@ func (p *plugged) Open(name string) (fs.File, error) {
 	return p.files.Open(name)
 }
 
-// count returns how often the machine was discovered since the last time.
+// count returns how often the machine was discovered since the last call.
 func (p *plugged) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *plugged) count() int {
 	return n
 }
 
-// set makes the mask, and the topology of CPUs that have one.
+// set sets the mask, and the CPUs that have a topology.
 func (p *plugged) set(mask, topology string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *rebased) State() *node.State {
 	return r.state
 }
 
-// failing makes every Rebase fail, or none.
+// failing makes every Rebase fail with err, or succeed if err is nil.
 func (r *rebased) failing(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *rebased) Rebase(_ context.Context, change func(*node.State) (*node.Stat
 	return err
 }
 
-// watched is a watcher in a synctest bubble: nothing waits for real.
+// watched is a hotplug in a synctest bubble, in which nothing takes real time.
 type watched struct {
 	*hotplug
 	t      *testing.T
@@ -122,8 +122,8 @@ type watched struct {
 	ended  chan error
 }
 
-// watch starts one on a node with pod "own" on CPUs 1 and 9 and pod "pool", whose own container has
-// 2 and 10 and whose log shares 3 and 11. CPU 0 is reserved.
+// watch starts a hotplug on a node with two pods. Pod "own" has CPUs 1 and 9. In pod "pool", the
+// container "own" has CPUs 2 and 10, and "log" shares CPUs 3 and 11. CPU 0 is reserved.
 func watch(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{t: t, sys: &plugged{}, engine: &rebased{}, book: &logbook{}, ended: make(chan error, 1)}
@@ -175,8 +175,8 @@ func twoPods(t *testing.T, m *machine.Machine) *node.State {
 	return s
 }
 
-// expect lets a period and a bit pass and compares what is online, what containers run on, and what
-// was logged.
+// expect lets a little more than a period pass. It then compares the online CPUs, the CPUs of the
+// containers, and the log.
 func (w *watched) expect(online, cgroups string, logged ...string) {
 	w.t.Helper()
 	<-time.After(onlinePeriod + time.Millisecond)
@@ -242,8 +242,8 @@ func TestHotplugOfAReservedCPU(t *testing.T) {
 	})
 }
 
-// TestHotplugOfALateTopology: a CPU is in the mask before it has a topology, and is used when it
-// has one. What never gets one is not looked for for ever.
+// TestHotplugOfALateTopology checks that a CPU that is in the mask before it has a topology is used
+// once it has one. The machine is not discovered forever for a CPU that never gets one.
 func TestHotplugOfALateTopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t)
@@ -269,8 +269,8 @@ func TestHotplugOfALateTopology(t *testing.T) {
 	})
 }
 
-// TestHotplugAfterAFault: what cannot be read, or is not taken, is tried until it works, and logged
-// once.
+// TestHotplugAfterAFault checks that reading and rebasing are tried again until they succeed, and
+// that a failure is logged once.
 func TestHotplugAfterAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t)
@@ -290,8 +290,8 @@ func TestHotplugAfterAFault(t *testing.T) {
 	})
 }
 
-// TestHotplugSinceTheStart: what changed between the start and the first look is found, also CPUs
-// that were offline at the start.
+// TestHotplugSinceTheStart checks that changes between the start and the first look are found,
+// including CPUs that were offline at the start.
 func TestHotplugSinceTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sys := &plugged{}
@@ -314,7 +314,8 @@ func TestHotplugSinceTheStart(t *testing.T) {
 	})
 }
 
-// TestHotplugWithoutAMask: some kernels do not tell; the agent runs on.
+// TestHotplugWithoutAMask checks that the agent keeps running on a kernel that does not report the
+// mask.
 func TestHotplugWithoutAMask(t *testing.T) {
 	sys := &plugged{}
 	sys.set("", "0-15")
@@ -328,7 +329,7 @@ func TestHotplugWithoutAMask(t *testing.T) {
 	}
 }
 
-// BenchmarkOnline is what every period costs, on the machine that runs it.
+// BenchmarkOnline measures what every period costs on the machine that runs it.
 func BenchmarkOnline(b *testing.B) {
 	root := os.DirFS("/")
 	if _, err := discover.Online(root); err != nil {

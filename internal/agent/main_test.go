@@ -24,14 +24,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a place where an agent can be started again and again: a machine of eight CPUs on two
-// NUMA nodes, a policy, and a disk that can break and lose power.
+// bench is an environment in which an agent can be started repeatedly: a machine of eight CPUs on
+// two NUMA nodes, a policy, and a disk that can fail and lose power.
 type bench struct {
 	t      *testing.T
 	config Config
 	disk   *crashfs.FS
 	log    *logbook
-	halts  map[*Agent]func() // of the agents that are driven
+	halts  map[*Agent]func() // stops the agents that are driven
 }
 
 const usualPolicy = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -51,7 +51,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// machine puts a machine with these CPUs in the place, those below 4 on NUMA node 0.
+// machine gives the bench a machine with these CPUs. CPUs below 4 are on NUMA node 0.
 func (b *bench) machine(cpus ...int) {
 	b.t.Helper()
 	cores := make([][]string, 2)
@@ -76,7 +76,7 @@ func (b *bench) file(name, text string) string {
 	return path
 }
 
-// try starts an agent.
+// try tries to start an agent.
 func (b *bench) try(fsys store.FS) (*Agent, error) {
 	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, slog.LevelDebug)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) try(fsys store.FS) (*Agent, error) {
 	return New(b.t.Context(), b.config, w, telemetry.Build{}, log)
 }
 
-// start starts one that must start. It ends with the test at the latest.
+// start starts an agent that must start. It is closed at the end of the test at the latest.
 func (b *bench) start() *Agent {
 	b.t.Helper()
 	a, err := b.try(b.disk)
@@ -98,22 +98,22 @@ func (b *bench) start() *Agent {
 	return a
 }
 
-// bubble runs a test on a clock of its own, which stands while anybody works: what takes seconds
-// takes none.
+// bubble runs a test with a fake clock, which advances only while all goroutines are blocked. So
+// waits take no real time.
 func bubble(t *testing.T, test func(*testing.T, *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newBench(t)) })
 }
 
-// The clock is let run that long for what is to happen at once, and until everything was compared
-// once more.
+// moment is how long the clock runs for events that must happen at once. period is how long it runs
+// until everything has been compared once more.
 const (
 	moment = 2 * time.Second
 	period = 11 * time.Second
 )
 
-// drive runs the control loop, the runtime and the kubelet of an agent until the test ends, or
-// halt.
+// drive runs the control loop, the runtime and the kubelet of an agent until the test ends or
+// b.halts[a] is called.
 func (b *bench) drive(a *Agent) {
 	if b.halts[a] != nil {
 		return
@@ -130,14 +130,15 @@ func (b *bench) drive(a *Agent) {
 	b.t.Cleanup(b.halts[a])
 }
 
-// kill ends what drives an agent, and its disk's process with it.
+// kill ends the control loop, the runtime and the kubelet of an agent, and kills the process of its
+// disk.
 func (b *bench) kill(a *Agent) {
 	b.halts[a]()
 	b.disk.Kill()
 }
 
-// follow gives the kubelet "NAME CPUS" lines as the set of manifests, and a moment. Without CPUS a
-// pod shares.
+// follow gives the kubelet the "NAME CPUS" lines as the set of manifests, and waits for a moment. A
+// pod without CPUS shares CPUs.
 func (b *bench) follow(a *Agent, pods ...string) {
 	b.t.Helper()
 	var texts []string
@@ -147,19 +148,19 @@ func (b *bench) follow(a *Agent, pods ...string) {
 	b.deliver(a, manifestsOf(b.t, a, texts...))
 }
 
-// deliver gives the kubelet a set, and a moment.
+// deliver gives the kubelet a set of manifests, and waits for a moment.
 func (b *bench) deliver(a *Agent, set manifests.Set) {
 	a.follower()(b.t.Context(), set)
 	b.drive(a)
-	time.Sleep(moment) //nolint:forbidigo // The clock is the bubble's.
+	time.Sleep(moment) //nolint:forbidigo // The time is that of the bubble.
 }
 
-// tick lets everything be compared once.
+// tick waits until everything has been compared once.
 func (b *bench) tick() {
-	time.Sleep(period) //nolint:forbidigo // The clock is the bubble's.
+	time.Sleep(period) //nolint:forbidigo // The time is that of the bubble.
 }
 
-// manifest is a pod of the line "NAME CPUS".
+// manifest returns the manifest of a pod from a line "NAME CPUS".
 func manifest(line string) string {
 	name, cpus, exclusive := strings.Cut(line, " ")
 	resources := "{}"
@@ -169,7 +170,7 @@ func manifest(line string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, uid: %s}, spec: {containers: [{name: c, image: x, resources: %s}]}}`, name, name, resources)
 }
 
-// holds are the CPUs of every pod that has a grant: "a=1-2 b=".
+// holds returns the CPUs of every pod that has a grant: "a=1-2 b=".
 func holds(s *node.State) string {
 	var words []string
 	for _, g := range s.Grants() {
@@ -178,7 +179,7 @@ func holds(s *node.State) string {
 	return strings.Join(words, " ")
 }
 
-// runs are the containers that run and the CPUs they run on: "a/c=1-2 b/c=0,3-7".
+// runs returns the running containers and the CPUs on which they run: "a/c=1-2 b/c=0,3-7".
 func runs(a *Agent) string {
 	var words []string
 	for _, o := range a.runtime.Observe() {
@@ -187,7 +188,7 @@ func runs(a *Agent) string {
 	return strings.Join(words, " ")
 }
 
-// logbook keeps what was logged.
+// logbook keeps the log.
 type logbook struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -213,7 +214,7 @@ func (l *logbook) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// when gets an element when a line with that word is logged from now on.
+// when returns a channel that gets an element when a line that contains word is logged from now on.
 func (l *logbook) when(word string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +223,7 @@ func (l *logbook) when(word string) <-chan struct{} {
 	return w.seen
 }
 
-// take returns the lines since the last time.
+// take returns the lines since the last call.
 func (l *logbook) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMapSeesThePods: the live map is told of what the agent decides, from its start on.
+// TestMapSeesThePods checks that the live map shows the decisions of the agent from its start on.
 func TestMapSeesThePods(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()

@@ -24,30 +24,30 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// MovesConfig is how running pods are moved. Which ones may be is in the policy file
-// (cpuManagerPolicy: dynamic).
+// MovesConfig configures how running pods are moved. The policy file determines which pods may be
+// moved (cpuManagerPolicy: dynamic).
 type MovesConfig struct {
 	// Notice is the time between the announcement of a move and the first change of CPUs.
 	Notice Duration `json:"notice"`
-	// Interval is how long a pod is left alone after a move of it.
+	// Interval is how long a pod is not moved again after a move.
 	Interval Duration `json:"interval"`
-	// LeaveAloneAtMost is for how long a pod that asks for it is left alone, from the first move
-	// that waits for it on.
+	// LeaveAloneAtMost is the maximum time for which a pod that asks for it is left alone. It
+	// begins with the first move that waits for the pod.
 	LeaveAloneAtMost Duration `json:"leaveAloneAtMost"`
-	// OnRequest carries out the moves that a client on the node asks for on Listen, under every
-	// policy, of pods that consent. Without it, such a client only learns whether the moves that it
-	// lists are possible.
+	// OnRequest makes the agent carry out moves that a client on the node requests on Listen, under
+	// every policy, for pods that consent. If false, such a client only learns whether the moves
+	// that it lists are possible.
 	OnRequest bool `json:"onRequest"`
 }
 
-// leastKernel is the first Linux on which the memory of a container moves without stalling the
-// creation of others.
+// leastKernel is the first Linux version on which moving the memory of a container does not stall
+// the creation of others.
 var leastKernel = version.MustParseGeneric("6.18")
 
-// kernelFile has the release of the kernel, such as "6.18.3-amd64" (proc_sys_kernel(5)).
+// kernelFile contains the release of the kernel, e.g. "6.18.3-amd64" (proc_sys_kernel(5)).
 const kernelFile = "/proc/sys/kernel/osrelease"
 
-// movesMemory reports whether memory is moved on a kernel of that release; otherwise why not.
+// movesMemory reports whether memory is moved on a kernel of that release, and if not, why.
 func movesMemory(p node.MovePolicy, release string) (bool, string) {
 	release = strings.TrimSpace(release)
 	v, err := version.ParseGeneric(release)
@@ -62,7 +62,8 @@ func movesMemory(p node.MovePolicy, release string) (bool, string) {
 	return true, ""
 }
 
-// limitMoves takes the memory out of the policy's moves on a kernel that must not move it.
+// limitMoves removes memory from the policy's moves if the kernel must not move it. It returns the
+// reason.
 func (e *environment) limitMoves(c Config) (why string) {
 	if e.Policy.Moves.Pods == 0 || c.Machine != discover.LiveName {
 		return ""
@@ -78,8 +79,8 @@ func (e *environment) limitMoves(c Config) (why string) {
 	return ""
 }
 
-// plans are engine.Config.Plan and engine.Config.Reserve; nil: the node plans by itself, and
-// nothing is ever reserved.
+// plans has the functions for engine.Config.Plan and engine.Config.Reserve. If plan is nil, the
+// node plans by itself. If reserve is nil, nothing is ever reserved.
 type plans struct {
 	plan    func(*node.State, engine.Candidate) (*node.Plan, *handover.Outcome)
 	reserve func(*node.State) *node.State
@@ -99,8 +100,8 @@ func (a *Agent) plans() plans {
 	return by
 }
 
-// reserve is engine.Config.Reserve. Room that moves make comes first: what is on its way must not
-// take it.
+// reserve implements engine.Config.Reserve. The room that moves make comes first, so that pods that
+// are bound to this node but have not started cannot take it.
 func (a *Agent) reserve(s *node.State) *node.State {
 	var list []node.Reservation
 	if a.promises != nil {
@@ -112,7 +113,7 @@ func (a *Agent) reserve(s *node.State) *node.State {
 	return s.WithReservations(list)
 }
 
-// moves is nri.Config.Moves.
+// moves returns the value of nri.Config.Moves.
 func (a *Agent) moves() nri.MovesConfig {
 	c := nri.MovesConfig{Notice: time.Duration(a.config.Moves.Notice), Interval: time.Duration(a.config.Moves.Interval)}
 	if a.promises != nil {
@@ -135,8 +136,8 @@ func (a *Agent) moves() nri.MovesConfig {
 	return c
 }
 
-// asksUntil is until when a pod asks not to be moved, as its manifest has it now. known is false if
-// the manifest was not read since the start.
+// asksUntil returns the time until which a pod asks not to be moved, according to its present
+// manifest. known is false if the manifest was not read since the start.
 func (a *Agent) asksUntil(uid string) (until time.Time, known bool) {
 	if a.pods != nil {
 		return a.pods.Quiet(uid)
@@ -147,8 +148,8 @@ func (a *Agent) asksUntil(uid string) (until time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// movedPods are the pods that were moved since the start, by UID. Its methods may be called by
-// several goroutines.
+// movedPods has the pods that were moved since the start, by UID. Its methods may be called
+// concurrently.
 type movedPods struct {
 	mu   sync.Mutex
 	pods map[string]movedPod
@@ -159,7 +160,7 @@ type movedPod struct {
 	last  time.Time
 }
 
-// add notes a move that is done. Pods that are not there any more are forgotten.
+// add records a move that is done. It removes pods that no longer exist.
 func (m *movedPods) add(uid string, at time.Time, s *node.State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,24 +174,24 @@ func (m *movedPods) add(uid string, at time.Time, s *node.State) {
 	m.pods[uid] = movedPod{m.pods[uid].times + 1, at}
 }
 
-// of is podres.Options.Moved.
+// of implements podres.Options.Moved.
 func (m *movedPods) of(uid string) (times int, last time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[uid].times, m.pods[uid].last
 }
 
-// moveObserver is an nri.MoveObserver for metrics, for what was moved and, if it is not nil, for
-// the notices.
+// moveObserver is an nri.MoveObserver that updates the metrics, the moved pods and, if it is not
+// nil, the notices.
 type moveObserver struct {
 	counted *telemetry.Moves
 	moved   func(uid string)
 	notices *notice.Writer
-	// nodes are what a container has that is pinned to none.
+	// nodes are the NUMA nodes of a container that is not pinned to any.
 	nodes mask.Mask
 }
 
-// Begun is nri.MoveObserver's.
+// Begun implements nri.MoveObserver.
 func (o moveObserver) Begun(m nri.Moving) {
 	o.counted.Begun()
 	for _, c := range m.Changes {
@@ -200,7 +201,7 @@ func (o moveObserver) Begun(m nri.Moving) {
 	}
 }
 
-// Ended is nri.MoveObserver's.
+// Ended implements nri.MoveObserver.
 func (o moveObserver) Ended(m nri.Moving, done bool) {
 	o.counted.Ended(done, m.Bytes)
 	if done {

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestKernels: memory moves from Linux 6.18 on, or if the operator insists.
+// TestKernels checks that memory is moved on Linux 6.18 and later, or if the operator insists.
 func TestKernels(t *testing.T) {
 	for _, c := range []struct {
 		release string
@@ -38,7 +38,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// askFrom asks for moves from an address, with what a browser adds about the page that asks.
+// askFrom requests moves from an address, with the header by which a browser describes the
+// requesting page.
 func askFrom(t *testing.T, a *Agent, from net.IP, header, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "http://localhost"+movesPath, strings.NewReader(body))
@@ -51,7 +52,7 @@ func askFrom(t *testing.T, a *Agent, from net.IP, header, body string) (int, str
 	return w.Code, w.Body.String()
 }
 
-// TestMovesOnRequest: who may ask for moves, and what is answered.
+// TestMovesOnRequest checks who may request moves, and the answers.
 func TestMovesOnRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()

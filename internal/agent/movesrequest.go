@@ -16,21 +16,21 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
-// movesPath is where a client asks for moves.
+// movesPath is the path to which a client sends requests for moves.
 const movesPath = "/api/v1/moves"
 
-// MovesRequest is what a client asks for: moves, in their order.
+// MovesRequest is the request of a client: moves in their order.
 type MovesRequest struct {
-	// CarryOut makes the moves; otherwise the answer is whether they are possible.
+	// CarryOut makes the moves. If false, the answer is only whether they are possible.
 	CarryOut bool `json:"carryOut,omitempty"`
-	// Moves have the place to which each pod moves, as a grant in the form of the state file.
+	// Moves has, for each pod, its new place as a grant in the form of the state file.
 	Moves []MoveRequest `json:"moves"`
-	// Defragment asks, in place of Moves, for those that make room for a larger pod.
+	// Defragment requests, instead of Moves, the moves that make room for a larger pod.
 	Defragment *DefragmentRequest `json:"defragment,omitempty"`
 }
 
-// DefragmentRequest is a question that paddock defragment asked before, and the moves in its
-// answer: if the node has others by now, nothing is moved.
+// DefragmentRequest has the parameters of an earlier request of paddock defragment, and the moves
+// in the answer to it. If the node would make other moves now, nothing is moved.
 type DefragmentRequest struct {
 	Moves  int               `json:"moves"`
 	Bytes  int64             `json:"bytes"`
@@ -43,7 +43,7 @@ type MoveRequest struct {
 	To  string `json:"to"`
 }
 
-// MovesAnswer is the answer: the moves that are possible, or that have begun.
+// MovesAnswer is the answer: the moves that are possible or that have begun.
 type MovesAnswer struct {
 	CarriedOut bool         `json:"carriedOut"`
 	Moves      []MoveAnswer `json:"moves"`
@@ -58,15 +58,15 @@ type MoveAnswer struct {
 	Bytes    int64  `json:"bytes,omitempty"`
 }
 
-// maxMovesBody limits a request, in bytes: some hundred grants of ordinary pods.
+// maxMovesBody limits a request in bytes. It has room for some hundred grants of ordinary pods.
 const maxMovesBody = 1 << 20
 
-// serveMoves answers a client that asks for moves.
+// serveMoves answers a client that requests moves.
 func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 	reply := func(status int, document any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(document) // An error is the reader's, who is gone.
+		_ = json.NewEncoder(w).Encode(document) // The client is gone if this fails.
 	}
 	fail := func(status int, format string, args ...any) {
 		reply(status, map[string]string{"error": fmt.Sprintf(format, args...)})
@@ -89,12 +89,12 @@ func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 		list, err = a.find(r.Context(), asked)
 		return err
 	})
-	if err == nil { // It waits for the control loop and for the disk, in no turn of a search.
+	if err == nil { // This waits for the control loop and for the disk, so it is not part of the search.
 		err = a.plugin.Carry(r.Context(), list, !asked.CarryOut)
 	}
 	switch {
 	case r.Context().Err() != nil:
-		return // The reader is gone.
+		return // The client is gone.
 	case errors.Is(err, webui.ErrBusy):
 		webui.Busy(w)
 		return
@@ -109,7 +109,7 @@ func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 	reply(http.StatusOK, answer)
 }
 
-// readMoves reads a request to its end: only then does the server notice that the client is gone.
+// readMoves reads a request to its end. Only then does the server notice that the client is gone.
 func readMoves(body io.Reader) (asked MovesRequest, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -120,7 +120,7 @@ func readMoves(body io.Reader) (asked MovesRequest, err error) {
 	return asked, d.Decode(&asked)
 }
 
-// requested are the moves that a client asks for. It ends with ctx.
+// requested returns the moves that a client requests. It ends with ctx.
 func (a *Agent) requested(ctx context.Context, asked MovesRequest) ([]moves.Move, error) {
 	if asked.Defragment != nil {
 		return a.defragment(ctx, *asked.Defragment)
@@ -128,8 +128,8 @@ func (a *Agent) requested(ctx context.Context, asked MovesRequest) ([]moves.Move
 	return a.movesOf(ctx, asked.Moves)
 }
 
-// defragment finds the moves that make room for a larger pod. They must be those that the client
-// knows.
+// defragment returns the moves that make room for a larger pod. It returns an error if they differ
+// from those that the client knows.
 func (a *Agent) defragment(ctx context.Context, asked DefragmentRequest) ([]moves.Move, error) {
 	s := a.engine.State()
 	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
@@ -147,8 +147,8 @@ func (a *Agent) defragment(ctx context.Context, asked DefragmentRequest) ([]move
 	return gain.Moves, nil
 }
 
-// movesOf reads the moves that a client asks for. Each place must be one that the rules give the
-// pod.
+// movesOf returns the moves that a client requests. Each new place must be one that the rules give
+// the pod.
 func (a *Agent) movesOf(ctx context.Context, asked []MoveRequest) ([]moves.Move, error) {
 	s := a.engine.State()
 	var list []moves.Move

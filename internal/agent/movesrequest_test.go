@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 )
 
-// blocked are searches that end with their clients.
+// blocked is a search that runs until its client is gone. It counts its calls.
 type blocked struct {
 	mu            sync.Mutex
 	running, most int
@@ -34,15 +34,16 @@ func (b *blocked) count(by int) {
 	b.most = max(b.most, b.running)
 }
 
-// counts are how many run, and how many did at most.
+// counts returns how many searches run now, and the maximum that ran at the same time.
 func (b *blocked) counts() (running, most int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.running, b.most
 }
 
-// TestManyAskForMoves: a few searches run, some wait, and all others are rejected at once. Health
-// is answered meanwhile. A search ends with its client, and then another one has its place.
+// TestManyAskForMoves checks that a few searches run, some wait, and all others are rejected at
+// once. Requests for health are answered in the meantime. A search ends with its client, and then
+// another one takes its place.
 func TestManyAskForMoves(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.config.Moves.OnRequest = true
@@ -93,7 +94,7 @@ func TestManyAskForMoves(t *testing.T) {
 	})
 }
 
-// TestSearchForMovesEndsWithItsClient: the search itself ends, too.
+// TestSearchForMovesEndsWithItsClient checks that the search itself ends, too.
 func TestSearchForMovesEndsWithItsClient(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()

@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// TestNotices: the agent of a node writes what the control loop passes on, where the configuration
-// has it, and nothing for a container that does not ask. Without a directory there is no writer.
+// TestNotices checks that the agent of a node writes what the control loop passes on to the
+// configured directory, and nothing for a container that does not ask. Without a directory there is
+// no writer.
 func TestNotices(t *testing.T) {
 	b := newBench(t)
 	b.config.Runtime, b.config.Pods, b.config.NoticeDir = RuntimeNRI, nil, filepath.Join(t.TempDir(), "notices")
@@ -50,7 +51,7 @@ func TestNotices(t *testing.T) {
 		} else {
 			o.Ended(m, false)
 		}
-		(notices{a.notices}).Open(ctx, nri.Noticed{UID: "v", Container: "c", Annotations: c.Annotations}) // It is written after the other one.
+		(notices{a.notices}).Open(ctx, nri.Noticed{UID: "v", Container: "c", Annotations: c.Annotations}) // This notice is written after the other one.
 		data, err := os.ReadFile(m.Source + "/notice.json")
 		if text := string(data); err != nil || strings.Contains(text, `"cpus": "6"`) != pending || strings.Contains(text, `"mems": "0-1"`) != pending {
 			t.Errorf("pending %v: %s, %v", pending, data, err)

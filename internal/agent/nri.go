@@ -17,12 +17,12 @@ import (
 
 var errNotStarted = errors.New("the agent is starting")
 
-// grace is how long a pod that the kubelet does not list keeps its assignments without a sandbox:
-// longer than the kubelet's back-off between two sandboxes of one pod.
+// grace is how long a pod that the kubelet does not list keeps its assignments without a sandbox.
+// It is longer than the kubelet's back-off between two sandboxes of one pod.
 const grace = 30 * time.Second
 
-// newPlugin returns the control loop, the same on a node and in the simulation. c has the
-// differences.
+// newPlugin returns the control loop, which is the same on a node and in the simulation. c has the
+// fields that differ.
 func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
 	fresh, _, err := node.Adopt(a.env.Found.Machine, a.env.Policy.Policy, a.env.Devices, nil)
 	if err != nil {
@@ -78,8 +78,9 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	return nil
 }
 
-// estimate is nri.Config.Estimate: a pod is estimated if the kubelet does not list it or does not
-// answer. A pod that is listed with fields that cannot be used is not estimated.
+// estimate returns the function for nri.Config.Estimate: a pod is estimated if the kubelet does not
+// list it or does not answer. A pod that is listed with fields that cannot be used is not
+// estimated.
 func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	if !a.config.Estimate {
 		return nil
@@ -92,7 +93,7 @@ func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	return func(err error) bool { return !errors.Is(err, kubelet.ErrUnusablePod) }
 }
 
-// Ready returns the reason why the agent does not manage the node now; nil: it does.
+// Ready returns the reason why the agent does not manage the node now, or nil if it does.
 func (a *Agent) Ready() error {
 	if a.plugin == nil {
 		return errNotStarted
@@ -100,11 +101,12 @@ func (a *Agent) Ready() error {
 	return a.plugin.Ready()
 }
 
-// containersReady is a telemetry.Check: every running container has the setting that it should
-// have.
+// containersReady is a telemetry.Check. It succeeds if every running container has the settings
+// that it should have.
 func (a *Agent) containersReady() error { return a.status().Verified() }
 
-// kubeletReady is a telemetry.Check: without the kubelet's list no new pod is admitted.
+// kubeletReady is a telemetry.Check. It fails without the kubelet's list, because no new pod is
+// admitted then.
 func (a *Agent) kubeletReady() error {
 	if a.pods == nil {
 		return errNotStarted
@@ -112,8 +114,8 @@ func (a *Agent) kubeletReady() error {
 	return a.pods.Ready()
 }
 
-// notice is web.Config.Notice: the reason why no assignment is in force. A missing connection to
-// the runtime is no such reason: running containers keep their CPUs.
+// notice implements web.Config.Notice. It returns the reason why no assignment is in force. A
+// missing connection to the runtime is not such a reason: running containers keep their CPUs.
 func (a *Agent) notice() string {
 	if unmanaged := a.status().Unmanaged; unmanaged != nil {
 		return "Paddock does not manage this node: " + unmanaged.Error()
@@ -121,10 +123,10 @@ func (a *Agent) notice() string {
 	return ""
 }
 
-// veto is web.Config.Veto.
+// veto implements web.Config.Veto.
 func (a *Agent) veto(uid string) string { return a.status().Vetoes[uid] }
 
-// status is the control loop's status.
+// status returns the status of the control loop.
 func (a *Agent) status() *nri.Status {
 	if a.plugin == nil {
 		return &nri.Status{}
@@ -132,16 +134,16 @@ func (a *Agent) status() *nri.Status {
 	return a.plugin.Status()
 }
 
-// cgroups takes the paths that a runtime names.
+// cgroups implements nri.Cgroups for the paths that a runtime names.
 type cgroups struct{ fs cgroup.FS }
 
-// Read is nri.Cgroups'.
+// Read implements nri.Cgroups.
 func (c cgroups) Read(path string) (converge.Setting, error) { return c.fs.Read(cgroup.Path(path)) }
 
-// Pages is nri.Cgroups'.
+// Pages implements nri.Cgroups.
 func (c cgroups) Pages(path string) (map[int]int64, error) { return c.fs.Pages(cgroup.Path(path)) }
 
-// SetQuota is nri.Cgroups'.
+// SetQuota implements nri.Cgroups.
 func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {
 	return c.fs.SetQuota(cgroup.Path(path), want)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready,
-// and ends when it is told to.
+// TestNodeWithoutRuntime checks that an agent without a runtime and a kubelet logs that, is not
+// ready, and ends on request.
 func TestNodeWithoutRuntime(t *testing.T) {
 	b := newBench(t)
 	b.config.Runtime, b.config.Pods = RuntimeNRI, nil
@@ -42,7 +42,8 @@ func TestNodeWithoutRuntime(t *testing.T) {
 	}
 }
 
-// TestCgroupsOfSystemd reads and lifts by the names that a runtime with the systemd driver gives.
+// TestCgroupsOfSystemd reads a cgroup and removes its quota by the names that a runtime with the
+// systemd driver uses.
 func TestCgroupsOfSystemd(t *testing.T) {
 	c := verifying(t, map[string]string{
 		"kubepods.slice/kubepods-podu1.slice/cpu.max":                              "300000 100000",
@@ -63,9 +64,9 @@ func TestCgroupsOfSystemd(t *testing.T) {
 	}
 }
 
-// TestWhatIsEstimated: nothing unless asked for; then what the kubelet does not list or cannot be
-// asked about, but no pod that it lists and that cannot be used. Where the policy has no pools the
-// start says so.
+// TestWhatIsEstimated checks that nothing is estimated unless the configuration asks for it. Then
+// pods are estimated that the kubelet does not list or cannot be asked about, but not pods that it
+// lists and that cannot be used. If the policy has no pools, the start logs a warning.
 func TestWhatIsEstimated(t *testing.T) {
 	for _, c := range []struct {
 		estimate bool

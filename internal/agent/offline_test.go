@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// withoutCPUs is a place in which CPUs of the eight went offline since.
+// withoutCPUs returns c with a machine on which some of the eight CPUs have gone offline.
 func withoutCPUs(t *testing.T, c Config, offline ...int) Config {
 	t.Helper()
 	b := &bench{t: t, config: c}
@@ -21,9 +21,9 @@ func withoutCPUs(t *testing.T, c Config, offline ...int) Config {
 	return b.config
 }
 
-// TestVerifyNamesDegradedPods: pod db has CPUs 1-2 for its container app. That one is offline is no
-// difference; a container that runs elsewhere than it should is, and so is one that shares and has
-// no quota.
+// TestVerifyNamesDegradedPods: the container app of pod db has CPUs 1-2. An offline CPU among them
+// is not a difference. A container that runs on other CPUs than it should is one, and so is a
+// container that shares and has no quota.
 func TestVerifyNamesDegradedPods(t *testing.T) {
 	shared := map[string]string{
 		"kubepods/podu1/bbb/cpuset.cpus": "0,3-7", "kubepods/podu1/aaa/cpuset.cpus": "0,3-7", "kubepods/podu1/aaa/cpu.max": "200000 100000",

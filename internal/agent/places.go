@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	// firstSlices is how long a start waits for the first list of ResourceSlices: an API server
+	// firstSlices is how long a start waits for the first list of ResourceSlices. An API server
 	// answers in milliseconds, and while the agent is not connected, pods start without it.
 	firstSlices = time.Second
-	// filesTime is how long the metadata files of one pod are read: they are small and local. A
+	// filesTime limits how long the metadata files of one pod are read. They are small and local. A
 	// file system that does not answer takes no more of a hook's time.
 	filesTime = 100 * time.Millisecond
 )
 
-// places finds the NUMA nodes of the devices of claims: in the ResourceSlices of the node as they
-// are known, else in the files of their drivers. It does not wait for the API server.
+// places finds the NUMA nodes of the devices of claims: in the ResourceSlices of the node that are
+// known, otherwise in the files of their drivers. It does not wait for the API server.
 type places struct {
-	slices *resourceslices.Watch // nil: the API server is not asked
-	// allocations have the requests of claims' devices; nil: the API server is not asked.
+	slices *resourceslices.Watch // nil if the API server is not used
+	// allocations have the requests of claims' devices. Nil means that the API server is not used.
 	allocations *allocations
-	files       *devicemetadata.Reader // nil: they are not read
-	// checkpoint is the kubelet's file of claims, which has the requests too; empty: it is not
-	// read. reading has an element while a read has not ended.
+	files       *devicemetadata.Reader // nil if they are not read
+	// checkpoint is the kubelet's file of claims, which also has the requests. If empty, it is not
+	// read. reading has an element while a read is in progress.
 	checkpoint string
 	reading    chan struct{}
-	// within is how long the files of one pod are read at most.
+	// within limits how long the files of one pod are read.
 	within time.Duration
 	log    *slog.Logger
 }
 
-// newPlaces returns the places of a node's devices. Without a usable address of the API server it
-// has the files alone.
+// newPlaces returns the places of a node's devices. If the API server has no usable address, it
+// uses the files alone.
 func newPlaces(ctx context.Context, c Config, log *slog.Logger) *places {
 	pci := discover.PCINodes{FS: os.DirFS("/")}
 	p := &places{log: log, reading: make(chan struct{}, 1), within: filesTime}
@@ -70,7 +70,7 @@ func newPlaces(ctx context.Context, c Config, log *slog.Logger) *places {
 	return p
 }
 
-// first waits for the first list of ResourceSlices, for a limited time.
+// first waits for the first list of ResourceSlices, up to firstSlices.
 func (p *places) first(ctx context.Context) {
 	if p == nil || p.slices == nil {
 		return
@@ -82,15 +82,15 @@ func (p *places) first(ctx context.Context) {
 	}
 }
 
-// located are the devices of one pod's claims.
+// located has the devices of one pod's claims.
 type located struct {
 	slices *claims.Places
 	files  map[deviceName]mask.Mask
-	// allocations have the claims in this namespace.
+	// allocations has the claims in this namespace.
 	allocations *allocations
 	namespace   string
-	// named and checkpoint are the requests that devices of claims are for, in the files of
-	// drivers, and in the kubelet's.
+	// named and checkpoint map the devices of claims to the requests that they are for: named from
+	// the files of drivers, and checkpoint from the kubelet's file.
 	named, checkpoint map[claimedDevice][]string
 }
 
@@ -102,9 +102,9 @@ type (
 	}
 )
 
-// locate finds the devices of a pod. It takes p.within at most, and returns what it has. A nil
-// places knows none. The requests of a claim's devices are those of its allocation as it is known,
-// else those in the files of drivers, else those in the kubelet's file.
+// locate finds the devices of a pod. It takes at most p.within, and returns what it found until
+// then. A nil receiver knows none. The requests of a claim's devices are those of its known
+// allocation, otherwise those in the files of drivers, otherwise those in the kubelet's file.
 func (p *places) locate(ctx context.Context, pod kubeletdevices.Pod) located {
 	l := located{files: map[deviceName]mask.Mask{}, namespace: pod.Namespace, named: map[claimedDevice][]string{}, checkpoint: map[claimedDevice][]string{}}
 	if p == nil {
@@ -134,7 +134,7 @@ func (p *places) locate(ctx context.Context, pod kubeletdevices.Pod) located {
 	return l
 }
 
-// report logs the devices of a pod whose NUMA nodes are not known, and why.
+// report logs the devices of a pod whose NUMA nodes are not known, and the reason.
 func (p *places) report(ctx context.Context, pod kubeletdevices.Pod, l located) {
 	var unknown []string
 	for _, c := range pod.Containers {
@@ -160,12 +160,12 @@ func (p *places) report(ctx context.Context, pod kubeletdevices.Pod, l located) 
 	}
 }
 
-// maxCheckpoint limits the kubelet's file of claims. One of a node with 500 claims has some 300
-// KiB.
+// maxCheckpoint limits the kubelet's file of claims in bytes. On a node with 500 claims it has
+// about 300 KiB.
 const maxCheckpoint = 4 << 20
 
 // prepared reads the kubelet's file of claims until ctx ends. It takes the requests of the claims
-// in the namespace.
+// in the namespace of l.
 func (p *places) prepared(ctx context.Context, l *located) {
 	if p.checkpoint == "" {
 		return
@@ -173,7 +173,7 @@ func (p *places) prepared(ctx context.Context, l *located) {
 	select {
 	case p.reading <- struct{}{}:
 	default:
-		return // A read has not ended: the file system does not answer, or another pod starts.
+		return // A read is in progress: the file system does not answer, or another pod starts.
 	}
 	answers := make(chan *kubeletstate.DeviceFile, 1)
 	go func() {
@@ -182,9 +182,9 @@ func (p *places) prepared(ctx context.Context, l *located) {
 		if f, err := os.Open(p.checkpoint); err == nil {
 			data, err := bounded.Read(p.checkpoint, f, maxCheckpoint)
 			if read, damaged := kubeletstate.RecogniseDevices(data); err == nil && damaged == nil {
-				file = read // A damaged one is the doctor's to report.
+				file = read // The doctor reports a damaged file.
 			}
-			_ = f.Close() // It was read.
+			_ = f.Close() // It was only read.
 		}
 		answers <- file
 	}()
@@ -215,7 +215,8 @@ func (p *places) read(ctx context.Context, l *located, driver string, pod kubele
 	}
 }
 
-// requests are the requests that a device of a claim is for, ascending; nil: not known.
+// requests returns the requests that a device of a claim is for, in ascending order, or nil if they
+// are not known.
 func (l located) requests(claim string, d kubeletdevices.ClaimDevice) []string {
 	of := claimedDevice{claim, deviceName{d.Driver, d.Pool, d.Device}}
 	var named []string
@@ -233,7 +234,7 @@ func (l located) requests(claim string, d kubeletdevices.ClaimDevice) []string {
 	return slices.Compact(named)
 }
 
-// nodes are the NUMA nodes of a device, empty if they are not known.
+// nodes returns the NUMA nodes of a device. It returns an empty mask if they are not known.
 func (l located) nodes(driver, pool, name string) mask.Mask {
 	if nodes, _ := l.slices.Nodes(driver, pool, name); !nodes.IsEmpty() {
 		return nodes
@@ -241,7 +242,7 @@ func (l located) nodes(driver, pool, name string) mask.Mask {
 	return l.files[deviceName{driver, pool, name}]
 }
 
-// stock is what the node has of the drivers of a pod's devices.
+// stock returns what the node has of the drivers of a pod's devices.
 func (l located) stock(pod request.Pod) []request.Stock {
 	var all []request.Given
 	for _, c := range pod.Containers {

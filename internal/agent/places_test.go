@@ -27,7 +27,8 @@ const (
 		{"driver":"gpu.example.com","pool":"p","name":"gpu2","attributes":{"resource.kubernetes.io/numaNode":{"int":2}}}]}]}`
 )
 
-// apiServer answers the list of ResourceSlices, and watches never.
+// apiServer returns the URL of a server that answers the list of ResourceSlices, and never answers
+// watches.
 func apiServer(t *testing.T, list string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +43,7 @@ func apiServer(t *testing.T, list string) string {
 	return s.URL
 }
 
-// kubeletDir has a metadata file of the claim "gpus".
+// kubeletDir returns a directory with a metadata file of the claim "gpus".
 func kubeletDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,8 +57,9 @@ func kubeletDir(t *testing.T) string {
 	return dir
 }
 
-// TestPlaces: NUMA nodes are those of the slices, else those of the files, else not known with the
-// reason, whether the API server answers, does not answer, or is not asked.
+// TestPlaces checks that NUMA nodes come from the slices, otherwise from the files, and are
+// otherwise not known with a reason, whether the API server answers, does not answer, or is not
+// used.
 func TestPlaces(t *testing.T) {
 	var claim kubeletdevices.Claim
 	claim.Namespace, claim.Name = "default", "gpus"
@@ -80,7 +82,7 @@ func TestPlaces(t *testing.T) {
 			config := DefaultConfig()
 			config.APIServer.URL, config.Kubelet.Dir, config.NodeName = c.url, c.dir, "node7"
 			p := newPlaces(t.Context(), config, slog.New(slog.NewTextHandler(&log, nil)))
-			p.within = time.Minute // A busy machine is not what is tested.
+			p.within = time.Minute // The test must pass on a busy machine.
 			if p.slices != nil {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})

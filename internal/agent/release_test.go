@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// TestReleaseOnExit: with releaseOnExit an end takes every container off the CPUs that it was
-// given, and leaves a state without assignments; without it everything keeps its CPUs.
+// TestReleaseOnExit checks that with releaseOnExit the agent releases every container from its
+// assigned CPUs when it ends, and leaves a state without assignments. Without it, every container
+// keeps its CPUs.
 func TestReleaseOnExit(t *testing.T) {
 	for _, forGood := range []bool{false, true} {
 		b := newBench(t)

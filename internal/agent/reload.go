@@ -16,11 +16,11 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// Reload makes a running agent read the log level and the manifests of pods again, as SIGHUP does
-// in other daemons. The agent logs the other fields that changed. It reads the policy and the
-// machine at the start only, so no decision changes.
+// Reload makes a running agent read the log level and the manifests of pods again, like SIGHUP in
+// other daemons. The agent logs the other fields that changed. It reads the policy and the machine
+// only at the start, so no decision changes.
 type Reload struct {
-	// Asked gets an element each time.
+	// Asked gets an element for each request.
 	Asked <-chan os.Signal
 	// Read reads the configuration again, as at the start. It must not change anything.
 	Read func() (Config, error)
@@ -28,10 +28,10 @@ type Reload struct {
 	Level *slog.LevelVar
 }
 
-// ReloadWith makes the agent read again on a signal. It is called before Run, if at all.
+// ReloadWith makes the agent read again on a signal. It must be called before Run.
 func (a *Agent) ReloadWith(r Reload) { a.reload = &r }
 
-// reloads waits for signals, until ctx ends.
+// reloads waits for signals until ctx ends.
 func (a *Agent) reloads(ctx context.Context) error {
 	if a.reload == nil {
 		return nil
@@ -77,7 +77,7 @@ func (a *Agent) reread(ctx context.Context) {
 	a.log.InfoContext(ctx, "read again", "configuration", "log level", "manifests", looks)
 }
 
-// fields are the values of a configuration by their names in the file, such as "log.level".
+// fields returns the values of a configuration by their names in the file, e.g. "log.level".
 func fields(c Config) map[string]any {
 	out := map[string]any{}
 	var tree map[string]any
@@ -86,7 +86,7 @@ func fields(c Config) map[string]any {
 		err = json.Unmarshal(data, &tree)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("a configuration is written as JSON: %v", err)) // It was read from YAML, which goes the same way.
+		panic(fmt.Sprintf("a configuration is written as JSON: %v", err)) // It was read from YAML, which is decoded in the same way.
 	}
 	var walk func(prefix string, tree map[string]any)
 	walk = func(prefix string, tree map[string]any) {
@@ -103,13 +103,13 @@ func fields(c Config) map[string]any {
 }
 
 // looks is a clock for a goroutine that looks again after a time. It can end the wait early. The
-// zero value is ready.
+// zero value is ready to use.
 type looks struct {
 	mu  sync.Mutex
 	end func() // ends the last wait
 }
 
-// after is time.After for one goroutine at a time.
+// after is like time.After. It is for one goroutine at a time.
 func (l *looks) after(d time.Duration) <-chan time.Time {
 	c := make(chan time.Time, 1)
 	end := sync.OnceFunc(func() { c <- time.Now() })

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// reloading is an agent that can be asked to re-read, what it would read, and how to ask.
+// reloading returns a bench, an agent that can read its configuration again, the configuration that
+// it would read, and its log level.
 func reloading(t *testing.T) (b *bench, a *Agent, next *Config, level *slog.LevelVar) {
 	t.Helper()
 	b = newBench(t)
@@ -24,8 +25,8 @@ func reloading(t *testing.T) (b *bench, a *Agent, next *Config, level *slog.Leve
 	return b, a, next, level
 }
 
-// TestReread: the log level is taken over; what is not is named; what is not usable changes
-// nothing.
+// TestReread checks that the log level is applied, that fields which are not applied are logged,
+// and that an invalid configuration changes nothing.
 func TestReread(t *testing.T) {
 	b, a, next, level := reloading(t)
 	a.reread(t.Context())
@@ -49,7 +50,7 @@ func TestReread(t *testing.T) {
 	contains(t, "log", b.log.take(), `"error":"no such file"`)
 }
 
-// TestSignalRereads: a running agent re-reads when it is asked, and runs on.
+// TestSignalRereads checks that a running agent reads again on a signal and keeps running.
 func TestSignalRereads(t *testing.T) {
 	b := newBench(t)
 	asked := make(chan os.Signal, 1)
@@ -69,7 +70,7 @@ func TestSignalRereads(t *testing.T) {
 	}
 }
 
-// TestLooks: a wait ends when its time is over, or when somebody wants a look now.
+// TestLooks checks that a wait ends when its time is over, or when now is called.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l looks

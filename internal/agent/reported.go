@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// reported has the assignments that are in force, for the PodResources API and the gauges. It never
-// waits.
+// reported provides the assignments that are in force to the PodResources API and the gauges. It
+// never blocks.
 type reported struct {
 	engine *engine.Engine
 	status func() *nri.Status
@@ -23,7 +23,8 @@ type reduction struct {
 	reduced *engine.Snapshot
 }
 
-// Snapshot is nil while another manager assigns CPUs on this node: then no assignment is in force.
+// Snapshot returns nil while another manager assigns CPUs on this node, because no assignment is in
+// force then.
 func (r *reported) Snapshot() *engine.Snapshot {
 	snapshot, status := r.engine.Snapshot(), r.status()
 	switch {
@@ -44,7 +45,7 @@ func (r *reported) Snapshot() *engine.Snapshot {
 	return &reduced
 }
 
-// State is the state of Snapshot; nil if there is none.
+// State returns the state of Snapshot, or nil if there is none.
 func (r *reported) State() *node.State {
 	if s := r.Snapshot(); s != nil {
 		return s.State
@@ -52,5 +53,6 @@ func (r *reported) State() *node.State {
 	return nil
 }
 
-// Unmanaged is the reason why nothing is reported; nil: everything in force is.
+// Unmanaged returns the reason why nothing is reported. It returns nil if everything in force is
+// reported.
 func (r *reported) Unmanaged() error { return r.status().Unmanaged }

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// TestReported: what is not in force is not reported, neither while another manager is there, nor
-// before a pod that was adopted late has its CPUs.
+// TestReported checks that assignments which are not in force are not reported: while another
+// manager is there, and before a pod that was adopted late has its CPUs.
 func TestReported(t *testing.T) {
 	b := newBench(t)
 	a := b.start()

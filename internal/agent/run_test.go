@@ -18,11 +18,11 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
-// busy machine takes.
+// patience bounds waits for events that must happen. It only ends tests that hang, so it is longer
+// than a busy machine needs.
 const patience = 5 * time.Minute
 
-// running is an agent in Run.
+// running is an agent that runs in Run.
 type running struct {
 	*Agent
 	end   context.CancelFunc
@@ -34,7 +34,7 @@ func (b *bench) run() *running {
 	return b.runs(b.start())
 }
 
-// runs runs an agent.
+// runs runs an agent until the test ends.
 func (b *bench) runs(a *Agent) *running {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -44,7 +44,7 @@ func (b *bench) runs(a *Agent) *running {
 	return r
 }
 
-// until waits until something runs.
+// until waits until the running containers include what.
 func (r *running) until(t *testing.T, what string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !strings.Contains(runs(r.Agent), what); {
@@ -55,7 +55,7 @@ func (r *running) until(t *testing.T, what string) {
 	}
 }
 
-// stop ends it and waits.
+// stop ends the agent and waits for its end.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	r.end()
@@ -74,7 +74,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (value T) {
 	return value
 }
 
-// write exchanges a manifest in one step.
+// write replaces a manifest in one step.
 func (b *bench) write(name, text string) {
 	b.t.Helper()
 	path := filepath.Join(b.config.Pods[0], name)
@@ -86,7 +86,7 @@ func (b *bench) write(name, text string) {
 	}
 }
 
-// address is where metrics are served, as the log says.
+// address returns the address of the metrics, which it reads from the log.
 func (b *bench) address() string {
 	for line := range strings.Lines(b.log.take()) {
 		var fields struct{ Msg, Address string }
@@ -98,7 +98,8 @@ func (b *bench) address() string {
 	return ""
 }
 
-// TestManifestsAreFollowed from a directory, and a broken one does not keep the others.
+// TestManifestsAreFollowed checks that manifests in a directory are followed, and that a broken
+// manifest does not block the others.
 func TestManifestsAreFollowed(t *testing.T) {
 	b := newBench(t)
 	b.write("a.yaml", manifest("a 2"))
@@ -121,7 +122,7 @@ func TestManifestsAreFollowed(t *testing.T) {
 	contains(t, "log", b.log.take(), "the pod that was read from it before is kept")
 }
 
-// TestEndWritesTheState: what no change was worth a write for is written at the end.
+// TestEndWritesTheState checks that changes which did not cause a write are written at the end.
 func TestEndWritesTheState(t *testing.T) {
 	b := newBench(t)
 	b.policy(usualPolicy + "memoryManagerPolicy: Static\nsystemReserved: {memory: 100Mi}\nreservedMemory: [{numaNode: 0, limits: {memory: 200Mi}}]\n")
@@ -129,8 +130,8 @@ func TestEndWritesTheState(t *testing.T) {
   initContainers: [{name: i, image: x, resources: {limits: {cpu: "2", memory: 2Gi}}}],
   containers: [{name: c, image: x, resources: {limits: {cpu: "1", memory: 64Mi}}}]}}`)
 	r := b.run()
-	for len(r.runtime.History("a", "c")) == 0 { // The init container has ended then.
-		time.Sleep(time.Millisecond) //nolint:forbidigo // The runtime is asked, not told when.
+	for len(r.runtime.History("a", "c")) == 0 { // The init container has ended by then.
+		time.Sleep(time.Millisecond) //nolint:forbidigo // The runtime is polled.
 	}
 	r.stop(t)
 	assigned := r.engine.State()
@@ -145,7 +146,8 @@ func TestEndWritesTheState(t *testing.T) {
 	}
 }
 
-// TestEndDoesNotWaitForClients: who connected and says nothing does not hold it up.
+// TestEndDoesNotWaitForClients checks that clients that connected and send nothing do not delay the
+// end.
 func TestEndDoesNotWaitForClients(t *testing.T) {
 	b := newBench(t)
 	b.config.Listen, b.config.Profile = "127.0.0.1:0", true
@@ -170,10 +172,10 @@ func TestEndDoesNotWaitForClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers(t, b.config.PodResources.Socket, address)
-	r.stop(t) // All of them are there for longer than it is waited for.
+	r.stop(t) // The clients stay connected for longer than the end waits.
 }
 
-// answers asks both doors once.
+// answers sends one request to the socket and one to the address.
 func answers(t *testing.T, socket, address string) {
 	t.Helper()
 	client, err := podres.Dial(t.Context(), socket)
@@ -204,7 +206,7 @@ func get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// TestReadiness: 503 while the state cannot be written, and why.
+// TestReadiness checks that readiness is 503 with the reason while the state cannot be written.
 func TestReadiness(t *testing.T) {
 	b := newBench(t)
 	b.config.Listen = "127.0.0.1:0"
@@ -222,18 +224,19 @@ func TestReadiness(t *testing.T) {
 	b.write("b.yaml", manifest("b 1"))
 	await(t, "the refusal", rejected)
 	status, text := get(t, url)
-	for begin := time.Now(); status != http.StatusServiceUnavailable; status, text = get(t, url) { // The refusal can be of a write that is late, before it fails.
+	for begin := time.Now(); status != http.StatusServiceUnavailable; status, text = get(t, url) { // The rejection can be due to a late write, before that write fails.
 		if time.Since(begin) > patience {
 			t.Fatalf("status %d: %s", status, text)
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The agent is asked, not told when.
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The agent is polled.
 	}
 	contains(t, "readyz", text, "state: not ready", "no space left on device")
 	b.disk.Inject(nil)
 	r.stop(t)
 }
 
-// TestDoorThatIsTaken: an address that somebody has is found out at the start, and nothing runs on.
+// TestDoorThatIsTaken checks that an address in use makes the start fail, and that nothing keeps
+// running.
 func TestDoorThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// seen is nri.Config.Seen: the kubelet lists what runs, and the cgroups show where. The cgroups of
-// containers that the loop does not know, or that are not where the runtime has them, are looked
-// for by their ids.
+// seen returns the function for nri.Config.Seen. The kubelet lists the running containers, and
+// their cgroups show where they run. If the loop does not know a container, or it is not where the
+// runtime reports it, its cgroup is looked for by the container's id.
 func seen(source *kubelet.Source, files cgroup.FS, log *slog.Logger) func(context.Context, map[string]string) ([]nri.Seen, error) {
 	return func(ctx context.Context, paths map[string]string) ([]nri.Seen, error) {
 		running, unread, err := source.Running(ctx)

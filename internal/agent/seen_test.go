@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// kubeletWith is the source of a kubelet that answers with that list.
+// kubeletWith returns the source of a kubelet that answers with that list.
 func kubeletWith(tb testing.TB, list string) *kubelet.Source {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(list)) }))
@@ -29,8 +29,8 @@ func kubeletWith(tb testing.TB, list string) *kubelet.Source {
 	return source
 }
 
-// TestSeen: a container that the loop knows is read where the runtime says that it is, one that it
-// does not know is found by its id, and one without a cgroup has an error.
+// TestSeen checks that a container that the loop knows is read where the runtime reports it, that
+// another one is found by its id, and that one without a cgroup has an error.
 func TestSeen(t *testing.T) {
 	c := verifying(t, map[string]string{
 		"elsewhere/aaa/cpuset.cpus": "5", "elsewhere/aaa/cpuset.mems": "0", "elsewhere/aaa/cpu.max": "max 100000",
@@ -52,7 +52,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// BenchmarkSeen is what the comparison of everything that runs reads, each
+// BenchmarkSeen measures what the comparison of all running containers reads, in each
 // cpuManagerReconcilePeriod.
 func BenchmarkSeen(b *testing.B) {
 	for _, containers := range []int{10, 1000, 5000} {

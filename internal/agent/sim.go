@@ -15,16 +15,16 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// errPartial is the reason why no pod ends while manifests are missing from the set.
+// errPartial is the reason why no pod is released while manifests are missing from the set.
 var errPartial = errors.New("some manifests cannot be read yet: no pod is released")
 
-// patient is the simulation's nri.Config.Grace. The simulated kubelet knows which pods there are,
-// or reports that it does not while manifests cannot be read, so a pod never ends because it is not
+// patient is the nri.Config.Grace of the simulation. The simulated kubelet knows which pods exist,
+// or reports that it does not while manifests cannot be read. So a pod never ends because it is not
 // listed.
 const patient = 10 * 365 * 24 * time.Hour
 
-// newSimulation makes a runtime and a kubelet in memory, for the control loop that runs on a node
-// too. They end with Run, not with ctx.
+// newSimulation creates a runtime and a kubelet in memory, for the same control loop as on a node.
+// They end with Run, not with ctx.
 func (a *Agent) newSimulation(ctx context.Context) (err error) {
 	a.runtime = sim.New(context.WithoutCancel(ctx), sim.Config{Name: "simulation", NRIVersion: "v0.12.5", Now: a.world.Now, After: a.world.After})
 	a.kubelet = a.runtime.NewKubelet(sim.KubeletConfig{Log: a.log, Operation: a.flows.WithOperation})
@@ -43,7 +43,8 @@ func (a *Agent) newSimulation(ctx context.Context) (err error) {
 	return err
 }
 
-// SeenIn shows what runs in a runtime in memory; see World.Seen.
+// SeenIn returns a function that shows the containers that run in a runtime in memory; see
+// World.Seen.
 func SeenIn(runtime *sim.Runtime) func(context.Context, map[string]string) ([]nri.Seen, error) {
 	return func(context.Context, map[string]string) ([]nri.Seen, error) {
 		var list []nri.Seen
@@ -67,7 +68,7 @@ func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// manifestsReady is a telemetry.Check: every manifest is usable.
+// manifestsReady is a telemetry.Check. It succeeds if every manifest is usable.
 func (a *Agent) manifestsReady() error {
 	broken := a.unusable.Load()
 	switch {
@@ -81,7 +82,7 @@ func (a *Agent) manifestsReady() error {
 	return nil
 }
 
-// warning is web.Config.Warning: the manifests with errors.
+// warning implements web.Config.Warning. It names the manifests with errors.
 func (a *Agent) warning() string {
 	if broken := a.unusable.Load(); broken == nil || len(*broken) == 0 {
 		return ""
@@ -89,7 +90,7 @@ func (a *Agent) warning() string {
 	return "Manifests cannot be used: " + a.manifestsReady().Error()
 }
 
-// follower returns a function that gives the kubelet the pods of a set. It logs each unusable
+// follower returns a function that gives the pods of a set to the kubelet. It logs each unusable
 // manifest once.
 func (a *Agent) follower() func(context.Context, manifests.Set) {
 	reported := map[string]bool{}
@@ -118,7 +119,7 @@ func (a *Agent) follower() func(context.Context, manifests.Set) {
 				continue
 			}
 			pods = append(pods, pod)
-			if until, _ := podspec.Quiet(source.Pod.Annotations[podspec.QuietAnnotation]); !until.IsZero() { // An unknown time is none.
+			if until, _ := podspec.Quiet(source.Pod.Annotations[podspec.QuietAnnotation]); !until.IsZero() { // A time that cannot be parsed counts as none.
 				quiet[pod.UID] = until
 			}
 		}

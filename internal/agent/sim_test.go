@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// TestRejectedPodIsAdmittedWhenThereIsRoom within moments, and is not planned again before
-// something changed.
+// TestRejectedPodIsAdmittedWhenThereIsRoom checks that a rejected pod is admitted within moments
+// when there is room, and is not planned again before something changed.
 func TestRejectedPodIsAdmittedWhenThereIsRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -37,7 +37,7 @@ func TestRejectedPodIsAdmittedWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-// TestStaticOrder: pods are admitted in the order of their manifests.
+// TestStaticOrder checks that pods are admitted in the order of their manifests.
 func TestStaticOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -46,7 +46,8 @@ func TestStaticOrder(t *testing.T) {
 	})
 }
 
-// TestLostUpdateIsRepaired by the next comparison, and so is what somebody else wrote.
+// TestLostUpdateIsRepaired checks that the next comparison repairs a lost update, and settings that
+// another process wrote.
 func TestLostUpdateIsRepaired(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -64,7 +65,8 @@ func TestLostUpdateIsRepaired(t *testing.T) {
 	})
 }
 
-// TestContainerThatIsNotMade keeps its pod's grant, and is tried again.
+// TestContainerThatIsNotMade checks that a pod whose container cannot be created keeps its grant,
+// and that the creation is tried again.
 func TestContainerThatIsNotMade(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -75,8 +77,8 @@ func TestContainerThatIsNotMade(t *testing.T) {
 	})
 }
 
-// TestManifestsThatCannotBeRead: no pod is released for a typo, however long it stays, and pods are
-// admitted.
+// TestManifestsThatCannotBeRead checks that no pod is released because of an invalid manifest,
+// however long it stays, and that other pods are admitted.
 func TestManifestsThatCannotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -99,7 +101,8 @@ func TestManifestsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestBrokenManifestIsLoggedOnce, though the set comes again.
+// TestBrokenManifestIsLoggedOnce checks that a broken manifest is logged once, although the set is
+// delivered repeatedly.
 func TestBrokenManifestIsLoggedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		follow := b.start().follower()
@@ -112,8 +115,8 @@ func TestBrokenManifestIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestManifestsAndReadiness: while a manifest has an error, readiness, a metric and the page report
-// it.
+// TestManifestsAndReadiness checks that readiness, a metric and the page report a manifest with an
+// error.
 func TestManifestsAndReadiness(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -143,8 +146,8 @@ func TestManifestsAndReadiness(t *testing.T) {
 	})
 }
 
-// TestFullDisk: no pod is admitted, who was there runs on, and readiness has the reason; when there
-// is space again, all is as it should be soon.
+// TestFullDisk checks that no pod is admitted, that running pods keep running, and that readiness
+// has the reason. When there is space again, everything is soon as it should be.
 func TestFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -167,7 +170,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestDiskIsFullAtTheStart: an agent with pods is better than none.
+// TestDiskIsFullAtTheStart checks that the agent starts with a full disk, because a node with pods
+// is better off with an agent than without.
 func TestDiskIsFullAtTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -189,7 +193,7 @@ func TestDiskIsFullAtTheStart(t *testing.T) {
 	})
 }
 
-// TestFlows: every line belongs to a flow, and two admissions are two.
+// TestFlows checks that every log line belongs to a flow, and that two admissions are two flows.
 func TestFlows(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -222,20 +226,20 @@ func TestFlows(t *testing.T) {
 	})
 }
 
-// TestReleaseIsQuick: a pod whose manifest vanishes gives back its CPUs within a second.
+// TestReleaseIsQuick checks that a pod whose manifest is removed releases its CPUs within a second.
 func TestReleaseIsQuick(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
 		b.follow(a, "db 2", "web")
 		a.follower()(t.Context(), manifests.Set{})
-		time.Sleep(time.Second) //nolint:forbidigo // The clock is the bubble's.
+		time.Sleep(time.Second) //nolint:forbidigo // The time is that of the bubble.
 		same(t, "held", holds(a.engine.State()), "")
 		same(t, "running", runs(a), "")
 	})
 }
 
-// TestSimulationLeavesNothing: no socket and no file but the state's, and a start takes well under
-// a second.
+// TestSimulationLeavesNothing checks that no socket and no file except the state is left. It logs
+// the time until the first pod is admitted.
 func TestSimulationLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	b.write("a.yaml", manifest("a 2"))

@@ -14,15 +14,15 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// ErrStrict is wrapped when Config.Strict keeps the agent from starting.
+// ErrStrict is wrapped by the error of a start that Config.Strict prevents.
 var ErrStrict = errors.New("a part of the state is no longer valid, and strict is set")
 
-// environment is what the agent finds where it starts.
+// environment is what the agent finds on the node where it starts.
 type environment struct {
 	*inputs.Node
 }
 
-// read reads the machine, the policy and the devices. Nothing is changed.
+// read reads the machine, the policy and the devices. It changes nothing.
 func (w World) read() (*environment, error) {
 	n, err := w.Node()
 	if err != nil {
@@ -40,11 +40,11 @@ func readNode(c Config) (*inputs.Node, error) {
 	return inputs.Reader{Names: inputs.Fields}.Node(inputs.NodeFiles{Machine: c.Machine, Policy: c.KubeletConfig, Devices: c.Devices, Quota: quota, MaxContainers: c.MaxContainersPerPod})
 }
 
-// keepReservation uses the reserved CPUs of the state file instead of those that were counted off
-// on a machine with offline CPUs: with all CPUs online, the same number chose others, which pods
-// must not get now. It reports whether that changed anything. With all CPUs online, or with CPUs
-// that the configuration names, there is nothing to keep; nor where more CPUs are to be reserved
-// than before.
+// keepReservation uses the reserved CPUs of the state file if the policy reserves a number of CPUs
+// and some CPUs of the machine are offline: with all CPUs online, the same number chose other CPUs,
+// which pods must not get now. It reports whether it changed the policy. It changes nothing if all
+// CPUs are online, if the configuration names the CPUs, or if more CPUs are to be reserved than
+// before.
 func (e *environment) keepReservation(then node.Policy) bool {
 	before, now := then.ReservedCPUs, e.Policy.ReservedCPUs
 	known := e.Found.Machine.AllCPUs().Union(e.Found.Offline)
@@ -55,12 +55,13 @@ func (e *environment) keepReservation(then node.Policy) bool {
 	return true
 }
 
-// startEngine opens the state and adopts its grants. The store is open; the engine writes it.
+// startEngine opens the state and adopts its grants. It returns the engine and the open store,
+// which the engine writes.
 func (e *environment) startEngine(ctx context.Context, c Config, w World, observer engine.Observer, by plans, log *slog.Logger) (*engine.Engine, *store.Store, error) {
 	kept, loaded, err := store.Open(w.FS, c.State, statefile.MaxSize, func(data []byte) error {
 		_, err := statefile.Decode(c.State, data)
 		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
-			return fmt.Errorf("%w: %w", store.ErrForeign, err) // It is intact, and another program's.
+			return fmt.Errorf("%w: %w", store.ErrForeign, err) // It is intact, but belongs to another program.
 		}
 		return err
 	})
@@ -70,8 +71,8 @@ func (e *environment) startEngine(ctx context.Context, c Config, w World, observ
 	log.InfoContext(ctx, "state opened", "found", loaded.String())
 	state, forgotten, err := e.adopt(ctx, c, loaded, log)
 	if err == nil && forgotten > 0 {
-		// The machine or the policy may be the wrong one by mistake: what was loaded is kept before
-		// a state is written that forgets pods.
+		// The machine or the policy may be wrong by mistake. So a copy of what was loaded is kept
+		// before a state without these pods is written.
 		var name string
 		if name, err = kept.Keep(loaded.Data); err != nil {
 			err = fmt.Errorf("%d pods would be removed from the state, and no copy of the state can be kept: %w", forgotten, err)
@@ -87,16 +88,16 @@ func (e *environment) startEngine(ctx context.Context, c Config, w World, observ
 	started := engine.New(state, engine.Config{
 		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Reserve: by.reserve, Now: w.Now, Observer: observer, Log: log,
 	})
-	// If the state cannot be written now, each admission is rejected later. Pods that have
-	// assignments already are better off with an agent than without.
+	// If the state cannot be written now, admissions are rejected later. Pods that already have
+	// assignments are better off with an agent than without.
 	if err := started.Flush(ctx); err != nil {
 		log.ErrorContext(ctx, "the state cannot be written: the agent starts, but admits no pod until it can", "error", err)
 	}
 	return started, kept, nil
 }
 
-// adopt makes a state of what was loaded, and names what is not valid any more. The number is of
-// the pods that the state does not know any more.
+// adopt makes a state of what was loaded, and logs what is no longer valid. It also returns the
+// number of pods that are no longer in the state.
 func (e *environment) adopt(ctx context.Context, c Config, loaded store.Loaded, log *slog.Logger) (*node.State, int, error) {
 	var grants []*node.Grant
 	var generation uint64

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// TestRestart: pods hold what they held, in whatever order they come.
+// TestRestart checks that pods keep their assignments after a restart, in whatever order they come.
 func TestRestart(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -37,14 +37,15 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRestartAfterAChange names what is not valid any more, and does not start if it is strict.
+// TestRestartAfterAChange checks that a start logs what is no longer valid, and fails if strict is
+// set.
 func TestRestartAfterAChange(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		change   func(*bench)
-		assigned string // what is held after the change
+		assigned string // the CPUs of the pods after the change
 		log      []string
-		finds    bool // it is about pods, so that strict rejects
+		finds    bool // whether the change affects pods, so that strict rejects it
 	}{
 		{"nothing", func(*bench) {}, "a=4-7 b=1", nil, false},
 		{
@@ -90,8 +91,8 @@ func TestRestartAfterAChange(t *testing.T) {
 	}
 }
 
-// startStrictly tries a start with strict set, which must fail, and change nothing, if there is
-// anything to find.
+// startStrictly tries a start with strict set. If there are findings, the start must fail and
+// change nothing.
 func startStrictly(t *testing.T, b *bench, finds bool) {
 	t.Helper()
 	b.config.Strict = true
@@ -110,7 +111,8 @@ func startStrictly(t *testing.T, b *bench, finds bool) {
 	}
 }
 
-// TestDiskThatCannotBeRead is no node without pods.
+// TestDiskThatCannotBeRead checks that a state that cannot be read is not taken for a node without
+// pods.
 func TestDiskThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -140,7 +142,7 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLocked: two agents never hold one state.
+// TestLocked checks that two agents never use the same state.
 func TestLocked(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.start()
@@ -150,9 +152,9 @@ func TestLocked(t *testing.T) {
 	})
 }
 
-// TestFlippedBits: whichever bit of the state of three pods flips, an agent starts with the
-// generation before, or says what is wrong and does not start; where there is no generation before
-// it never starts (one bit of each byte is enough there).
+// TestFlippedBits flips each bit of a state of three pods. The agent starts with the previous
+// generation, or reports the damage and does not start. Without a previous generation it never
+// starts. For that case, one bit of each byte is enough.
 func TestFlippedBits(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -196,7 +198,7 @@ func TestFlippedBits(t *testing.T) {
 	})
 }
 
-// startOn opens a state file and its generation before, as New does.
+// startOn opens a state file and its previous generation, like New.
 func startOn(b *bench, e *environment, data, previous []byte) (string, error) {
 	disk := crashfs.New()
 	disk.Put(b.config.State, data)
@@ -220,8 +222,8 @@ func checkRejection(t *testing.T, bit int, err error) {
 	}
 }
 
-// TestAbsurdFile: a file that no agent wrote, though its checksum is right, is a damaged one. The
-// generation before takes its place.
+// TestAbsurdFile checks that a file that no agent wrote counts as damaged even if its checksum is
+// correct. The previous generation is used instead.
 func TestAbsurdFile(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -245,13 +247,13 @@ func TestAbsurdFile(t *testing.T) {
 	})
 }
 
-// sealed has the right checksum in place of its own.
+// sealed returns data with a correct checksum.
 func sealed(data []byte) []byte {
 	body, _, _ := bytes.Cut(data, []byte(`"checksum"`))
 	return fmt.Appendf(slices.Clip(body), "\"checksum\":\"sha256:%x\"}\n", sha256.Sum256(body))
 }
 
-// TestForeignFile is left alone, though there is a generation before it.
+// TestForeignFile checks that a foreign file is left alone, even if there is a previous generation.
 func TestForeignFile(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -268,9 +270,9 @@ func TestForeignFile(t *testing.T) {
 
 var _ engine.Observer = observers{}
 
-// TestReservedNumberWhileCPUsAreOffline: a policy that reserves a number of CPUs keeps those that
-// it chose when all CPUs were online. On the CPUs that are left it would choose others, which pods
-// may have.
+// TestReservedNumberWhileCPUsAreOffline checks that a policy that reserves a number of CPUs keeps
+// those that it chose when all CPUs were online. From the remaining CPUs it would choose others,
+// which pods may have.
 func TestReservedNumberWhileCPUsAreOffline(t *testing.T) {
 	for _, c := range []struct {
 		name            string

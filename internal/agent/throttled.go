@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// runningCgroup is a container that runs.
+// runningCgroup is a running container with its cgroups.
 type runningCgroup struct {
-	// Who is the pod's namespace/name, for people; Pod is its UID.
+	// Who is the namespace/name of the pod, for people. Pod is its UID.
 	Who, Pod, Container string
-	// Path is the container's cgroup, Parent the pod's, as cgroup.Path returns them.
+	// Path is the cgroup of the container, and Parent that of the pod, as cgroup.Path returns them.
 	Path, Parent string
 }
 
@@ -24,8 +24,8 @@ type throttleable struct {
 	ofPod   bool
 }
 
-// throttleables are the cgroups of the containers that have exclusive CPUs, and those of their
-// pods, each once.
+// throttleables returns the cgroups of the containers that have exclusive CPUs, and the cgroups of
+// their pods, each once.
 func throttleables(s *node.State, running []runningCgroup) []throttleable {
 	var list []throttleable
 	pods := map[string]bool{}
@@ -46,8 +46,9 @@ func throttleables(s *node.State, running []runningCgroup) []throttleable {
 	return list
 }
 
-// throttling is the sample of telemetry.NewThrottling: the kernel's counts for the cgroups of
-// exclusive containers and of their pods. A cgroup that is gone, or cannot be read, is left out.
+// throttling returns the sample function for telemetry.NewThrottling: the kernel's counts for the
+// cgroups of exclusive containers and of their pods. It omits cgroups that are gone or cannot be
+// read.
 func throttling(files cgroup.FS, state func() *node.State, running func() []runningCgroup) func() []telemetry.Throttled {
 	return func() []telemetry.Throttled {
 		var sample []telemetry.Throttled

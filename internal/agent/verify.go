@@ -22,26 +22,27 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// Verified is the result: how much was compared, and a line for each difference.
+// Verified is the result of Verify: how many containers were compared, and a line for each
+// difference.
 type Verified struct {
 	Containers  int      `json:"containers"`
 	Differences []string `json:"differences"`
-	// Throttling is how often exclusive containers were throttled.
+	// Throttling describes how often exclusive containers were throttled.
 	Throttling VerifiedThrottling `json:"throttling"`
-	// Degraded has a line for each pod with offline CPUs. They are no difference: until the CPUs
-	// are back, the containers run on the right other CPUs.
+	// Degraded has a line for each pod with offline CPUs. They do not count as differences: until
+	// the CPUs are back, the containers run on the correct other CPUs.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
-// differ adds a line.
+// differ adds a line to the differences.
 func (v *Verified) differ(format string, args ...any) {
 	v.Differences = append(v.Differences, fmt.Sprintf(format, args...))
 }
 
 // Verify compares the state file with the PodResources API, and with the cgroups of every container
 // that runs according to the kubelet. It changes nothing. If there are containers with exclusive
-// CPUs, it watches for 2 s, by after, whether they are throttled. The error is about something that
-// could not be read.
+// CPUs, it watches for 2 s, measured by after, whether they are throttled. It returns an error if
+// something cannot be read.
 func Verify(ctx context.Context, c Config, log *slog.Logger, after func(time.Duration) <-chan time.Time) (*Verified, error) {
 	s, err := stored(ctx, c)
 	if err != nil {
@@ -75,7 +76,8 @@ func Verify(ctx context.Context, c Config, log *slog.Logger, after func(time.Dur
 	return v, nil
 }
 
-// stored is the state on disk, read without a lock: its writer replaces the whole file at once.
+// stored returns the state on disk. It reads without a lock, because the writer replaces the whole
+// file at once.
 func stored(ctx context.Context, c Config) (*node.State, error) {
 	env, err := Here().complete(c).read()
 	if err != nil {
@@ -165,8 +167,8 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 	}
 }
 
-// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine
-// has.
+// ask returns the CPUs of containers by pod and container name, and a line for each CPU id that no
+// machine can have.
 func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, invalid []string, err error) {
 	client, err := podres.Dial(ctx, socket)
 	if err != nil {
@@ -192,7 +194,7 @@ func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set
 	return pods, invalid, nil
 }
 
-// possible are the ids that a CPU can have. others are those that none can have.
+// possible returns the set of the valid CPU ids, and the ids that no CPU can have.
 func possible(ids []int64) (_ cpuset.Set, others []int64) {
 	var cpus cpuset.Builder
 	for _, id := range ids {

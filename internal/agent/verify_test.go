@@ -28,7 +28,8 @@ const listedPods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"n
 	{"name":"old","containerID":"containerd://ccc","state":{"terminated":{"exitCode":0}}}]}},
 	{"metadata":{"name":"web","namespace":"default","uid":"u2"},"status":{"containerStatuses":[{"name":"web","containerID":"containerd://ddd","state":{"running":{}}}]}}]}`
 
-// verifying is a bench with a state of one pod, its kubelet and its cgroups.
+// verifying returns the configuration of a node with a state of one pod, its kubelet and its
+// cgroups. change replaces cgroup files.
 func verifying(t *testing.T, change map[string]string) Config {
 	t.Helper()
 	b := newBench(t)
@@ -133,7 +134,8 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestPossibleCPUs: a server that answers as the PodResources API can name any number.
+// TestPossibleCPUs checks ids that no CPU can have: a server of the PodResources API can send any
+// number.
 func TestPossibleCPUs(t *testing.T) {
 	cpus, odd := possible([]int64{3, -1, cpuset.MaxID, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64})
 	if !cpus.Equal(cpuset.Of(3, cpuset.MaxID)) || !slices.Equal(odd, []int64{-1, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64}) {
@@ -149,7 +151,7 @@ func TestVerifyNeedsAState(t *testing.T) {
 	}
 }
 
-// TestNodeName: the DaemonSet gives the agent the name by a flag, so the file that verify reads has
+// TestNodeName: a flag of the DaemonSet gives the agent its name, so the file that verify reads has
 // none.
 func TestNodeName(t *testing.T) {
 	c := verifying(t, nil)

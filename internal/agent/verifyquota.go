@@ -14,23 +14,23 @@ import (
 // watchTime is how long Verify watches whether containers are throttled: 20 periods of the kernel.
 const watchTime = 2 * time.Second
 
-// VerifiedThrottling has how often the quotas of exclusive containers and of their pods were used
-// up while Verify watched. The kernel counts from when a cgroup was created, which includes the
-// time before the agent knew the container, and before it removed the quota.
+// VerifiedThrottling describes how often the quotas of exclusive containers and of their pods were
+// used up while Verify watched. The counts of the kernel begin with the creation of a cgroup, so
+// they include the time before the agent knew the container and before it removed the quota.
 type VerifiedThrottling struct {
 	// Exclusive is the number of running containers with exclusive CPUs.
 	Exclusive int `json:"exclusive"`
-	// Seconds is for how long Verify watched.
+	// Seconds is how long Verify watched.
 	Seconds float64 `json:"seconds"`
-	// Periods are the periods with a quota in which a process ran, Throttled those in which the
-	// quota was used up.
+	// Periods is the number of periods with a quota in which a process ran. Throttled is the number
+	// of those in which the quota was used up.
 	Periods   uint64 `json:"periods"`
 	Throttled uint64 `json:"throttled"`
-	// Notes have a line for each cgroup that was throttled.
+	// Notes has a line for each cgroup that was throttled.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// quotas compares the quotas of the pods' cgroups.
+// quotas compares the quotas of the pods' cgroups with the state.
 func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgroup) error {
 	wanted := converge.Want(s)
 	for _, r := range running {
@@ -53,7 +53,7 @@ func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgrou
 	return nil
 }
 
-// throttling counts throttled periods, in the time that Verify watches.
+// throttling counts throttled periods while Verify watches.
 func (v *Verified) throttling(ctx context.Context, s *node.State, files cgroup.FS, running []runningCgroup, after func(time.Duration) <-chan time.Time) error {
 	watch, before := throttleables(s, running), map[string]cgroup.Throttling{}
 	v.Throttling.Seconds = watchTime.Seconds()

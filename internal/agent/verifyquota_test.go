@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
-// TestVerifyThrottling counts the periods of the exclusive container and of its pod while it
-// watches, and not those of a shared one. What was throttled before is not counted: the quota is
-// gone.
+// TestVerifyThrottling checks that Verify counts the periods of the exclusive container and of its
+// pod while it watches, and not those of a shared container. Throttling from before is not counted,
+// because that quota is gone.
 func TestVerifyThrottling(t *testing.T) {
 	const before = "nr_periods 92\nnr_throttled 83\nthrottled_usec 2500000"
 	for name, c := range map[string]struct{ later, want string }{
@@ -55,8 +55,8 @@ func TestVerifyThrottling(t *testing.T) {
 	}
 }
 
-// TestVerifyEphemeral: a debug container in a pod without quota must have one of its own, but in
-// the kubelet's mode.
+// TestVerifyEphemeral checks that a debug container in a pod without a quota must have a quota of
+// its own, except in the kubelet's mode.
 func TestVerifyEphemeral(t *testing.T) {
 	files := map[string]string{"kubepods/podu1/bbb/cpu.max": "max 100000"}
 	for mode, want := range map[string]string{
@@ -72,8 +72,8 @@ func TestVerifyEphemeral(t *testing.T) {
 	}
 }
 
-// verifiedWithout verifies against a state in which pod db has no such container: it was added
-// later.
+// verifiedWithout verifies against a state in which pod db does not have the named container, as if
+// it was added later.
 func verifiedWithout(t *testing.T, c Config, name string) *Verified {
 	t.Helper()
 	s, err := stored(t.Context(), c)
@@ -95,8 +95,8 @@ func verifiedWithout(t *testing.T, c Config, name string) *Verified {
 	return v
 }
 
-// TestThrottlingSample reads the exclusive container and its pod, once each, and leaves out what is
-// gone.
+// TestThrottlingSample checks that the sample has the exclusive container and its pod once each,
+// and omits cgroups that are gone.
 func TestThrottlingSample(t *testing.T) {
 	c := verifying(t, map[string]string{"kubepods/podu1/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_usec 7"})
 	s, err := stored(t.Context(), c)
@@ -129,7 +129,7 @@ func TestCPUQuotaConfig(t *testing.T) {
 		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; want at least 10m"},
 		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; want at least 10m"},
 		{"cpuQuota: {ephemeral: \"2e16\"}", "cpuQuota.ephemeral: cpu: out of range: 20e15 is too large"},
-		// It would take hours to parse.
+		// This would take hours to parse.
 		{"cpuQuota: {ephemeral: \"1e-999999999\"}", `cpuQuota.ephemeral: "1e-999999999" is not a quantity`},
 	} {
 		config, err := ReadConfig("f", []byte(c.text))

@@ -14,38 +14,44 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// World is what is around an agent, as values. Here is that of a real node; a simulated node hands
-// in its own parts, so that the agent on it is the same. The kubelet is at Config.Kubelet in both.
+// World is the environment of an agent, as values. Here returns that of a real node. A simulated
+// node passes its own parts, so that the agent on it is the same. Both use the kubelet at
+// Config.Kubelet.
 type World struct {
-	// FS has the state. Now and After are those of package time.
+	// FS has the state. Now and After are the functions of package time, or replacements of them.
 	FS    store.FS
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Node reads the machine, the policy and the devices; nil: the files that Config names.
+	// Node reads the machine, the policy and the devices. If nil, the files that Config names are
+	// read.
 	Node func() (*inputs.Node, error)
-	// Dial connects to the runtime; nil: Config.NRI.Socket.
+	// Dial connects to the runtime. If nil, the agent connects to Config.NRI.Socket.
 	Dial func(handler any) (nri.Link, error)
-	// Cgroups are those of containers, as the runtime names them, and Seen shows what runs; nil:
-	// those below Config.CgroupRoot, of the containers that the kubelet lists.
+	// Cgroups reads and writes the cgroups of containers, as the runtime names them, and Seen shows
+	// the running containers. If nil, the cgroups below Config.CgroupRoot and the containers that
+	// the kubelet lists are used.
 	Cgroups nri.Cgroups
 	Seen    func(ctx context.Context, paths map[string]string) ([]nri.Seen, error)
-	// Marks keep the time of the last answer to the runtime; nil: a file beside the state.
+	// Marks keeps the time of the last answer to the runtime. If nil, a file beside the state keeps
+	// it.
 	Marks Marks
-	// Publication is where the objects of the node are written; nil: Config.APIServer.
+	// Publication is the client that writes the objects of the node. If nil, Config.APIServer is
+	// used.
 	Publication *publication.Client
-	// Watch learns of what happens, beside the metrics.
+	// Watch receives events, in addition to the metrics.
 	Watch Watch
 }
 
-// Marks keep a time while no agent runs.
+// Marks keeps a time while no agent runs.
 type Marks interface {
-	// Mark notes a time. It may wait for a disk.
+	// Mark stores a time. It may block on a disk.
 	Mark(at time.Time) error
-	// Marked is the time that was noted last; zero: none is known.
+	// Marked returns the time that was stored last, or the zero time if there is none.
 	Marked() time.Time
 }
 
-// Watch has functions that are called when something happens; nil: none is. They must not wait.
+// Watch has functions that are called when something happens. Any of them may be nil. They must not
+// block.
 type Watch struct {
 	Engine    engine.Observer
 	Hook      func(name string, took time.Duration, err error)
@@ -53,10 +59,10 @@ type Watch struct {
 	Handed    func(handover.Reason)
 }
 
-// Here is the world of the node on which the process runs.
+// Here returns the World of the node on which the process runs.
 func Here() World { return World{FS: store.OS(), Now: time.Now, After: time.After} }
 
-// complete fills in what is a real node's.
+// complete fills in the parts of a real node that are missing.
 func (w World) complete(c Config) World {
 	if w.Node == nil {
 		w.Node = func() (*inputs.Node, error) { return readNode(c) }
@@ -70,16 +76,16 @@ func (w World) complete(c Config) World {
 	return w
 }
 
-// markFile is a file whose time of change is the one that was noted.
+// markFile is a file whose modification time is the stored time.
 type markFile string
 
-// Mark is Marks'.
+// Mark implements Marks.
 func (f markFile) Mark(at time.Time) error { return store.Mark(string(f), at) }
 
-// Marked is Marks'.
+// Marked implements Marks.
 func (f markFile) Marked() time.Time { return store.Marked(string(f)) }
 
-// client is where the objects of the node are written.
+// client returns the client that writes the objects of the node.
 func (w World) client(c Config) (*publication.Client, error) {
 	if w.Publication != nil {
 		return w.Publication, nil
@@ -91,14 +97,14 @@ func (w World) client(c Config) (*publication.Client, error) {
 	return publication.NewClient(config)
 }
 
-// runtimeWatch is an observer with a Watch beside it.
+// runtimeWatch is an nri.Observer that also calls a Watch.
 type runtimeWatch struct {
 	nri.Observer
 
 	watch Watch
 }
 
-// Hook is nri.Observer's.
+// Hook implements nri.Observer.
 func (w runtimeWatch) Hook(name string, took time.Duration, err error) {
 	w.Observer.Hook(name, took, err)
 	if w.watch.Hook != nil {
@@ -106,14 +112,14 @@ func (w runtimeWatch) Hook(name string, took time.Duration, err error) {
 	}
 }
 
-// publicationWatch is the same for the publication.
+// publicationWatch is a publication.Observer that also calls a Watch.
 type publicationWatch struct {
 	publication.Observer
 
 	watch Watch
 }
 
-// Published is publication.Observer's.
+// Published implements publication.Observer.
 func (w publicationWatch) Published(took time.Duration, err error) {
 	w.Observer.Published(took, err)
 	if w.watch.Published != nil {

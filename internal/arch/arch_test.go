@@ -1,10 +1,9 @@
-// Package arch has the rules of the house as tests: who may import whom, who may print,
-// how large a file may be, which words a user reads, and that every rule that is named can be read
-// in docs/rules.
-// There is nothing to import here.
+// Package arch tests the rules of this repository: which package may import which, which packages
+// may print, how large a file may be, which words users read, and that every rule that is named is
+// defined in docs/rules. It has tests only.
 //
-// A failure names the file, what it does, the rule, and the place where the thing belongs. A new
-// package is on the floor that its path names; one of the core gets a row (rooms_test.go). An
+// A failure names the file, the violation, the rule, and where the code belongs. The path of a new
+// package determines its floor. A new package of the core also needs a row in rooms_test.go. An
 // exception to a limit is a line in exceptions_test.go with its reason.
 package arch
 
@@ -25,7 +24,7 @@ import (
 
 const modulePath = "github.com/paddock-project/paddock"
 
-// goFile is one Go file of this module. Its path is relative to the repository's root, with
+// goFile is one Go file of this module. Its path is relative to the root of the repository and has
 // slashes.
 type goFile struct {
 	path    string
@@ -36,13 +35,13 @@ type goFile struct {
 	imports []string
 }
 
-// dir is the package's directory: "internal/core/cpu", "cmd/paddock".
+// dir returns the directory of the package, e.g. "internal/core/cpu" or "cmd/paddock".
 func (f *goFile) dir() string { return path.Dir(f.path) }
 
-// generated reports whether the file was made by a program, as the go command defines it.
+// generated reports whether the file is generated, as the go command defines it.
 func (f *goFile) generated() bool { return ast.IsGenerated(f.syntax) }
 
-// textFile is one file that people read.
+// textFile is one text file.
 type textFile struct {
 	path string
 	text string
@@ -53,7 +52,7 @@ type tree struct {
 	texts   []textFile
 }
 
-// repository is the tree above this package, read once for all tests.
+// repository returns the tree that contains this package. It is read once for all tests.
 var repository = sync.OnceValues(func() (tree, error) { return readTree("../..") })
 
 func load(t *testing.T) tree {
@@ -65,8 +64,8 @@ func load(t *testing.T) tree {
 	return tr
 }
 
-// readTree reads every text and Go file under root. Directories that git ignores are left
-// out; a directory with a go.mod of its own is another module, of which only the text counts.
+// readTree reads every text and Go file under root. It skips directories that git ignores. A
+// directory with its own go.mod is another module, of which only the text is read.
 func readTree(root string) (tree, error) {
 	var tr tree
 	otherModules := []string{}

@@ -1,5 +1,5 @@
 package arch
 
-// exceptions are files or functions above a limit, with the reason that was good enough.
-// An exception that is no longer needed fails.
+// exceptions maps files and functions that exceed a limit to the reason for the exception. The test
+// fails if an exception is no longer needed.
 var exceptions = map[string]string{}

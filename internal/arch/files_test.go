@@ -53,8 +53,8 @@ func TestSizes(t *testing.T) {
 
 type complaint struct{ what, why string }
 
-// tooLarge returns the file and the test functions of f that are past their limits. For
-// other functions the linter's funlen has the line.
+// tooLarge returns f and its test functions if they exceed their limits. The linter's funlen checks
+// other functions.
 func tooLarge(f *goFile) []complaint {
 	if f.generated() {
 		return nil
@@ -79,11 +79,11 @@ func tooLarge(f *goFile) []complaint {
 	return found
 }
 
-// ruleID is a rule or a quirk, alone, or as the begin of a range or of a list: R-DEM-60…67,
-// R-CPU-110..114, R-HINT-21/22/31.
+// ruleID matches the id of a rule or a quirk, alone or at the start of a range or list:
+// R-DEM-60…67, R-CPU-110..114, R-HINT-21/22/31.
 var ruleID = regexp.MustCompile(`\b(R-[A-Z0-9]+-|Q-)([0-9]+(?:(?:…|–|\.{2,3}|/)[0-9]+)*)\b`)
 
-// definition is how a rule begins in docs/rules.
+// definition matches the start of a rule in docs/rules.
 var definition = regexp.MustCompile(`(?m)^- \*\*((?:R-[A-Z0-9]+-|Q-)[0-9]+)\b`)
 
 func TestEveryRuleIsFound(t *testing.T) {
@@ -105,7 +105,7 @@ func TestEveryRuleIsFound(t *testing.T) {
 	}
 	for _, f := range tr.texts {
 		if path.Dir(f.path) == "internal/arch" {
-			continue // the examples of the tests' own tests
+			continue // the examples in these tests
 		}
 		for _, id := range mentions(f.text) {
 			if where[id] == "" {
@@ -115,7 +115,7 @@ func TestEveryRuleIsFound(t *testing.T) {
 	}
 }
 
-// mentions returns the rules that text names, of a range both ends.
+// mentions returns the rules that text names. For a range, it returns both ends.
 func mentions(text string) []string {
 	var ids []string
 	for _, m := range ruleID.FindAllStringSubmatch(text, -1) {
@@ -135,8 +135,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// Words that do not belong into the repository. They are put together here so that this
-// file does not have them.
+// Words that do not belong in the repository. They are concatenated here so that this file does not
+// contain them.
 var unwanted = []struct {
 	pattern *regexp.Regexp
 	why     string
@@ -179,13 +179,14 @@ func TestUnwantedWordsAreSeen(t *testing.T) {
 	}
 }
 
-// maxCommentColumns limits the lines of comments. A tab counts as 4 columns.
+// maxCommentColumns is the maximum width of a comment line. A tab counts as 4 columns.
 const maxCommentColumns = 100
 
-// sentence is a line of a comment that is no list, no preformatted text and no directive.
+// sentence matches a comment line that is not a list, preformatted text or a directive.
 var sentence = regexp.MustCompile(`^// [^\s#*|-]`)
 
-// The comments of api are the descriptions in the CRDs, which have their line breaks.
+// TestCommentsAreWrapped skips api, whose comments are the descriptions in the CRDs and keep their
+// line breaks.
 func TestCommentsAreWrapped(t *testing.T) {
 	for _, f := range load(t).goFiles {
 		if f.generated() || strings.HasPrefix(f.path, "api/") {

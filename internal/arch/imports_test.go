@@ -29,9 +29,8 @@ func TestOnlyCommandsPrint(t *testing.T) {
 	}
 }
 
-// checkImports returns what is wrong with the imports of a file in dir. A test may use any
-// package of ours, since a test is where parts meet; the libraries have their places for
-// tests too.
+// checkImports returns the violations in the imports of a file in dir. Tests may import any package
+// of this module, because tests combine parts. The restrictions on libraries also apply to tests.
 func checkImports(dir string, test bool, imports []string) []string {
 	name := strings.TrimPrefix(dir, "internal/")
 	if floorOf(name) < 0 && dir != "internal/arch" {
@@ -92,8 +91,8 @@ func checkCore(name, own string) string {
 	return fmt.Sprintf("%s may import %s: %s", name, allowed, adviceCore)
 }
 
-// TestFloorsHaveNoCircles: of the rooms of a floor, each with what is inside, none imports another
-// one that imports it, be it through others.
+// TestFloorsHaveNoCircles checks that no room of a floor, together with the packages inside it,
+// imports another room that imports it, directly or indirectly.
 func TestFloorsHaveNoCircles(t *testing.T) {
 	arrows := map[string]map[string]bool{}
 	for _, f := range load(t).goFiles {
@@ -120,8 +119,9 @@ func TestFloorsHaveNoCircles(t *testing.T) {
 	}
 }
 
-// roomOf is the room of a package on its floor: "node/runtime" for node/runtime/nri. "" is for
-// those of the core, which have their own rules, and of floors that are one room.
+// roomOf returns the room of a package on its floor: "node/runtime" for node/runtime/nri. It
+// returns "" for packages of the core, which have their own rules, and for floors that are one
+// room.
 func roomOf(name string) string {
 	words := strings.SplitN(name, "/", 3)
 	if len(words) < 2 || words[0] == "core" {
@@ -130,7 +130,7 @@ func roomOf(name string) string {
 	return words[0] + "/" + words[1]
 }
 
-// findCircle is a way along the arrows that comes back to where it began; nil: there is none.
+// findCircle returns a path along the arrows that ends where it began, or nil if there is none.
 func findCircle(arrows map[string]map[string]bool) []string {
 	done := map[string]bool{}
 	var way []string
@@ -170,7 +170,7 @@ func checkLibrary(name, imported string, test bool) string {
 			}
 		}
 	}
-	// The longest prefix speaks: log/slog before log.
+	// The longest prefix applies: log/slog before log.
 	var best *library
 	for i, l := range libraries {
 		if covers(l.prefix, imported) && (best == nil || len(l.prefix) > len(best.prefix)) {
@@ -191,7 +191,8 @@ func isStandard(imported string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// TestNoClocks: what is a value gets the time, and has no clock and no timer.
+// TestNoClocks checks that packages that are values use no clock and no timer. They are given the
+// time.
 func TestNoClocks(t *testing.T) {
 	for _, f := range load(t).goFiles {
 		if f.test || within(pure, strings.TrimPrefix(f.dir(), "internal/")) == "" {
@@ -263,13 +264,13 @@ func prints(f *goFile) []string {
 	return found
 }
 
-// The rules must be able to fail: each line here is a forbidden or an allowed import.
+// The rules must be able to fail: each case is a forbidden or an allowed import.
 func TestImportRulesBite(t *testing.T) {
 	own := func(s string) string { return modulePath + "/internal/" + s }
 	cases := []struct {
 		dir, imported string
 		test          bool
-		want          string // a part of the complaint; "" for none
+		want          string // a part of the complaint; "" if the import is allowed
 	}{
 		{"internal/core/cpu", own("core/cpuset"), false, ""},
 		{"internal/core/cpu", own("core/memory"), false, "arrows point one way"},

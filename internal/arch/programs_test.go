@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// notOnNodes are packages that the program of the container image does without. It runs on every
-// node, and again for each command in a container: what it links is loaded and initialized each
-// time. deploy/image bounds its size.
+// notOnNodes are packages that the program in the container image must not link. The program runs
+// on every node, and again for each command in a container. Everything that it links is loaded and
+// initialized each time. deploy/image limits its size.
 var notOnNodes = []struct{ prefix, why string }{
 	{modulePath + "/internal/codec/allocation", "cmd/paddock allocates claims: hand in a claims.Allocator"},
 	{"github.com/google/cel-go", "only the allocator of claims evaluates CEL"},
@@ -23,8 +23,9 @@ var notOnNodes = []struct{ prefix, why string }{
 	{"github.com/russross/blackfriday", "cmd/paddock writes the manual pages"},
 }
 
-// TestAgentLinks: the program of the container image imports none of these, also not through
-// others. cmd/paddock imports most of them, so the list is of packages that are there.
+// TestAgentLinks checks that the program in the container image imports none of these packages,
+// directly or indirectly. It also checks that cmd/paddock imports most of them, so that the list
+// has packages that exist.
 func TestAgentLinks(t *testing.T) {
 	agent, full := linked(t, "cmd/paddock-agent"), linked(t, "cmd/paddock")
 	found := 0
@@ -46,7 +47,7 @@ func TestAgentLinks(t *testing.T) {
 	}
 }
 
-// linked returns the packages that a program is made of.
+// linked returns the packages that a program links.
 func linked(t *testing.T, program string) []string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+program)

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestRace: where "make race" does not look, there is one goroutine alone. No such package starts
-// one, and neither does a package of ours that it or its tests import: that one might call back.
+// TestRace checks that packages that "make race" skips use only one goroutine. No such package
+// starts a goroutine, and neither does a package of this module that it or its tests import,
+// because that package might call back.
 func TestRace(t *testing.T) {
 	tr := load(t)
 	starts, imports, tested := map[string]string{}, map[string][]string{}, map[string]bool{}
@@ -45,11 +46,11 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// background is a command of testscript that runs beside the next ones.
+// background matches a testscript command that runs concurrently with the following commands.
 var background = regexp.MustCompile(`(?m)&\w*&?$`)
 
-// TestRaceScripts: make race leaves out the scripts of cmd/paddock that are not called agent-*.
-// Those run one program after the other.
+// TestRaceScripts checks the scripts of cmd/paddock that make race skips, which are those not named
+// agent-*. They run one program after the other.
 func TestRaceScripts(t *testing.T) {
 	if skipped := makeList(t, load(t), "RACE_NOT"); !slices.Equal(skipped, []string{"TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits|TestLoopIsBounded"}) {
 		t.Errorf("RACE_NOT in the Makefile is %q: change this test with it", skipped)
@@ -70,7 +71,7 @@ func TestRaceScripts(t *testing.T) {
 	}
 }
 
-// makeList is the value of a variable of the Makefile, a list.
+// makeList returns the words of a list variable in the Makefile.
 func makeList(t *testing.T, tr tree, name string) []string {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)^` + name + ` +:= (.+)$`)
@@ -83,7 +84,7 @@ func makeList(t *testing.T, tr tree, name string) []string {
 	return nil
 }
 
-// importing are the packages that import one of these, in their files or tests.
+// importing returns the packages that import one of wanted, in their files or tests.
 func importing(tr tree, wanted []string) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range tr.goFiles {
@@ -94,8 +95,8 @@ func importing(tr tree, wanted []string) map[string]bool {
 	return found
 }
 
-// ownImports are the packages of ours that a file imports. Those of a test count where the test is
-// not run for races: it is linked with no other package.
+// ownImports returns the packages of this module that a file imports. It returns none for a test of
+// a package in looked, because that test is not linked with other packages.
 func ownImports(f *goFile, looked map[string]bool) (own []string) {
 	if f.test && looked[f.dir()] {
 		return nil
@@ -108,8 +109,8 @@ func ownImports(f *goFile, looked map[string]bool) (own []string) {
 	return own
 }
 
-// goroutine is where a file starts a goroutine by itself or runs its tests beside others; empty: it
-// does not. What else starts one, such as a server, needs an import of RACING.
+// goroutine returns where a file starts a goroutine itself or runs its tests in parallel, or "" if
+// it does not. Anything else that starts a goroutine, e.g. a server, needs an import of RACING.
 func goroutine(f *goFile) string {
 	where := ""
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -126,7 +127,7 @@ func goroutine(f *goFile) string {
 	return where
 }
 
-// reach are a package and what it imports of ours, directly or not.
+// reach returns a package and the packages of this module that it imports, directly or indirectly.
 func reach(dir string, imports map[string][]string) []string {
 	found := []string{dir}
 	for i := 0; i < len(found); i++ {

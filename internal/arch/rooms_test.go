@@ -2,16 +2,19 @@ package arch
 
 import "strings"
 
-// floor is a storey of the house. A package may import those of its own floor and of the floors
-// below. Packages of one floor form no circle, also where a package has others inside.
+// floor is a layer of the architecture. A package may import packages of its own floor and of the
+// floors below. The packages of one floor do not import each other in circles, and neither do
+// packages together with the packages inside them.
 type floor struct {
-	// names are paths below internal/, or of the repository; what is inside belongs to them.
+	// names are paths below internal/ or below the root of the repository. They include the
+	// packages inside.
 	names []string
-	// what is for somebody who needs more than that.
+	// what is the advice for a package that needs to import more than that.
 	what string
 }
 
-// floors are those of ARCHITECTURE.md, the highest first. The module scheduler is beside agent.
+// floors are the floors of ARCHITECTURE.md, from the highest to the lowest. The module scheduler is
+// on the same level as agent.
 var floors = []floor{
 	{[]string{"testing"}, "only tests and each other import packages for tests"},
 	{[]string{"cmd"}, "nobody imports a command"},
@@ -27,18 +30,18 @@ var floors = []floor{
 	{[]string{"core", "api"}, "the core decides on values; a codec translates, and the engine keeps them"},
 }
 
-// edges never import each other.
+// edges must never import each other.
 var edges = []string{"node/runtime/nri", "node/runtime/sim", "node/podres", "node/telemetry", "ui/web"}
 
 const adviceEdge = "edges never know each other; declare the small interface that is needed and let internal/agent hand the other one in"
 
-// pure are packages above the core that are values as the core is. Of time they have the types
-// only.
+// pure are packages above the core that are values, like the core. They may use the types of
+// package time, but no clocks and timers.
 var pure = []string{"node/control"}
 
 const adviceValue = "events bring what it must know, internal/node/runtime/nri carries its actions out"
 
-// room is a package of the core, and which packages of this module it may import.
+// room is a package of the core and the packages of this module that it may import.
 type room struct {
 	name string
 	may  []string
@@ -68,11 +71,11 @@ var rooms = []room{
 	{"core/converge", append([]string{"core/node"}, deciders...)},
 }
 
-// library is a module or package from outside, or of the standard library, that has its
-// place.
+// library is a package or module from outside of this module, or of the standard library, whose use
+// is restricted to certain packages.
 type library struct {
 	prefix string
-	// only are the rooms that may import it; none: no package.
+	// only are the rooms that may import it. Empty means that no package may.
 	only []string
 	why  string
 }
@@ -100,8 +103,8 @@ var libraries = []library{
 	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "program", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
 }
 
-// impure are the parts of the standard library that the core does without, and where the
-// thing belongs.
+// impure are the parts of the standard library that the core must not use, and where such code
+// belongs.
 var impure = []library{
 	{"os", nil, "internal/codec/discover reads the machine and internal/node/store writes files; hand in a value"},
 	{"io/fs", nil, "internal/codec/discover and internal/node/store have the file system; hand in a value"},
@@ -117,8 +120,8 @@ var impure = []library{
 	{"testing", nil, "only test files test"},
 }
 
-// floorOf is the number of a package's floor, 0 the highest; -1: it has none. Names are relative to
-// internal/, or to the repository.
+// floorOf returns the index of the floor of a package, where 0 is the highest, or -1 if it is on no
+// floor. Names are relative to internal/ or to the root of the repository.
 func floorOf(name string) int {
 	for i, f := range floors {
 		for _, n := range f.names {
@@ -130,7 +133,7 @@ func floorOf(name string) int {
 	return -1
 }
 
-// within is the name in the list that a package is, or is inside of; "": none.
+// within returns the name in the list that equals name or contains it, or "" if there is none.
 func within(list []string, name string) string {
 	for _, n := range list {
 		if covers(n, name) {
@@ -140,8 +143,8 @@ func within(list []string, name string) string {
 	return ""
 }
 
-// matches reports whether pattern, "a/b", "a/..." or "...", covers name. "a/..." covers what is
-// below a, not a itself.
+// matches reports whether pattern ("a/b", "a/..." or "...") covers name. "a/..." covers packages
+// below a, but not a itself.
 func matches(pattern, name string) bool {
 	prefix, tree := strings.CutSuffix(pattern, "...")
 	if !tree {
@@ -150,7 +153,7 @@ func matches(pattern, name string) bool {
 	return strings.HasPrefix(name, prefix)
 }
 
-// covers reports whether the import is prefix or below it.
+// covers reports whether the import path is prefix or below it.
 func covers(prefix, imported string) bool {
 	return imported == prefix || strings.HasPrefix(imported, prefix+"/")
 }

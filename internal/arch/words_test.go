@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// wording is a phrase that people do not read in Paddock, and what they read instead.
+// wording is a phrase that must not be used in Paddock, and what to write instead.
 type wording struct {
 	pattern *regexp.Regexp
 	instead string
 }
 
-// plain is for what the program prints, logs and serves, for the pages, and for comments.
+// plain applies to what the program prints, logs and serves, to the pages, and to comments.
 var plain = []wording{
 	{regexp.MustCompile(`(?i)\bnobody\b`), "no pod, no container or no process"},
 	{regexp.MustCompile(`(?i)\bnot to be had\b`), "not available"},
@@ -30,13 +30,13 @@ var plain = []wording{
 	{regexp.MustCompile(`(?i)\b(node|pod)'s shared pool\b`), "node shared pool, pod shared pool"},
 }
 
-// inText is for what users read, beside plain.
+// inText additionally applies to text that users read.
 var inText = []wording{
 	{regexp.MustCompile(`(?i)\bgeneration\b`), "revision"},
 }
 
-// interfaces are literals that programs read: they keep their words. A connection is refused, in
-// the kernel's word.
+// interfaces are parts of literals that programs read, or that use a term of the kernel (a
+// connection is refused). They are exempt.
 var interfaces = []string{
 	`\"generation\":`, `"the kubelet refuses the connection: `,
 }
@@ -62,12 +62,12 @@ func TestProgramTextIsPlain(t *testing.T) {
 	}
 }
 
-// onlyIDs is a literal of ids of rules and nothing else: "R-CPU-40", "R-MEM-32, R-MEM-33".
+// onlyIDs matches a literal that consists of rule ids only: "R-CPU-40", "R-MEM-32, R-MEM-33".
 var onlyIDs = regexp.MustCompile(`^"(` + ruleID.String() + `(, )?)+"$`)
 
-// TestRuleIDsAreNotInSentences: who prints a sentence decides whether people see the ids of its
-// rules, so a literal is an id or a sentence, and node.Why has both. The help of paddock rule is
-// about ids.
+// TestRuleIDsAreNotInSentences checks that a literal is either a list of rule ids or a sentence.
+// The code that prints a sentence decides whether it shows the ids, and node.Why has both. The help
+// of paddock rule is exempt, because it is about ids.
 func TestRuleIDsAreNotInSentences(t *testing.T) {
 	ids := 0
 	for _, f := range load(t).goFiles {
@@ -88,7 +88,7 @@ func TestRuleIDsAreNotInSentences(t *testing.T) {
 	}
 }
 
-// literals are the strings of a file without its imports and struct tags.
+// literals returns the string literals of a file, except its imports and struct tags.
 func literals(file *ast.File) []*ast.BasicLit {
 	var all []*ast.BasicLit
 	tags := map[*ast.BasicLit]bool{}
@@ -118,7 +118,7 @@ func wordsIn(list []wording, text string) []string {
 	return found
 }
 
-// code is what a page quotes, fenced blocks and words in backticks, and the targets of links.
+// code matches what a page quotes: fenced blocks, words in backticks, and the targets of links.
 var code = regexp.MustCompile("(?s)\n *```.*?\n *```|`[^`\n]*`|\\]\\([^)]*\\)")
 
 func TestDocumentationIsPlain(t *testing.T) {
@@ -137,15 +137,15 @@ func TestDocumentationIsPlain(t *testing.T) {
 	}
 }
 
-// plainPackages are the packages of which the test files are checked as well. Comments of the
-// product are checked everywhere.
+// plainPackages are the packages whose test files are checked too. The other files are checked in
+// all packages.
 var plainPackages = []string{
 	"cmd/paddock", "cmd/paddock-agent", "internal/program", "internal/arch", "internal/codec/devicefile", "internal/codec/discover", "internal/kubelet/doctor", "internal/explain",
 	"internal/cli/inputs", "internal/kubelet/config", "internal/kubelet/state", "internal/codec/podspec", "internal/node/replacement",
 	"internal/cli/stateview", "internal/cli/treatment", "test/e2e",
 }
 
-// inComments is for comments, beside plain. People who change Paddock read them.
+// inComments additionally applies to comments, which people who change Paddock read.
 var inComments = []wording{
 	{regexp.MustCompile(`(?i)\b(says|said|told|tells)\b`), "reports, describes or explains, or what the thing has"},
 	{regexp.MustCompile(`(?i)\b(holds|held|holding)\b`), "has, is assigned, or: is valid, is true"},
@@ -154,11 +154,10 @@ var inComments = []wording{
 	{regexp.MustCompile(`(?i)\beverybody\b`), "all pods"},
 }
 
-// inNames is for the words of names that a package declares.
+// inNames matches words that must not occur in declared names.
 var inNames = regexp.MustCompile(`^(?i:anew|books?|everybody|famil(y|ies)|held|holds|lanes?|nobody|refus(e|es|ed|als?)|said|stands|told|universes?)$`)
 
-// terms are the words of the field, of a kernel or of a wire format. They are no fault where they
-// are written like this.
+// terms are terms of the field, of a kernel or of a wire format. They are allowed in this form.
 var terms = regexp.MustCompile(`(?i)\b(connection(s are| is)? refused|refuses the connection|ECONNREFUSED|GetBookID|locks? held|held lock|holds? the lock|lock is held|(the|a|newest) generation|DeviceClass stands)\b`)
 
 func TestCommentsArePlain(t *testing.T) {
@@ -192,7 +191,7 @@ func isPlain(f *goFile) bool {
 	return !f.generated() && (!f.test && strings.HasPrefix(f.path, "internal/") || slices.ContainsFunc(plainPackages, func(p string) bool { return matches(p, f.dir()) }))
 }
 
-// quoted is what a comment cites, such as a message.
+// quoted matches a quotation in a comment, e.g. a message.
 var quoted = regexp.MustCompile("\"[^\"\n]*\"|`[^`\n]*`")
 
 func commentFaults(text string) []string {
@@ -200,7 +199,7 @@ func commentFaults(text string) []string {
 	return wordsIn(slices.Concat(plain, inComments), text)
 }
 
-// nameFault is the first word of a name that is not plain; empty: there is none.
+// nameFault returns the first forbidden word of a name, or "" if there is none.
 func nameFault(name string) string {
 	for _, word := range camel.FindAllString(terms.ReplaceAllString(name, ""), -1) {
 		if inNames.MatchString(word) {
@@ -210,11 +209,11 @@ func nameFault(name string) string {
 	return ""
 }
 
-// camel is one word of a name.
+// camel matches one word of a name.
 var camel = regexp.MustCompile(`[A-Z]+(?:[^a-zA-Z]|$)|[A-Z]?[a-z]+|[A-Z]+`)
 
-// declared are the names that a file declares. The names of other packages, which it uses, are
-// theirs.
+// declared returns the names that a file declares. Names from other packages that it uses are not
+// included.
 func declared(file *ast.File) []*ast.Ident {
 	var names []*ast.Ident
 	add := func(list ...ast.Expr) {

@@ -20,12 +20,12 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// garbagePercent is GOGC of an agent. With 250 pods of four containers 12 MiB are live; Go's 100
-// lets the memory grow to 40 MiB while they are admitted, 50 to 32 MiB (TestFootprint). It costs 2
-// ms of CPU time a pod.
+// garbagePercent is GOGC of an agent. With 250 pods of four containers, 12 MiB are live. Go's
+// default of 100 lets the memory grow to 40 MiB while the pods are admitted, and 50 to 32 MiB
+// (TestFootprint). The cost is 2 ms of CPU time per pod.
 const garbagePercent = 50
 
-// agentCommand is one call of paddock agent.
+// agentCommand is one invocation of paddock agent.
 type agentCommand struct {
 	agentFlags
 	print bool
@@ -76,7 +76,7 @@ changed fields apply after a restart, and the log names them.`,
 	return cmd
 }
 
-// printConfig prints a configuration that is usable, or would be with manifests.
+// printConfig prints a configuration that is usable, or that would be with manifests.
 func (c *agentCommand) printConfig(s console.Streams, config agent.Config, invalid error) error {
 	if invalid != nil && len(config.Pods) == 0 {
 		complete := config
@@ -92,7 +92,7 @@ func (c *agentCommand) printConfig(s console.Streams, config agent.Config, inval
 	return s.Print("yaml", config, nil)
 }
 
-// agentFlags override the file of --config, field by field.
+// agentFlags override the fields of the file of --config.
 type agentFlags struct {
 	file  string
 	value agent.Config
@@ -133,7 +133,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	console.CompleteWords(cmd, "log-level", telemetry.Levels...)
 }
 
-// config is the file with the flags that were given in place of its fields.
+// config returns the configuration of the file, with the given flags instead of its fields.
 func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	config := agent.DefaultConfig()
 	if f.file != "" {
@@ -171,8 +171,9 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	return config, config.Check()
 }
 
-// silence is for NRI's transport: it logs requests that were given up to standard error, between
-// the lines of the agent's log. It is done once: it logs in goroutines that outlive a command.
+// silence discards the log of NRI's transport, which writes abandoned requests to standard error,
+// between the lines of the agent's log. It does so only once, because the transport logs in
+// goroutines that outlive a command.
 var silence = sync.OnceFunc(func() { nrilog.L.Logger.SetOutput(io.Discard) })
 
 // run runs an agent until a signal ends it.
@@ -182,7 +183,7 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(garbagePercent)
 	}
-	hangup := make(chan os.Signal, 1) // A signal that comes while another is handled asks for the same.
+	hangup := make(chan os.Signal, 1) // A signal during the handling of another one requests the same.
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	at, err := telemetry.Level(config.Log.Level)

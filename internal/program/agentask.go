@@ -23,11 +23,11 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// maxAnswer bounds what is read of an agent's answer, in bytes. Those of the largest machines have
-// some 100 KiB.
+// maxAnswer limits how much of an agent's answer is read, in bytes. Answers of the largest machines
+// have on the order of 100 KiB.
 const maxAnswer = 8 << 20
 
-// agentFlag is --agent, the same in every command.
+// agentFlag is the flag --agent, which is the same in every command.
 type agentFlag struct{ address string }
 
 func (f *agentFlag) register(cmd *cobra.Command, usage string) {
@@ -35,7 +35,7 @@ func (f *agentFlag) register(cmd *cobra.Command, usage string) {
 	cmd.Flags().Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
 }
 
-// check returns an error if the flags that describe a node are given too, or the address is none.
+// check returns an error if flags that describe a node are given too, or if the address is invalid.
 func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	for _, name := range append([]string{"machine", "state", "kubelet-config", "devices"}, others...) {
 		if cmd.Flags().Changed(name) {
@@ -48,8 +48,8 @@ func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	return nil
 }
 
-// ask asks the agent, and prints why its state is not in force, if it is not. The error names its
-// address.
+// ask asks the agent. If the agent's state is not in force, ask prints the reason. The error names
+// the agent's address.
 func (f *agentFlag) ask(ctx context.Context, s console.Streams, path string, query url.Values) ([]byte, error) {
 	data, notice, err := askAgent(ctx, url.URL{Scheme: "http", Host: f.address, Path: path, RawQuery: query.Encode()}, askTime)
 	if err != nil {
@@ -61,13 +61,13 @@ func (f *agentFlag) ask(ctx context.Context, s console.Streams, path string, que
 	return data, nil
 }
 
-// askAgent asks that address and no other: no proxy, no redirection. The notice is why the agent's
-// state is not in force.
+// askAgent asks exactly that address, without a proxy and without redirects. The notice is the
+// reason why the agent's state is not in force.
 func askAgent(ctx context.Context, from url.URL, patience time.Duration) (data []byte, notice string, err error) {
 	return sendAgent(ctx, http.MethodGet, from, nil, patience)
 }
 
-// post has the agent do something. The error is its own, and names its address.
+// post makes the agent do something. The error is that of the agent, with its address.
 func (f *agentFlag) post(ctx context.Context, path string, document any) error {
 	body, err := json.Marshal(document)
 	if err == nil {
@@ -79,7 +79,7 @@ func (f *agentFlag) post(ctx context.Context, path string, document any) error {
 	return nil
 }
 
-// sendAgent is askAgent with a body.
+// sendAgent sends a request with a body; see askAgent.
 func sendAgent(ctx context.Context, method string, to url.URL, body []byte, patience time.Duration) (data []byte, notice string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -106,15 +106,15 @@ func sendAgent(ctx context.Context, method string, to url.URL, body []byte, pati
 	case response.StatusCode == http.StatusOK:
 		return data, response.Header.Get(web.NoticeHeader), nil
 	case json.Unmarshal(data, &no) == nil && no.Error != "":
-		return nil, "", errors.New(terminal.Style{}.Paint(terminal.Plain, no.Error)) // Whoever it was that answered.
+		return nil, "", errors.New(terminal.Style{}.Paint(terminal.Plain, no.Error)) // Any process may have answered.
 	}
 	return nil, "", fmt.Errorf("the answer %s is not one of a Paddock agent: is this its listen address, and does the agent have this version?", response.Status)
 }
 
-// unanswered is the error for a question without an answer, with what to do.
+// unanswered returns the error for a request without an answer, with what to do.
 func unanswered(err error, patience time.Duration) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		err = wrapped.Err // It begins with the whole address, escaped.
+		err = wrapped.Err // Its text begins with the whole address, escaped.
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -155,10 +155,10 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// podsOfAgent are the names of the pods that an agent knows, to complete one; none if it does not
-// answer.
+// podsOfAgent returns the names of the pods that an agent knows, for completion. It returns none if
+// the agent does not answer.
 func (f *agentFlag) podsOfAgent(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
+	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // A person waits at a prompt.
 	defer cancel()
 	var state struct {
 		Pods []struct{ Pod string }

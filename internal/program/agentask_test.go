@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestExplainWaitsNotForever: an agent that takes the question and is silent.
+// TestExplainWaitsNotForever checks that the command does not wait forever for an agent that
+// accepts the request and stays silent.
 func TestExplainWaitsNotForever(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()

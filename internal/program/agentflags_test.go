@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 )
 
-// TestAgentFlags: every flag of the agent that has a value in its configuration sets it.
+// TestAgentFlags checks that every flag of the agent that has a field in its configuration sets
+// this field.
 func TestAgentFlags(t *testing.T) {
 	values := map[string]string{"cpu-quota": agent.QuotaKubelet, "runtime": "nri", "map": "everywhere", "log-format": "json", "log-level": "debug"}
 	(&agentCommand{}).command().Flags().VisitAll(func(flag *pflag.Flag) {

@@ -13,18 +13,18 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// checkConfigCommand is one call of paddock check-config.
+// checkConfigCommand is one invocation of paddock check-config.
 type checkConfigCommand struct {
 	machine string
 	as      asFlag
 	output  console.Form
 }
 
-// checked is what check-config prints.
+// checked is the output of check-config.
 type checked struct {
 	*kubeletcfg.Verdict
-	// Quirks are the faults of the kubelet that its pods can meet with this configuration, with
-	// --as.
+	// Quirks are the faults of the kubelet that pods can meet with this configuration. They are set
+	// with --as.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
 
@@ -54,7 +54,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	s := console.StreamsOf(cmd)
 	r := s.Reader()
-	r.Names.Policy = "" // The file is an argument.
+	r.Names.Policy = "" // The file is an argument, so no flag names it.
 	config, err := r.KubeletConfig(args[0])
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// verdictText is a verdict for reading: the answers first.
+// verdictText formats a verdict for reading, with the answers first.
 func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 	var out strings.Builder
 	answer := func(name string, starts bool) {
@@ -116,7 +116,7 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Bad.Of("problem:"), terminal.Plain.Of(p.Field+": "+p.Why+differs)))
 		out.WriteString(style.Paragraph("    ", "    ", terminal.Plain.Of("do: "+p.Do)))
 		if p.Log != "" {
-			fmt.Fprintf(&out, "    log: %s\n", style.Paint(terminal.Faint, p.Log)) // In one line, to search for.
+			fmt.Fprintf(&out, "    log: %s\n", style.Paint(terminal.Faint, p.Log)) // On one line, to search for it.
 		}
 	}
 	if len(v.Reserved) > 0 {
@@ -131,7 +131,7 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 	return out.String()
 }
 
-// quirksText lists faults, each with its id, which paddock rule explains.
+// quirksText lists faults with their ids, which paddock rule explains.
 func quirksText(quirks []quirk.Quirk, style terminal.Style) string {
 	var out strings.Builder
 	for _, q := range quirks {

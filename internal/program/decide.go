@@ -23,7 +23,7 @@ import (
 // kubelet136 is the kubelet whose quirks are known.
 const kubelet136 = "kubelet-1.36"
 
-// asFlag is --as: who decides, Paddock or a kubelet.
+// asFlag is the flag --as. It selects whether Paddock or a kubelet decides.
 type asFlag struct{ kubelet bool }
 
 func (f *asFlag) register(cmd *cobra.Command, usage string) {
@@ -31,7 +31,7 @@ func (f *asFlag) register(cmd *cobra.Command, usage string) {
 	console.CompleteWords(cmd, "as", kubelet136)
 }
 
-// String, Set and Type make it a pflag.Value.
+// String, Set and Type implement pflag.Value.
 func (f *asFlag) String() string {
 	if f.kubelet {
 		return kubelet136
@@ -39,7 +39,7 @@ func (f *asFlag) String() string {
 	return ""
 }
 
-// Set takes the name of a kubelet.
+// Set sets the kubelet by its name.
 func (f *asFlag) Set(value string) error {
 	if value != kubelet136 {
 		return fmt.Errorf("want %s, the only kubelet whose faults are recorded", kubelet136)
@@ -48,23 +48,24 @@ func (f *asFlag) Set(value string) error {
 	return nil
 }
 
-// Type is what help prints for the value.
+// Type returns the name of the value in the help.
 func (f *asFlag) Type() string { return "KUBELET" }
 
 // decider decides about pods one after the other.
 type decider struct {
 	as asFlag
-	// started treats admitted pods as running: their init containers have ended.
+	// started makes the decider treat admitted pods as running, with init containers that have
+	// ended.
 	started bool
-	// kubeNode is the name of the Kubernetes node, claims finds devices on it, and allocator
-	// allocates claims there; nil: the program has none.
+	// kubeNode is the name of the Kubernetes node. claims finds devices on it. allocator allocates
+	// claims there, and is nil if the program has no allocator.
 	kubeNode  string
 	claims    *claims.Resolver
 	allocator claims.Allocator
 	kubelet   quirk.Kubelet
 }
 
-// kubeNodeFlag is --node.
+// kubeNodeFlag defines --node.
 func kubeNodeFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "node", "", "`NAME` of the Kubernetes node: pods of other nodes are ignored, and ResourceClaims are allocated on its devices; "+
 		"by default, the node of all pods or of all ResourceSlices")
@@ -88,7 +89,8 @@ func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
 	return nil
 }
 
-// on returns the state as that of who decides. It is an error if that cannot have the policy.
+// on returns the state with the behavior of the kubelet or of Paddock, whichever decides. It
+// returns an error if the kubelet cannot have the policy.
 func (d *decider) on(s *node.State) (*node.State, error) {
 	switch {
 	case !d.as.kubelet:
@@ -107,16 +109,16 @@ func (d *decider) on(s *node.State) (*node.State, error) {
 	return s.As(as), nil
 }
 
-// decision is the answer to one pod.
+// decision is the answer for one pod.
 type decision struct {
 	before *node.State
 	plan   *node.Plan
 	quirks []quirk.Quirk
-	// resize is true for a pod that is there and asks for other amounts.
+	// resize is true for a pod that is on the node and requests other amounts.
 	resize bool
 }
 
-// request is what a pod asks for, with notes about ResourceClaims.
+// request returns the request of a pod, with notes about ResourceClaims.
 func (d *decider) request(ctx context.Context, pod *v1.Pod, gates podspec.Gates) (request.Pod, []string, error) {
 	asked, err := podspec.Request(pod, gates)
 	if err != nil || d.claims == nil {
@@ -132,7 +134,7 @@ func (d *decider) request(ctx context.Context, pod *v1.Pod, gates podspec.Gates)
 	return asked, resolved.Notes, nil
 }
 
-// admit decides about a pod and returns the state after it.
+// admit decides about a pod and returns the state after the decision.
 func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates) (decision, *node.State, error) {
 	asked, notes, err := d.request(ctx, pod, gates)
 	if err != nil {
@@ -140,7 +142,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	}
 	made := decision{before: state}
 	if _, known := state.Grant(asked.UID); known || !d.as.kubelet {
-		made.plan = state.PlanAs(node.Behavior{}, asked) // A pod that is there is admitted again by a restart alone.
+		made.plan = state.PlanAs(node.Behavior{}, asked) // Only a restart admits a pod that is on the node again.
 	} else {
 		made.plan, made.quirks, d.kubelet = d.kubelet.Admit(state, asked)
 		made.plan = quirk.Answer(made.plan, made.quirks)
@@ -156,8 +158,8 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	return made, next, nil
 }
 
-// admitAll decides about pod after pod. In the state after it a kubelet has released what it had
-// given to a pod before it rejected it.
+// admitAll decides about the pods one after the other. In the state that it returns, a kubelet has
+// released the resources that it had given to a pod before it rejected the pod.
 func (d *decider) admitAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
 	all := make([]decision, 0, len(pods))
 	for _, pod := range pods {
@@ -178,7 +180,7 @@ func plansOf(decided []decision) []*node.Plan {
 	return plans
 }
 
-// search is what would admit a pod that who decides rejects.
+// search returns what would admit a pod that Paddock or the kubelet, whichever decides, rejects.
 func (d *decider) search(ctx context.Context, state *node.State, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
 	if !d.as.kubelet {
 		return explain.Search(ctx, state, asked, elsewhere...)
@@ -187,14 +189,14 @@ func (d *decider) search(ctx context.Context, state *node.State, asked request.P
 		if plan.Rejection == nil || s.PlanAs(node.Behavior{}, asked).Rejection != nil {
 			return plan
 		}
-		only := *plan // The amounts are not why only the kubelet rejects the pod.
+		only := *plan // The amounts are not the reason why only the kubelet rejects the pod.
 		only.Trace.Cause = node.NoCause
 		return &only
 	}
 	return explain.SearchAs(ctx, answer, state, asked, elsewhere...)
 }
 
-// restart is what a restart of the kubelet does to a state; nil if Paddock decides.
+// restart returns the effects of a restart of the kubelet on a state, or nil if Paddock decides.
 func (d *decider) restart(state *node.State) *view.Kubelet {
 	if !d.as.kubelet {
 		return nil

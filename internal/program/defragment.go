@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// defragmentCommand is one call of paddock defragment.
+// defragmentCommand is one invocation of paddock defragment.
 type defragmentCommand struct {
 	node    nodeFlags
 	strict  bool
@@ -77,7 +77,7 @@ Exit codes: 0 there are such moves, 1 error, 2 no move makes room for a larger p
 	return cmd
 }
 
-// wish is what the flags allow.
+// wish returns the limits that the flags set.
 func (c *defragmentCommand) wish() (explain.Wish, error) {
 	w := explain.Wish{Moves: c.moves, Bytes: 1 << 62, All: c.all}
 	if c.moves < 1 || c.moves > explain.MaxDefragMoves {
@@ -126,11 +126,11 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 	return c.print(s, view.Defragmentation{Machine: n.Found.Name, Policy: n.Policy.Text, Defragmentation: found})
 }
 
-// drawings are the forms that are maps.
+// drawings are the output forms that draw a map.
 var drawings = []string{"term", "svg", "html"}
 
-// draw draws the node before the moves, with an arrow for each, and in a terminal the node after
-// them too.
+// draw draws the node before the moves, with an arrow for each move. In a terminal it also draws
+// the node after the moves.
 func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.State, states []*node.State) error {
 	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
 	slots := nodemap.NextSlots(nil, nil, state)
@@ -157,7 +157,7 @@ func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.
 	return drawn.draw(s, nodemap.Of(machine+", after the moves", n.Policy.Text, before, slots))
 }
 
-// admit admits the pods that are named. It is an error if one is rejected.
+// admit admits the pods in the files. It returns an error if one is rejected.
 func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *node.State, paths []string) (*node.State, error) {
 	gates := podspec.GatesOf(state.Policy())
 	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict})

@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// explainCommand is one call of paddock explain. The n-th machine, state, configuration and
+// explainCommand is one invocation of paddock explain. The n-th machine, state, configuration and
 // inventory describe one node.
 type explainCommand struct {
 	machines, states, configs, devices []string
@@ -166,7 +166,7 @@ func (c *explainCommand) explain(ctx context.Context, s console.Streams, candida
 	return c.decider.explain(ctx, state, pods[last], at.gates, candidates[1:])
 }
 
-// explainResize explains one resize, after those of the manifests before it.
+// explainResize explains one resize, after the resizes of the manifests before it.
 func (c *explainCommand) explainResize(ctx context.Context, s console.Streams, state *node.State, files inputs.PodFiles) (view.Explanation, error) {
 	pods, decided, _, err := c.resize.decideAll(ctx, s, &c.decider, state, files)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *explainCommand) explainResize(ctx context.Context, s console.Streams, s
 	return view.ExplanationOf(decided[at].before, decided[at].plan, nil), nil
 }
 
-// selected is the index of the pod to explain.
+// selected returns the index of the pod to explain.
 func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 	if c.pod == "" && len(pods) == 1 {
 		return 0, nil
@@ -193,7 +193,7 @@ func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 	if i := slices.Index(names, c.pod); i >= 0 {
 		return i, nil
 	}
-	const few = 10 // fit in an error
+	const few = 10 // names fit in an error
 	text := strings.Join(names[:min(few, len(names))], ", ")
 	if len(names) > few {
 		text += fmt.Sprintf(" and %d more", len(names)-few)
@@ -204,7 +204,7 @@ func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 	return 0, fmt.Errorf("--pod %s: want one of the pods in the manifests: %s", c.pod, text)
 }
 
-// candidate is a node that is asked.
+// candidate is a node on which the pod is planned.
 type candidate struct {
 	name, policy string
 	state        *node.State
@@ -243,7 +243,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	return out, nil
 }
 
-// nth is the i-th value, or the only one, or none.
+// nth returns the i-th value, the only value, or "" if there are none.
 func nth(values []string, i int) string {
 	switch {
 	case len(values) == 0:
@@ -254,7 +254,7 @@ func nth(values []string, i int) string {
 	return values[i]
 }
 
-// explainDecision explains a decision that was made.
+// explainDecision explains a decision that was already made.
 func (d *decider) explainDecision(ctx context.Context, made decision, pod *v1.Pod, gates podspec.Gates) (view.Explanation, error) {
 	if made.resize {
 		return view.ExplanationOf(made.before, made.plan, nil), nil
@@ -262,8 +262,8 @@ func (d *decider) explainDecision(ctx context.Context, made decision, pod *v1.Po
 	return d.explain(ctx, made.before, pod, gates, nil)
 }
 
-// explain decides and explains about a pod. If it is rejected, the others are asked for room as
-// well.
+// explain makes and explains the decision about a pod. If the pod is rejected, it also tries the
+// other nodes.
 func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates, others []candidate) (view.Explanation, error) {
 	asked, _, err := d.request(ctx, pod, gates)
 	if err != nil {
@@ -293,7 +293,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	return explained, nil
 }
 
-// remedies are what would admit a pod, here and on the others.
+// remedies returns what would admit a pod, here and on the other nodes.
 func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, others []candidate) (*explain.Remedies, error) {
 	var elsewhere []explain.OtherNode
 	for _, other := range others {
@@ -307,8 +307,8 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 	return &remedies, err
 }
 
-// assumed is what the plan of a pod on another machine takes for granted. ResourceClaims are
-// resolved for one Kubernetes node; which devices a claim gets on another one is not known.
+// assumed describes what the plan of a pod on another machine assumes. ResourceClaims are resolved
+// for only one Kubernetes node. Which devices a claim gets on another one is not known.
 func (d *decider) assumed(pod request.Pod) string {
 	var claims []string
 	for _, c := range pod.Containers {
@@ -316,14 +316,14 @@ func (d *decider) assumed(pod request.Pod) string {
 	}
 	slices.Sort(claims)
 	claims = slices.Compact(claims)
-	if len(claims) == 0 || d.as.kubelet { // A kubelet does not align with them.
+	if len(claims) == 0 || d.as.kubelet { // A kubelet does not align with the devices of claims.
 		return ""
 	}
 	return "devices for claim " + strings.Join(claims, ", ") + " are free there, on NUMA nodes with room for the pod"
 }
 
-// podsOfFiles are the names of the pods in the manifests of a call, to complete one; none if they
-// cannot be read.
+// podsOfFiles returns the names of the pods in the manifests of a command line, for completion. It
+// returns none if they cannot be read.
 func podsOfFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	sources, _, err := podspec.ReadFiles(args, nil)

@@ -13,13 +13,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// machineFlag is --machine, the same in every command.
+// machineFlag defines --machine, which is the same in every command.
 func machineFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "machine", discover.LiveName,
 		"\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or \"-\" for standard input")
 }
 
-// nodeFlags describe a node.
+// nodeFlags are the flags that describe a node.
 type nodeFlags struct {
 	machine, config, devices, state string
 	quota                           quotaFlag
@@ -32,7 +32,7 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	cmd.Flags().StringVar(&f.state, "state", "", stateUsage)
 }
 
-// read reads the node and the state that it starts from, and prints warnings about the policy.
+// read reads the node and its initial state, and prints warnings about the policy.
 func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	quota, err := f.quota.policy()
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	return n, state, err
 }
 
-// podsHelp is about the manifests that commands read.
+// podsHelp describes the manifests that commands read.
 const podsHelp = `PODS are files of Kubernetes objects (YAML or JSON, several documents), directories of
 them, or "-" for standard input: Pods, Lists, and the pods that Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs would create. For objects of other kinds, the pods of
@@ -61,10 +61,10 @@ may be a typo of a field that matters. In pods that an API server has stored, it
 of a newer Kubernetes. Every other unknown field is a note too, for example in metadata or status. With
 --strict, all of these are errors.`
 
-// quotaUsage is the help of --cpu-quota, the same in every command.
+// quotaUsage is the help of --cpu-quota, which is the same in every command.
 const quotaUsage = "CFS quotas of pods with exclusive containers: isolated, so that no sibling can throttle these, or kubelet, as the kubelet sets them"
 
-// quotaFlag is --cpu-quota. The zero value is the default.
+// quotaFlag is the flag --cpu-quota. The zero value is the default.
 type quotaFlag struct{ mode string }
 
 func (f *quotaFlag) register(cmd *cobra.Command) {

@@ -17,8 +17,8 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// TestProposedManifestsAreAdmitted: the example pods, made too large for the example machine, are
-// admitted with the amounts that are proposed, as manifests.
+// TestProposedManifestsAreAdmitted checks that the example pods, made too large for the example
+// machine, are admitted as manifests with the proposed amounts.
 func TestProposedManifestsAreAdmitted(t *testing.T) {
 	found, err := inputs.Reader{}.Machine("../../examples/machines/epyc-2s-nps4.json")
 	if err != nil {
@@ -71,8 +71,8 @@ func admit(t *testing.T, state *node.State, pod *v1.Pod, gates podspec.Gates, te
 	}
 }
 
-// TestProposalsLeaveRoomForThoseThatShare: a container that shares requests memory, which the pod
-// must have: less than that no API server takes.
+// TestProposalsLeaveRoomForThoseThatShare checks that proposals keep the memory that a sharing
+// container requests. The API server accepts no smaller amount for the pod.
 func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 	sources, _, err := podspec.ReadFiles([]string{"testdata/sharing.yaml"}, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 	}
 }
 
-// small is a node with 8 CPUs and so much memory.
+// small returns a node with 8 CPUs and that much memory.
 func small(t *testing.T, bytes int64) (*node.State, podspec.Gates) {
 	t.Helper()
 	d := machine.NodeDescription{Memory: bytes}
@@ -118,8 +118,8 @@ func small(t *testing.T, bytes int64) (*node.State, podspec.Gates) {
 	return state, podspec.GatesOf(state.Policy())
 }
 
-// TestRuleOfTheAPI: what is asked of a request.Pod after a change of the budget is what the API
-// asks of the manifest.
+// TestRuleOfTheAPI checks that a request.Pod with a changed budget must satisfy the same conditions
+// as the API requires of the manifest.
 func TestRuleOfTheAPI(t *testing.T) {
 	gates := podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
 	agreed := map[bool]int{}
@@ -154,7 +154,7 @@ func TestRuleOfTheAPI(t *testing.T) {
 	}
 }
 
-// drawPodLevel is a Guaranteed pod with a budget.
+// drawPodLevel draws a Guaranteed pod with a pod-level budget.
 func drawPodLevel(t *rapid.T) *v1.Pod {
 	list := func(label string, most int64, odd bool) v1.ResourceList {
 		l := v1.ResourceList{}
@@ -184,7 +184,7 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 		c := v1.Container{Name: name}
 		c.Resources.Requests = list(name, 5, rapid.Bool().Draw(t, name+" odd"))
 		c.Resources.Limits = c.Resources.Requests.DeepCopy()
-		if rapid.Bool().Draw(t, name+" shares") { // Its limits are above its requests, or none.
+		if rapid.Bool().Draw(t, name+" shares") { // Its limits are above its requests, or missing.
 			above := list(name+" above", 5, false)
 			for _, resource := range []v1.ResourceName{"cpu", "memory"} {
 				limit, limited := above[resource]
@@ -210,7 +210,7 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 	return pod
 }
 
-// withAmounts is the pod with other requests and limits, where it has them.
+// withAmounts returns the pod with other requests and limits where it has any.
 func withAmounts(pod *v1.Pod, changes []explain.Change) *v1.Pod {
 	pod = pod.DeepCopy()
 	for _, c := range changes {

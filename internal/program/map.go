@@ -19,11 +19,11 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// mapCommand is one call of paddock map.
+// mapCommand is one invocation of paddock map.
 type mapCommand struct {
 	node   nodeFlags
 	strict bool
-	// decider admits the pods that are named: they run.
+	// decider admits the pods of the arguments as running pods.
 	decider decider
 	agent   agentFlag
 	output  console.Form
@@ -96,7 +96,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
-// draw makes the whole picture before it writes the first byte.
+// draw renders the whole picture before it writes the first byte.
 func (c *mapCommand) draw(s console.Streams, m nodemap.Map) error {
 	var picture bytes.Buffer
 	var err error

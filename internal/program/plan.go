@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// planCommand is one call of paddock plan.
+// planCommand is one invocation of paddock plan.
 type planCommand struct {
 	node    nodeFlags
 	resize  resizeFlag

@@ -25,12 +25,11 @@ import (
 const (
 	// askTime is how long a command waits for an agent's answer.
 	askTime = 10 * time.Second
-	// watchPeriod is how often --watch asks. The API has no stream, and an answer takes about a
-	// millisecond.
+	// watchPeriod is how often --watch asks. The API has no stream, and an answer takes about 1 ms.
 	watchPeriod = time.Second
 )
 
-// podsCommand is one call of paddock pods.
+// podsCommand is one invocation of paddock pods.
 type podsCommand struct {
 	socket, namespace string
 	all, watch        bool
@@ -86,7 +85,7 @@ Kubernetes 1.37 it does not report pools.`,
 	return cmd
 }
 
-// podsGetCommand is one call of paddock pods get.
+// podsGetCommand is one invocation of paddock pods get.
 type podsGetCommand struct{ podsCommand }
 
 func (c *podsGetCommand) command() *cobra.Command {
@@ -120,7 +119,7 @@ Exit codes: 0 done, 1 error, 2 there is no such pod.`,
 	return cmd
 }
 
-// podName is the namespace and the name of a pod that a user names.
+// podName returns the namespace and the name of a pod that a user names.
 func podName(text, namespace string) (string, string, error) {
 	before, name, ok := strings.Cut(text, "/")
 	switch {
@@ -134,10 +133,10 @@ func podName(text, namespace string) (string, string, error) {
 	return before, name, nil
 }
 
-// podsOfNode are the names of the pods of this node, to complete one; none if the agent does not
-// answer.
+// podsOfNode returns the names of the pods of this node, for completion. It returns none if the
+// agent does not answer.
 func podsOfNode(ctx context.Context, socket string) []string {
-	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
+	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // A person waits at a prompt.
 	defer cancel()
 	client, err := podres.Dial(ctx, socket)
 	if err != nil {
@@ -162,8 +161,8 @@ func (c *podsCommand) register(cmd *cobra.Command, namespaceUsage string) {
 	c.output.Register(cmd, "text", "wide", "json", "yaml")
 }
 
-// question is one call of a client: the response, and the pods in it. What the messages have no
-// field for is filled.
+// question is one call of a client. It returns the response and the pods in it. It fills the Extras
+// with the data that the messages have no field for.
 type question func(context.Context, *podres.Client, *podres.Extras) (proto.Message, []*podres.PodResources, error)
 
 // ask asks and prints, once or until a signal.
@@ -205,8 +204,8 @@ func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
 	}
 }
 
-// again prints what is between two answers: a terminal begins at the top, anything else has an
-// empty line.
+// again prints the separator between two answers: it clears a terminal, and writes an empty line to
+// any other output.
 func again(s console.Streams, printed bool) error {
 	var err error
 	switch {
@@ -218,7 +217,7 @@ func again(s console.Streams, printed bool) error {
 	return err
 }
 
-// answer asks once; the text is ready to be printed.
+// answer asks once. The text is ready to be printed.
 func (c *podsCommand) answer(ctx context.Context, s console.Streams, q question) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -238,7 +237,7 @@ func (c *podsCommand) answer(ctx context.Context, s console.Streams, q question)
 	if err != nil {
 		return nil, err
 	}
-	// The CPUs that pods could have. If that is not known, no CPU is marked as offline.
+	// These are the CPUs that pods could have. If they are not known, no CPU is marked as offline.
 	var usable cpuset.Set
 	if allocatable, err := client.Allocatable(ctx); err == nil {
 		usable = idSet(allocatable.GetCpuIds())

@@ -17,9 +17,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide is
-// exact where the other form is short. CPUs that are not among the usable ones are marked, if any
-// are usable.
+// podsTable returns a table of pods in ascending order of namespace and name, whatever the order of
+// the answer. If wide is set, values are exact instead of shortened. CPUs that are not in usable
+// are marked, unless usable is empty.
 func podsTable(pods []*podres.PodResources, extras podres.Extras, usable cpuset.Set, wide bool) *terminal.Table {
 	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "POD / CONTAINER"},
@@ -82,7 +82,7 @@ func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, usa
 	}
 }
 
-// movesCell shows a pod that is being moved, or was.
+// movesCell describes the moves of a pod that is being moved or was moved.
 func movesCell(p *podres.PodResources, moves []podres.Moves) terminal.Cell {
 	at := slices.IndexFunc(moves, func(m podres.Moves) bool { return m.Namespace == p.GetNamespace() && m.Pod == p.GetName() })
 	if at < 0 {
@@ -103,7 +103,7 @@ func movesCell(p *podres.PodResources, moves []podres.Moves) terminal.Cell {
 	return terminal.Cell{Text: strings.Join(parts, "; "), Tone: tone}
 }
 
-// idSet are ids of CPUs or of NUMA nodes. Ids that no CPU can have are left out.
+// idSet returns a set of ids of CPUs or of NUMA nodes, without ids that no CPU can have.
 func idSet(ids []int64) cpuset.Set {
 	var b cpuset.Builder
 	for _, id := range ids {
@@ -128,7 +128,7 @@ func setText(set cpuset.Set, wide bool) string {
 	return view.CPUs(set)
 }
 
-// memoryText is "8 GiB + 64 MiB hugepages-2Mi".
+// memoryText formats memory: "8 GiB + 64 MiB hugepages-2Mi".
 func memoryText(blocks []*podres.ContainerMemory) string {
 	parts := make([]string, len(blocks))
 	for i, b := range blocks {
@@ -140,7 +140,7 @@ func memoryText(blocks []*podres.ContainerMemory) string {
 	return strings.Join(parts, " + ")
 }
 
-// numaText are the NUMA nodes of the memory.
+// numaText formats the NUMA nodes of the memory.
 func numaText(blocks []*podres.ContainerMemory) string {
 	var ids []int64
 	for _, b := range blocks {
@@ -151,8 +151,8 @@ func numaText(blocks []*podres.ContainerMemory) string {
 	return idSet(ids).String()
 }
 
-// devicesOf are the devices of a container as the answer lists them: those of device plugins, then
-// those of claims. Their places complete it: a kubelet sends none.
+// devicesOf returns the devices of a container in the order of the answer: those of device plugins,
+// then those of claims. The places add their NUMA nodes. A kubelet sends no places.
 func devicesOf(p *podres.PodResources, c *podres.ContainerResources, places podres.Places) []explain.Device {
 	at := map[[3]string]podres.Place{}
 	for _, place := range places {
@@ -189,7 +189,7 @@ func devicesOf(p *podres.PodResources, c *podres.ContainerResources, places podr
 	return all
 }
 
-// devicesCell shows devices, marked if one is remote.
+// devicesCell returns a cell with devices, highlighted if one is remote.
 func devicesCell(devices []explain.Device, wide bool) terminal.Cell {
 	cell := terminal.Cell{Text: view.DevicesText(devices, wide)}
 	if slices.ContainsFunc(devices, explain.Device.Remote) {

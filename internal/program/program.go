@@ -1,10 +1,10 @@
-// Package program has the commands of the program paddock, one file each: a command parses its
-// arguments, calls, and prints.
+// Package program has the commands of the program paddock, with one file for each. A command parses
+// its arguments, calls other packages, and prints the result.
 //
-// Two programs have them. cmd/paddock links everything, for people at their desks.
-// cmd/paddock-agent is what runs on every node. It does not link the allocator of the scheduler
-// with its CEL compiler, which a node does not need, and which take a third of the size of a
-// program and half of the time of its start. Parts are the difference.
+// Two programs use them. cmd/paddock links everything, for people at their desks. cmd/paddock-agent
+// runs on every node. It does not link the allocator of the scheduler with its CEL compiler, which
+// a node does not need, and which take a third of the size of the program and half of its start
+// time. Parts has the difference.
 package program
 
 import (
@@ -24,10 +24,11 @@ func add(to *cobra.Command, commands ...subcommand) {
 	}
 }
 
-// Parts are what only some programs link. The zero value is the program of the container image.
+// Parts are the parts that only some programs link. The zero value is for the program of the
+// container image.
 type Parts struct {
-	// Allocator allocates ResourceClaims of manifests that have no allocation. Without it, a note
-	// on the pod names the program that has one.
+	// Allocator allocates ResourceClaims of manifests that have no allocation. If nil, a note on
+	// the pod names the program that has an allocator.
 	Allocator claims.Allocator
 }
 

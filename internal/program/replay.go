@@ -20,10 +20,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// maxLine bounds one scenario line, in bytes; the largest of the golden files has 0.3 MiB.
+// maxLine limits one scenario line, in bytes. The largest line of the golden files has 0.3 MiB.
 const maxLine = 64 << 20
 
-// replayCommand is one call of paddock replay.
+// replayCommand is one invocation of paddock replay.
 type replayCommand struct {
 	machines    string
 	divergences string
@@ -89,8 +89,8 @@ func (r *replayCommand) run(files []string) error {
 	return nil
 }
 
-// readDivergences reads the list. Only the default file may be missing, as one replays
-// scenarios of one's own anywhere.
+// readDivergences reads the list. Only the default file may be missing, because users replay their
+// own scenarios anywhere.
 func (r *replayCommand) readDivergences() error {
 	file, err := os.Open(r.divergences)
 	if errors.Is(err, os.ErrNotExist) && r.divergences == "testdata/divergences.txt" {
@@ -196,7 +196,7 @@ func (r *replayCommand) compare(c *replay.Case) error {
 	return nil
 }
 
-// machine reads the machine of "@name" once.
+// machine reads the machine of "@name" once and keeps it.
 func (r *replayCommand) machine(file, name string) (*machine.Machine, error) {
 	dir := r.machines
 	if dir == "" {

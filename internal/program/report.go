@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// reportCommand is one call of paddock report.
+// reportCommand is one invocation of paddock report.
 type reportCommand struct {
 	node   nodeFlags
 	agent  agentFlag

@@ -16,14 +16,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// resizeFlag is --resize: manifests of pods that are on the node, as they shall be.
+// resizeFlag is the flag --resize. It names changed manifests of pods that are on the node.
 type resizeFlag struct{ paths []string }
 
 func (f *resizeFlag) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.paths, "resize", nil, "check whether a resize in place is possible: a `FILE` with the changed manifest of a pod that is in --state or among PODS; may be repeated")
 }
 
-// podsOrResize are the arguments of a command with --resize: PODS can be left out then.
+// podsOrResize checks the arguments of a command with --resize. With --resize, PODS can be left
+// out.
 func podsOrResize(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("resize") {
 		return nil
@@ -31,8 +32,8 @@ func podsOrResize(cmd *cobra.Command, args []string) error {
 	return cobra.MinimumNArgs(1)(cmd, args)
 }
 
-// decideAll admits the pods of files, and then resizes those of --resize. It returns the manifests
-// of the decisions as well.
+// decideAll admits the pods of files and then resizes those of --resize. It also returns the
+// manifests of the decisions.
 func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decider, state *node.State, files inputs.PodFiles) ([]*v1.Pod, []decision, *node.State, error) {
 	if slices.Contains(f.paths, "-") && slices.Contains(files.Paths, "-") {
 		return nil, nil, nil, errors.New("--resize - and PODS - are both standard input: name a file for one of them")
@@ -93,7 +94,7 @@ func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.P
 	return all, state, nil
 }
 
-// resizedPod finds the pod of a changed manifest: by its UID or, where one of them has none, by its
+// resizedPod finds the pod of a changed manifest by its UID or, if one of them has none, by its
 // name.
 func resizedPod(state *node.State, asked request.Pod) (*node.Grant, error) {
 	if g, there := state.Grant(asked.UID); there {

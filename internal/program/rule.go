@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 )
 
-// ruleCommand is one call of paddock rule.
+// ruleCommand is one invocation of paddock rule.
 type ruleCommand struct{ output console.Form }
 
 func (c *ruleCommand) command() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// stateCommand is paddock state: its commands do the work.
+// stateCommand is paddock state. Its subcommands do the work.
 type stateCommand struct{}
 
 func (*stateCommand) command() *cobra.Command {
@@ -52,19 +52,19 @@ show what they will do, and keep the old file beside the new one.`,
 	return cmd
 }
 
-// kubeletConfigFlag is --kubelet-config where it is the kubelet's own configuration.
+// kubeletConfigFlag defines --kubelet-config for the kubelet's own configuration.
 func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {
 	flags.StringVar(name, "kubelet-config", "", "the kubelet's own configuration: a KubeletConfiguration `FILE`")
 }
 
-// kubeletFlags describe a kubelet.
+// kubeletFlags defines the flags that describe a kubelet.
 func kubeletFlags(cmd *cobra.Command, k *treatment.Kubelet) {
 	machineFlag(cmd, &k.Machine)
 	kubeletConfigFlag(cmd.Flags(), &k.Config)
 	cmd.Flags().StringVar(&k.Version, "kubelet", "1.36", "the kubelet's `VERSION`, from 1.21 to 1.37")
 }
 
-// podsFlag is --pods.
+// podsFlag defines --pods.
 func podsFlag(cmd *cobra.Command, paths *[]string, use string) {
 	cmd.Flags().StringSliceVar(paths, "pods", nil, use+": `FILES` or directories of manifests, the output of kubectl get pods -o json, or of the kubelet's /pods")
 }

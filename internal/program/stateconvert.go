@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
-// stateConvertCommand is one call of paddock state convert.
+// stateConvertCommand is one invocation of paddock state convert.
 type stateConvertCommand struct {
 	conversion treatment.Conversion
 	dryRun     bool

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 )
 
-// stateDiffCommand is one call of paddock state diff.
+// stateDiffCommand is one invocation of paddock state diff.
 type stateDiffCommand struct {
 	pods   []string
 	output console.Form

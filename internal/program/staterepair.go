@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
-// stateRepairCommand is one call of paddock state repair.
+// stateRepairCommand is one invocation of paddock state repair.
 type stateRepairCommand struct {
 	repair      treatment.Repair
 	yes, dryRun bool
@@ -90,7 +90,7 @@ func confirm(s console.Streams) error {
 	case "y", "yes":
 		return nil
 	}
-	if err != nil { // The question is on a line without end.
+	if err != nil { // The line of the question has not ended.
 		_, broken := io.WriteString(s.Stdout, "\n")
 		return errors.Join(errors.New("no answer: nothing was changed; --yes skips the question"), broken)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// stateShowCommand is one call of paddock state show.
+// stateShowCommand is one invocation of paddock state show.
 type stateShowCommand struct {
 	machine string
 	pods    []string

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
-// stateVerifyCommand is one call of paddock state verify.
+// stateVerifyCommand is one invocation of paddock state verify.
 type stateVerifyCommand struct {
 	kubelet treatment.Kubelet
 	pods    []string

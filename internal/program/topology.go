@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// topologyCommand is one call of paddock topology.
+// topologyCommand is one invocation of paddock topology.
 type topologyCommand struct {
 	machine string
 	output  console.Form

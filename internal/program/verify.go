@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 )
 
-// verifyCommand is one call of paddock verify.
+// verifyCommand is one invocation of paddock verify.
 type verifyCommand struct {
 	agentFlags
 	output console.Form
@@ -45,7 +45,7 @@ Exit codes: 0 no differences, 1 a difference or an error.`,
 }
 
 func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
-	if err := cmd.Flags().Set("runtime", agent.RuntimeNRI); err != nil { // Nothing else has cgroups.
+	if err := cmd.Flags().Set("runtime", agent.RuntimeNRI); err != nil { // No other runtime has cgroups.
 		return err
 	}
 	config, err := c.config(cmd)
@@ -63,7 +63,7 @@ func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
 	return errors.Join(s.Print(c.output.Value, v, nil), differences(v))
 }
 
-// differences is an error if there are any.
+// differences returns an error if there are differences.
 func differences(v *agent.Verified) error {
 	if len(v.Differences) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func differences(v *agent.Verified) error {
 }
 
 // printVerified prints the result, and returns an error if there are differences. Throttled periods
-// are no difference: a quota is one, and is among the differences.
+// are not differences. A wrong quota is one, and is among the differences.
 func printVerified(out io.Writer, v *agent.Verified) error {
 	lines := v.Differences
 	if len(lines) == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 )
 
-// TestVerifyPrintsThrottling: throttled periods are always shown, and are no difference.
+// TestVerifyPrintsThrottling checks that throttled periods are always shown and are not
+// differences.
 func TestVerifyPrintsThrottling(t *testing.T) {
 	var out strings.Builder
 	v := agent.Verified{Containers: 3, Throttling: agent.VerifiedThrottling{Exclusive: 2, Seconds: 2, Periods: 92, Throttled: 83, Notes: []string{"default/db: throttled"}}}

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
-// versionCommand is one call of paddock version.
+// versionCommand is one invocation of paddock version.
 type versionCommand struct{ output console.Form }
 
 func (c *versionCommand) command() *cobra.Command {
@@ -43,7 +43,8 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-// Version returns the module's version as the Go tool recorded it, "devel" if it did not.
+// Version returns the module's version as the Go tool recorded it, or "devel" if the tool did not
+// record one.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version

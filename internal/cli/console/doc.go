@@ -1,7 +1,7 @@
-// Package console is what the commands of all programs have in common: the streams that they read
-// and print to, the forms of their output, their exit codes and the line that an error is.
+// Package console has what the commands of all programs share: the streams that they read from and
+// print to, the forms of their output, their exit codes and the format of errors.
 //
-// Every command prints its result on standard output and ends with 0. An error is a line on
-// standard error that starts with the name of the program, one for each problem of manifests, and
-// the command ends with 1. A command whose answer is no ends with 2.
+// Every command prints its result on standard output and exits with code 0. An error is a line on
+// standard error that starts with the name of the program, and the command exits with code 1.
+// Problems of manifests are one line each. A command whose answer is no exits with code 2.
 package console

@@ -18,21 +18,22 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 )
 
-// silence is for libraries that log by themselves. It is done once: they log in goroutines that
-// outlive a command.
+// silence discards the logs of libraries. It does so only once, because their goroutines outlive a
+// command.
 var silence = sync.OnceFunc(func() {
-	// Libraries warn through klog about things that the commands report themselves.
+	// Libraries warn through klog about problems that the commands report themselves.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 })
 
-// Execute is a whole program: it returns the exit code. The root command should have FlagError, and
-// be silent about errors and usage.
+// Execute runs a whole program and returns its exit code. The root command should use FlagError and
+// should print neither errors nor usage.
 func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	silence()
-	// Names in manifests and of files may have control characters: none reaches the terminal.
+	// Names in manifests and names of files may contain control characters. None of them may reach
+	// the terminal.
 	cleaned, complaints := terminal.NewWriter(stdout, true), terminal.NewWriter(stderr, false)
 	stdout, stderr = cleaned, complaints
-	defer func() { _ = errors.Join(cleaned.Flush(), complaints.Flush()) }() // As every error of a write to standard error.
+	defer func() { _ = errors.Join(cleaned.Flush(), complaints.Flush()) }() // Errors are ignored, as for all of standard error.
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -56,16 +57,16 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	return code
 }
 
-// ProgramAnnotation of a root command is the name that messages begin with, in place of the
-// command's.
+// ProgramAnnotation is an annotation of a root command. Its value is the name that messages begin
+// with, instead of the command's name.
 const ProgramAnnotation = "paddock-project.github.io/program"
 
 func program(root *cobra.Command) string {
 	return cmp.Or(root.Annotations[ProgramAnnotation], root.Name())
 }
 
-// ExitError is returned by a command that wants another exit code than 1. Without Err nothing is
-// printed, as everything is on standard output.
+// ExitError is returned by a command that requests an exit code other than 1. If Err is nil,
+// nothing is printed, because everything is on standard output.
 type ExitError struct {
 	Code int
 	Err  error
@@ -82,24 +83,24 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 var lineBreaks = regexp.MustCompile(`\s*[\r\n]+\s*`)
 
-// OneLine joins the lines of an error: scripts and logs expect one.
+// OneLine joins the lines of an error, because scripts and logs expect a single line.
 func OneLine(text string) string {
 	return lineBreaks.ReplaceAllString(strings.TrimSpace(text), " ")
 }
 
-// FlagError is for the SetFlagErrorFunc of a root command: it names the flag that was perhaps
-// meant, and the help.
+// FlagError is for SetFlagErrorFunc of a root command. It adds the flag that was perhaps meant, and
+// how to get help.
 func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s; see %s --help", err, meant(cmd, err), cmd.CommandPath())
 }
 
-// meant are the flags that a flag which does not exist may be a mistyped one of.
+// meant returns a suggestion of existing flags with a name similar to an unknown one.
 func meant(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return ""
 	}
-	// Cobra compares names of commands.
+	// Cobra only compares names of commands.
 	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// StrictFlag is --strict, the same in every command that reads manifests.
+// StrictFlag defines --strict, which is the same in every command that reads manifests.
 func StrictFlag(cmd *cobra.Command, strict *bool) {
 	cmd.Flags().BoolVar(strict, "strict", false, "an unknown field or kind in a manifest is an error, also where it decides nothing")
 }
 
-// NoArguments is for commands that take only flags.
+// NoArguments rejects arguments. It is for commands that take only flags.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
@@ -21,25 +21,26 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// CompleteWords completes the value of a flag that is one of a few words.
+// CompleteWords completes the value of a flag that takes one of a few words.
 func CompleteWords(cmd *cobra.Command, flag string, words ...string) {
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // The caller defined the flag, and completes it once.
+		panic(err) // The caller defined the flag and completes it only once.
 	}
 }
 
-// Form is -o, --output: one of a few words, which mean the same in every command.
+// Form is the flag -o, --output. Its value is one of a few words, which mean the same in every
+// command.
 type Form struct {
-	// Value is the word that was chosen.
+	// Value is the chosen word.
 	Value string
-	// allowed are the words, the first being the default.
+	// allowed are the allowed words. The first is the default.
 	allowed []string
 }
 
-// Register defines the flag.
+// Register defines the flag with its allowed words.
 func (f *Form) Register(cmd *cobra.Command, allowed ...string) {
 	f.Value, f.allowed = allowed[0], allowed
 	cmd.Flags().VarP(f, "output", "o", "form of the output: "+f.words())
@@ -51,11 +52,11 @@ func (f *Form) words() string {
 	return strings.Join(f.allowed[:last], ", ") + " or " + f.allowed[last]
 }
 
-// String, Set and Type make it a pflag.Value.
+// String, Set and Type implement pflag.Value.
 func (f *Form) String() string { return f.Value }
 
-// Set takes one of the words; see String. Text is the form for reading in every command; some
-// called it table.
+// Set sets one of the words; see String. "text" is the form for reading in every command. "table"
+// is accepted too, because some commands called it that.
 func (f *Form) Set(value string) error {
 	switch {
 	case slices.Contains(f.allowed, value):
@@ -68,5 +69,5 @@ func (f *Form) Set(value string) error {
 	return nil
 }
 
-// Type is what help prints for the value; see String.
+// Type returns the name of the value in the help; see String.
 func (f *Form) Type() string { return "FORM" }

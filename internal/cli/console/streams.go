@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 )
 
-// Streams are what a command reads from and prints to.
+// Streams are the streams that a command reads from and prints to.
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -23,15 +23,15 @@ type Streams struct {
 	Program string
 }
 
-// StreamsOf are those of a command.
+// StreamsOf returns the streams of a command.
 func StreamsOf(cmd *cobra.Command) Streams {
 	return Streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), program(cmd.Root())}
 }
 
-// Reader reads the files that flags name.
+// Reader returns a reader of the files that flags name.
 func (s Streams) Reader() inputs.Reader { return inputs.Reader{Names: inputs.Flags, Stdin: s.Stdin} }
 
-// Notes prints what a user should know, a line each.
+// Notes prints each note on a line of its own.
 func (s Streams) Notes(notes []string) {
 	for _, n := range notes {
 		fmt.Fprintf(s.Stderr, "%s: note: %s\n", s.Program, OneLine(n))
@@ -45,8 +45,8 @@ func (s Streams) Pods(files inputs.PodFiles) (inputs.Pods, error) {
 	return read, err
 }
 
-// Style has colours if the output is a terminal and the user did not switch them off
-// (https://no-color.org), and lines of the output's width.
+// Style returns the style of the output. It has colours if the output is a terminal and the user
+// did not switch colours off (https://no-color.org). Its lines have the width of the output.
 func (s Streams) Style() terminal.Style {
 	return terminal.Style{
 		Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.IsTerminal(),
@@ -54,22 +54,23 @@ func (s Streams) Style() terminal.Style {
 	}
 }
 
-// IsTerminal reports whether the output is one.
+// IsTerminal reports whether the output is a terminal.
 func (s Streams) IsTerminal() bool {
 	file := FileOf(s.Stdout)
 	return file != nil && term.IsTerminal(int(file.Fd()))
 }
 
 const (
-	// leastWidth is the narrowest terminal for which tables are made.
+	// leastWidth is the width, in columns, of the narrowest terminal for which tables are
+	// formatted.
 	leastWidth = 80
-	// PageWidth is the width where there is no terminal: what is read in a ticket, in a log or
-	// through ssh fits there, and tables of usual pods are not wrapped.
+	// PageWidth is the width, in columns, if there is no terminal. It fits a ticket, a log and ssh,
+	// and does not wrap tables of usual pods.
 	PageWidth = 120
 )
 
-// Width is how many columns a line of the output has: COLUMNS, the terminal's width, or PageWidth.
-// With COLUMNS=0 no line is broken, which is 0 here too.
+// Width returns the number of columns of the output: COLUMNS, the width of the terminal, or
+// PageWidth. It returns 0, which means no limit, for COLUMNS=0.
 func (s Streams) Width() int {
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns >= 0 {
 		if columns == 0 {
@@ -85,8 +86,8 @@ func (s Streams) Width() int {
 	return PageWidth
 }
 
-// FileOf is the file that is written to, nil if it is none. Control characters of the program's own
-// go there, past the writer that replaces all others.
+// FileOf returns the file behind w, or nil if w is not a file. The program writes its own control
+// characters to it, past the writer that replaces all other control characters.
 func FileOf(w io.Writer) *os.File {
 	if cleaned, ok := w.(*terminal.Writer); ok {
 		return cleaned.File()
@@ -95,7 +96,7 @@ func FileOf(w io.Writer) *os.File {
 	return file
 }
 
-// Print prints a document as json, yaml or, in every other form, as text.
+// Print prints a document as json or yaml, or as text in every other form.
 func (s Streams) Print(form string, document any, text func() string) error {
 	var data []byte
 	var err error
@@ -115,7 +116,8 @@ func (s Streams) Print(form string, document any, text func() string) error {
 	return err
 }
 
-// Progress prints how far a long question is, on standard error where that is a terminal.
+// Progress returns a function that prints the progress of a long computation on standard error. It
+// returns nil if standard error is not a terminal.
 func (s Streams) Progress(what string) func(tried, total int64) {
 	file := FileOf(s.Stderr)
 	if file == nil || !term.IsTerminal(int(file.Fd())) {

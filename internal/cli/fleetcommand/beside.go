@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// beside adds what a cluster shows beside its nodes: what nodes rejected, and which nodes are left
-// out. hour is how much was rejected in the last hour, as far as it is known.
+// beside adds what the page of a cluster shows beside its nodes: the rejections by nodes, the nodes
+// that are left out, and notes. hour has the rejections of the last hour, as far as they are known.
 func beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]int64) {
 	for _, r := range m.Rejections {
 		f.Counters = append(f.Counters, fleetpage.Counter{

@@ -1,15 +1,15 @@
-// Package fleetcommand is the command fleet, with its subcommands: it reads nodes and pods, asks
-// package capacity, and prints what package view makes of the answer. It decides nothing.
+// Package fleetcommand is the command fleet with its subcommands. It reads nodes and pods, asks
+// package capacity, and prints the answer through package view. It decides nothing.
 //
 // # The page of a cluster that changes
 //
-// Live is a fleetpage.Source over a fleetwatch.Watch. It takes the present moment once a second at
-// most, and makes the view of a node again only if the node has changed. What is typical, and so
-// what counts as stranded, are the pods that the cluster has; they are counted again every ten
-// minutes.
+// Live is a fleetpage.Source on top of a fleetwatch.Watch. It takes the present moment at most once
+// a second, and makes the view of a node again only if the node has changed. The pods of the
+// cluster define which requests are typical, and therefore which CPUs count as stranded. They are
+// counted again every ten minutes.
 //
-// Pods that no node has are placed on a copy, as "paddock fleet" places them, to show which of them
-// every node rejects. This runs beside the rest, for at most a tenth of the time.
+// To show which of the pods without a node every node rejects, Live places them on a copy, as
+// "paddock fleet" does. This runs in the background, for at most a tenth of the time.
 package fleetcommand
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// fleetCommand is one call of paddock fleet.
+// fleetCommand is one invocation of paddock fleet.
 type fleetCommand struct {
 	nodes, pods         []string
 	columns, gpu        string
@@ -44,10 +44,11 @@ type fleetCommand struct {
 	program             Program
 }
 
-// scorings are the words of --scoring.
+// scorings are the values of --scoring.
 var scorings = []fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated}
 
-// New is the command. What watches a cluster is a part of it only in a program without Rules.
+// New returns the command. The subcommands that watch a cluster are included only in a program
+// without Rules.
 func New(p Program) *cobra.Command {
 	c := &fleetCommand{program: p}
 	cmd := &cobra.Command{
@@ -94,7 +95,7 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	return cmd
 }
 
-// register are the flags that all questions share.
+// register defines the flags that all questions share.
 func (c *fleetCommand) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.registerNodes(cmd)
@@ -111,7 +112,7 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 	console.StrictFlag(cmd, &c.strict)
 }
 
-// registerNodes are the flags about where nodes are from.
+// registerNodes defines the flags that name the source of the nodes.
 func (c *fleetCommand) registerNodes(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&c.nodes, "nodes", nil, "the nodes: a `FILE`, \"-\" for standard input, or \"live\" for the cluster of kubectl")
 	if err := cmd.MarkFlagRequired("nodes"); err != nil {
@@ -187,7 +188,7 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 	return s.Print(c.output.Value, answer, func() string { return answer.Text(s.Style()) })
 }
 
-// answer prints in the form that is asked for; rows are the answer as CSV.
+// answer prints the answer in the requested form. rows returns the answer as CSV.
 func (c *fleetCommand) answer(s console.Streams, v any, text func() string, rows func() [][]string) error {
 	if c.output.Value == "csv" {
 		return csv.NewWriter(s.Stdout).WriteAll(rows())

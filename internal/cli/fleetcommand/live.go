@@ -19,7 +19,7 @@ import (
 // checkTime is how long the API server may take to answer at the start.
 const checkTime = 30 * time.Second
 
-// watch begins to watch the cluster, and waits until everything was read once. The watch ends with
+// watch starts to watch the cluster and waits until everything was read once. The watch ends with
 // ctx.
 func (c *fleetCommand) watch(ctx context.Context, s console.Streams) (*fleetwatch.Watch, error) {
 	config, err := c.cluster.Config()
@@ -57,7 +57,7 @@ func (c *fleetCommand) watch(ctx context.Context, s console.Streams) (*fleetwatc
 	}
 }
 
-// once reads the cluster as it is now.
+// once reads the present state of the cluster.
 func (c *fleetCommand) once(ctx context.Context, s console.Streams) (*inputs.FleetNodes, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +74,7 @@ func (c *fleetCommand) once(ctx context.Context, s console.Streams) (*inputs.Fle
 	return nodes, nil
 }
 
-// firstOf is the first reason why nodes are left out.
+// firstOf returns the first reason why nodes are left out.
 func firstOf(m *clusterstate.Moment) string {
 	switch {
 	case len(m.Problems) > 0:

@@ -17,26 +17,27 @@ import (
 )
 
 const (
-	// breath is the time between two fleets: changes during that time are one.
+	// breath is the time between two fleets. Changes during that time become one.
 	breath = time.Second
-	// look is how often the last hour is counted again without a change.
+	// look is how often the last hour is counted again if nothing changes.
 	look = time.Minute
-	// typical is how often typical requests are taken again.
+	// typical is how often the typical requests are computed again.
 	typical = 10 * time.Minute
-	// idle is how many times longer than the last placing of waiting pods took the next one waits.
+	// idle is the pause before waiting pods are placed again, as a multiple of the time that the
+	// last placement took.
 	idle = 9
 )
 
-// LiveOptions are what a Live is made with.
+// LiveOptions are the options of a Live.
 type LiveOptions struct {
 	Title   string
 	Scoring fleet.Scoring
 	Clock   fleetpage.Clock
-	// Read reads pods that somebody pasted, for these nodes.
+	// Read reads pods that a reader pasted, for these nodes.
 	Read func(ctx context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
-// Live is a fleetpage.Source. It is safe for use by several goroutines.
+// Live is a fleetpage.Source. It is safe for concurrent use.
 type Live struct {
 	options LiveOptions
 	watch   *fleetwatch.Watch
@@ -45,7 +46,7 @@ type Live struct {
 	present fleetpage.Moment
 	changed chan struct{}
 
-	// What follows is used by Run alone.
+	// Only Run uses the following fields.
 	moment *clusterstate.Moment
 	hour   map[fleetwatch.Row]int64
 	judged *judgement
@@ -59,26 +60,26 @@ type viewed struct {
 	view *fleet.View
 }
 
-// NewLive makes a source. It has an empty fleet until Run has read the cluster.
+// NewLive returns a source. Its fleet is empty until Run has read the cluster.
 func NewLive(watch *fleetwatch.Watch, o LiveOptions) *Live {
 	l := &Live{options: o, watch: watch, changed: make(chan struct{}), views: map[string]viewed{}}
 	l.present.Fleet = &fleetpage.Fleet{Title: o.Title, Summary: "The cluster is being read.", Read: l.reader(&clusterstate.Moment{})}
 	return l
 }
 
-// Present is fleetpage.Source's.
+// Present implements fleetpage.Source.
 func (l *Live) Present() (fleetpage.Moment, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.present, l.changed
 }
 
-// Run follows the watch until ctx ends. The watch runs by itself.
+// Run follows the watch until ctx ends. The caller runs the watch.
 func (l *Live) Run(ctx context.Context) {
 	var placing sync.WaitGroup
 	defer placing.Wait()
 	done := make(chan *judgement, 1)
-	var rest <-chan time.Time // until waiting pods may be placed again
+	var rest <-chan time.Time // fires when waiting pods may be placed again
 	busy := false
 	for {
 		changed := l.watch.Changed()
@@ -93,7 +94,7 @@ func (l *Live) Run(ctx context.Context) {
 		case <-changed:
 		case l.judged = <-done:
 			busy, rest = false, l.options.Clock.After(max(breath, idle*l.judged.took))
-			l.moment = nil // The fleet is made again with it.
+			l.moment = nil // Make the fleet again with the judgement.
 			continue
 		case <-rest:
 			rest = nil
@@ -108,7 +109,7 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// update takes the present moment.
+// update takes the present moment of the watch and signals a change.
 func (l *Live) update() {
 	present, _ := l.Present()
 	if l.watch.Synced() {
@@ -129,7 +130,7 @@ func (l *Live) update() {
 	}
 }
 
-// fleet is the cluster as the page shows it.
+// fleet returns the cluster as the page shows it.
 func (l *Live) fleet(m *clusterstate.Moment) *fleetpage.Fleet {
 	f := &fleetpage.Fleet{Title: l.options.Title, Zones: map[string]string{}, Read: l.reader(m)}
 	if now := l.options.Clock.Now(); l.rank == nil || now.Sub(l.ranked) >= typical {
@@ -159,7 +160,7 @@ func (l *Live) fleet(m *clusterstate.Moment) *fleetpage.Fleet {
 	return f
 }
 
-// reader reads what is pasted, for the nodes of a moment.
+// reader returns a function that reads pasted pods for the nodes of a moment.
 func (l *Live) reader(m *clusterstate.Moment) func(context.Context, []byte) ([]fleet.Pod, []string, error) {
 	nodes := sync.OnceValue(func() *inputs.FleetNodes { return inputs.ClusterNodes(m) })
 	return func(ctx context.Context, manifests []byte) ([]fleet.Pod, []string, error) {

@@ -54,13 +54,13 @@ func start(t *testing.T, s *objectstest.Server) *fleetcommand.Live {
 	return live
 }
 
-// read reads a number of CPUs as a pod.
+// read reads a number of CPUs and returns a pod with them.
 func read(_ context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, text []byte) ([]fleet.Pod, []string, error) {
 	p, err := nodes.FleetPod(clustertest.Pod("pasted", "", string(text)), gates)
 	return []fleet.Pod{p}, nil, err
 }
 
-// await waits for a fleet.
+// await waits for a fleet with the property.
 func await(t *testing.T, live *fleetcommand.Live, is func(fleetpage.Moment) bool) fleetpage.Moment {
 	t.Helper()
 	limit := clock.After(webuitest.Patience)
@@ -77,8 +77,8 @@ func await(t *testing.T, live *fleetcommand.Live, is func(fleetpage.Moment) bool
 	}
 }
 
-// fill puts a cluster of two nodes into a server: a pod on one, and two that wait, one of them too
-// large.
+// fill puts a cluster of two nodes into a server, with a pod on one node and two pods that wait.
+// One of these is too large.
 func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	t.Helper()
 	k := clustertest.New(t, 4)
@@ -96,8 +96,8 @@ func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	return k
 }
 
-// TestLive: the fleet has what the cluster has, what would become of the pods that wait, and
-// follows; a view of a node that did not change stays the same.
+// TestLive checks that the fleet has what the cluster has and what would happen to the pods that
+// wait, and that it follows the cluster. The view of a node that did not change stays the same.
 func TestLive(t *testing.T) {
 	s := objectstest.New(t)
 	k := fill(t, s)
@@ -127,7 +127,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLivePage: the page follows the cluster in a browser, and shows since when it does not.
+// TestLivePage checks that the page follows the cluster in a browser, and that it shows since when
+// it does not.
 func TestLivePage(t *testing.T) {
 	b := webuitest.New(t)
 	s := objectstest.New(t)

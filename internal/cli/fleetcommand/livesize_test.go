@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 )
 
-// crowd is a cluster of 5,000 nodes of 128 CPUs, each with 20 pods: half have CPUs of their own,
-// from the scheduler.
+// crowd returns a cluster of 5,000 nodes with 128 CPUs and 20 pods each. Half of the pods have
+// exclusive CPUs that the scheduler chose.
 func crowd(b *testing.B) (*clusterstate.Cluster, *clustertest.Kind) {
 	b.Helper()
 	k := clustertest.New(b, 64)
@@ -61,8 +61,8 @@ func podOf(b *testing.B, k *clustertest.Kind, node string, n int) *v1.Pod {
 	return pod
 }
 
-// BenchmarkCluster is 5,000 nodes with 100,000 pods: the memory of all, the time of the first
-// fleet, and what one changed pod costs until the page's fleet has it.
+// BenchmarkCluster measures a cluster of 5,000 nodes with 100,000 pods: its memory, the time of the
+// first fleet, and the cost of one changed pod until the page's fleet has it.
 func BenchmarkCluster(b *testing.B) {
 	w, err := fleetwatch.New(objectstest.New(b).Config(), time.Now)
 	if err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// A page answers whoever reaches it, so what is pasted has limits that files of the command line do
-// not have.
+// A page answers everyone who reaches it, so pasted manifests have limits that files on the command
+// line do not have.
 const (
-	// maxPasted is how many pods may be pasted: fifty times as many as the page places.
+	// maxPasted is how many pods may be pasted. It is fifty times the number that the page places.
 	maxPasted = 1000
-	// maxPastedContainers is how many containers they may have in all.
+	// maxPastedContainers is how many containers these pods may have in total.
 	maxPastedContainers = 10_000
-	// maxPastedValues is how many fields and list items the text may have. A MiB of manifests has
+	// maxPastedValues is how many fields and list items the text may have. 1 MiB of manifests has
 	// 30,000 to 50,000.
 	maxPastedValues = 1 << 16
-	// maxPastedErrors is how many errors are an answer.
+	// maxPastedErrors is how many errors an answer lists.
 	maxPastedErrors = 20
 )
 
-// pasted reads pods that somebody pasted into a page.
+// pasted reads pods that a reader pasted into a page.
 func (c *fleetCommand) pasted(ctx context.Context, s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) ([]fleet.Pod, []string, error) {
 	reader := s.Reader()
 	reader.Stdin = untilDone{ctx, bytes.NewReader(manifests)}
@@ -42,7 +42,7 @@ func (c *fleetCommand) pasted(ctx context.Context, s console.Streams, nodes *inp
 	case errors.As(err, &all) && len(all) > maxPastedErrors:
 		err = slices.Concat(all[:maxPastedErrors], inputs.PodErrors{fmt.Errorf("and %d errors more", len(all)-maxPastedErrors)})
 	}
-	text := strings.ReplaceAll("\n"+err.Error(), "\n-: ", "\n")[1:] // What was pasted has no name.
+	text := strings.ReplaceAll("\n"+err.Error(), "\n-: ", "\n")[1:] // Pasted text has no file name.
 	if errors.As(err, &limit) {
 		text += fmt.Sprintf("; paste less, or save it in FILE and run: %s fleet --nodes %s --pods FILE, which places up to %d pods", c.program.Name, c.nodes[0], maxPods)
 	}

@@ -14,24 +14,25 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Program is the program whose command it is.
+// Program describes the program to which the command belongs.
 type Program struct {
-	// Name is what a user calls it.
+	// Name is the name by which a user calls the program.
 	Name string
-	// Check is what is wrong with the constraints of a pod that Rules judge.
+	// Check returns an error if the constraints of a pod, which Rules judge, are invalid.
 	Check func(pod *v1.Pod) error
-	// Rules judge pods by the pods that all nodes have, of a fleet that begins with these places;
-	// nil: topology spread and pod affinity do not count, and a note has the number of pods that
-	// have them. Namespaces have labels by name.
+	// Rules returns rules that judge a pod by the pods on all nodes. The fleet begins with the
+	// given places, and namespaces maps the names of Namespaces to their labels. If Rules is nil,
+	// topology spread and pod affinity do not count, and a note has the number of pods that have
+	// them.
 	Rules func(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error)
 }
 
-// named is text about paddock fleet for the program.
+// named adapts text about paddock fleet to the program.
 func (p Program) named(text string) string {
 	return strings.ReplaceAll(text, "paddock fleet", p.Name+" fleet")
 }
 
-// constraints describe which constraints of pods count.
+// constraints describes which constraints of pods count.
 func (p Program) constraints() string {
 	if p.Rules == nil {
 		return `Node selectors, required node
@@ -44,7 +45,7 @@ as in kube-scheduler, also those of the pods on the nodes. Preferences do not co
 another pod, fleet tries it again after it has placed others.`
 }
 
-// unseen is a note about the constraints of pods of a file that do not count.
+// unseen returns a note about the constraints of pods in a file that do not count.
 func (c *fleetCommand) unseen(name string, d inputs.Depending) []string {
 	switch {
 	case c.program.Rules == nil && d.Any > 0:
@@ -55,7 +56,7 @@ func (c *fleetCommand) unseen(name string, d inputs.Depending) []string {
 	return nil
 }
 
-// obey makes the question one under rules, if a pod depends on others.
+// obey adds rules to the question. They apply only if a pod depends on other pods.
 func (c *fleetCommand) obey(ctx context.Context, q *fleetQuestion) {
 	if c.program.Rules == nil {
 		return

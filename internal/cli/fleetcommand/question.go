@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// fleetQuestion is what is asked about, as read.
+// fleetQuestion is a question with everything that was read for it.
 type fleetQuestion struct {
 	nodes   *inputs.FleetNodes
 	items   []capacity.Item
@@ -38,14 +38,14 @@ func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
 	return 0, fmt.Errorf("--scoring: %q is unknown; want least-stranded, least-allocated or most-allocated", c.scoring)
 }
 
-// reader reads the files of a question.
+// reader returns the reader of the files of a question.
 func (c *fleetCommand) reader(s console.Streams) inputs.Reader {
 	r := s.Reader()
 	r.KeepGoing, r.Peers = c.keep, c.program.Rules != nil
 	return r
 }
 
-// read reads nodes: of a file, or of the cluster.
+// read reads nodes from a file or from the cluster.
 func (c *fleetCommand) read(ctx context.Context, s console.Streams, nodes string) (*inputs.FleetNodes, error) {
 	if nodes == discover.LiveName {
 		return c.once(ctx, s)
@@ -53,8 +53,8 @@ func (c *fleetCommand) read(ctx context.Context, s console.Streams, nodes string
 	return c.reader(s).Fleet(nodes)
 }
 
-// question reads a question. Of a cluster, empty makes it one about its nodes without pods: the
-// pods that they have come, too, before the others.
+// question reads a question. If empty is set and the nodes are those of a cluster, the question is
+// about the nodes without their pods, and these pods are placed before the others.
 func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes string, empty bool) (*fleetQuestion, error) {
 	q := &fleetQuestion{}
 	var err error
@@ -108,8 +108,8 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	return q, unique(q.items)
 }
 
-// unique is an error about a pod that is listed twice, in one file or in two: a node would take it
-// for one pod.
+// unique returns an error if a pod is listed twice, in one file or in two, because a node would
+// treat both as one pod.
 func unique(items []capacity.Item) error {
 	seen := make(map[string]bool, len(items))
 	for _, i := range items {
@@ -129,7 +129,7 @@ func itemsOf(pods []fleet.Pod) []capacity.Item {
 	return items
 }
 
-// manifests reads pods. Pods of one controller differ in nothing and are one item.
+// manifests reads the pods of manifests.
 func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
 	files := inputs.PodFiles{Paths: []string{name}, Most: maxPods}
 	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, files)
@@ -140,10 +140,10 @@ func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, ga
 	return itemsOf(pods), nil
 }
 
-// maxPods is how many pods of manifests are placed: a fleet of 10,000 nodes has some 200,000.
+// maxPods is how many pods of manifests are placed. A fleet of 10,000 nodes has about 200,000.
 const maxPods = 1_000_000
 
-// fleetPods reads the pods of one file, with notes about what does not count.
+// fleetPods reads the pods of one file. It returns notes about what does not count.
 func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
 	name := files.Paths[0]
 	files.Gates, files.Machine, files.Strict, files.Slim = gates, nodes.Kinds[0].State.Machine(), c.strict, true
@@ -189,7 +189,7 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 		return nil, fmt.Errorf("--pods: %w", err)
 	}
 	o := shapes.Options{GPU: c.gpu, WholeCPUs: c.whole, KeepGoing: c.keep}
-	if len(c.pods) > 1 { // Lines of several files have the same numbers.
+	if len(c.pods) > 1 { // Rows of several files have the same numbers.
 		o.Prefix = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + "-"
 	}
 	if c.columns != "" {

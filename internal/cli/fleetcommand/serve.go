@@ -61,7 +61,7 @@ func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool)
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", listen) // Before the work: an address in use is an error at once.
+	listener, err := config.Listen(ctx, "tcp", listen) // First, to report an address in use at once.
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -85,7 +85,7 @@ func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool)
 func serveFleet(ctx context.Context, s console.Streams, listener net.Listener, everywhere bool, summary string, source fleetpage.Source) error {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // It is one of the names that a browser may use.
+		host = "" // The name is only one of those that a browser may use.
 	}
 	guard := access.Guard{Everywhere: everywhere, Name: host}
 	if _, err := fmt.Fprintf(s.Stdout, "%s\nThe page: http://%s/\nCtrl-C ends it.\n", summary, listener.Addr()); err != nil {
@@ -96,7 +96,7 @@ func serveFleet(ctx context.Context, s console.Streams, listener net.Listener, e
 
 var pageClock = fleetpage.Clock{Now: time.Now, After: time.After}
 
-// page is the answer as a page.
+// page returns the answer as a page.
 func (c *fleetCommand) page(s console.Streams, q *fleetQuestion, answer *view.Fleet, r *capacity.Result) *fleetpage.Fleet {
 	title := strings.TrimSuffix(filepath.Base(c.nodes[0]), filepath.Ext(c.nodes[0]))
 	f := &fleetpage.Fleet{Title: "Fleet " + title, Summary: answer.Summary(), Answer: *answer, Views: r.Fleet.Views(), Zones: q.nodes.Zones()}

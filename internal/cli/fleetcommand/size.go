@@ -56,7 +56,7 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("scoring") {
 		scorings = []fleet.Scoring{q.options.Scoring}
 	}
-	q.options.Scoring = scorings[len(scorings)-1] // Of the mix.
+	q.options.Scoring = scorings[len(scorings)-1] // for the mix
 	answers := make([]view.Fleet, 0, len(q.nodes.Kinds))
 	code := 0
 	for _, kind := range q.nodes.Kinds {
@@ -91,8 +91,8 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// mix looks for a mix of the kinds, if there are several and all have a price. It is empty where no
-// mix takes all pods.
+// mix looks for a mix of the kinds if there are several and all have a price. It returns nothing if
+// no mix fits all pods.
 func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet, error) {
 	if len(q.nodes.Kinds) < 2 || len(q.nodes.Prices) < len(q.nodes.Kinds) {
 		return nil, nil
@@ -103,7 +103,7 @@ func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet,
 	}
 	m, err := capacity.SizeMix(ctx, q.nodes.Kinds, prices, q.items, c.most, q.options)
 	if errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew) {
-		return nil, nil // The answers about the kinds have the reasons.
+		return nil, nil // The answers about the single kinds have the reasons.
 	}
 	if err != nil {
 		return nil, err

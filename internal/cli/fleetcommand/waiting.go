@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// judgement is what would become of the pods that no node has.
+// judgement describes where the pods without a node would go.
 type judgement struct {
 	moment   *clusterstate.Moment
 	took     time.Duration
@@ -23,7 +23,7 @@ type judgement struct {
 	notes    []fleetpage.Note
 }
 
-// judge places the pods that wait on a copy of the cluster.
+// judge places the waiting pods on a copy of the cluster.
 func (l *Live) judge(ctx context.Context, m *clusterstate.Moment) *judgement {
 	begin := l.options.Clock.Now()
 	j := &judgement{moment: m, waiting: len(m.Waiting)}
@@ -68,7 +68,7 @@ func (j *judgement) place(ctx context.Context, o capacity.Options) error {
 	return nil
 }
 
-// text is the judgement as the end of a summary.
+// text returns the judgement as the end of a summary.
 func (j *judgement) text() string {
 	switch {
 	case j.waiting == 0:

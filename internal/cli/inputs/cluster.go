@@ -19,19 +19,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// objectFile matches a file of Kubernetes objects, in contrast to one that lists kinds of nodes.
+// objectFile matches a file of Kubernetes objects, but not a file that lists kinds of nodes.
 var objectFile = regexp.MustCompile(`(?m)^(?:kind:|\s*"kind"\s*:)|^\s*\{.{0,200}"(?:kind|apiVersion)"`)
 
-// clusterFile takes the objects of a cluster: what
+// clusterFile collects the objects of a cluster from the output of
 //
 //	kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
-//
-// prints.
 type clusterFile struct {
 	*clusterstate.Cluster
 	machines   map[string]*v1alpha1.PaddockMachine
 	made       map[string]*machine.Machine
-	namespaces map[string]map[string]string // nil: they are not read
+	namespaces map[string]map[string]string // nil if they are not read
 }
 
 func newClusterFile() *clusterFile {
@@ -40,7 +38,7 @@ func newClusterFile() *clusterFile {
 	return c
 }
 
-// take is podspec.Options.Others.
+// take implements podspec.Options.Others.
 func (c *clusterFile) take(kind, apiVersion string, data []byte) (bool, error) {
 	switch {
 	case kind == "Node" && apiVersion == "v1":
@@ -88,7 +86,7 @@ func decode(data []byte, o any, name *string) error {
 	return nil
 }
 
-// machine is the machine of a digest, shared by its nodes.
+// machine returns the machine with a digest. Its nodes share it.
 func (c *clusterFile) machine(digest string) (*machine.Machine, error) {
 	if m := c.made[digest]; m != nil {
 		return m, nil
@@ -104,11 +102,11 @@ func (c *clusterFile) machine(digest string) (*machine.Machine, error) {
 	return m, err
 }
 
-// maxClusterPods is how many pods of a cluster are read: Kubernetes supports 150,000.
+// maxClusterPods is how many pods of a cluster are read. Kubernetes supports 150,000.
 const maxClusterPods = 2_000_000
 
-// cluster reads the objects of a cluster. Each node is a kind of its own, with the pods that it
-// has; nodes with the same instance type, machine and policy form a group.
+// cluster reads the objects of a cluster. Each node is a separate kind with its pods. Nodes with
+// the same instance type, machine and policy form a group.
 func (r Reader) cluster(name string, from io.Reader) (*FleetNodes, error) {
 	c := newClusterFile()
 	if r.Peers {
@@ -144,7 +142,8 @@ func (r Reader) cluster(name string, from io.Reader) (*FleetNodes, error) {
 	return out, nil
 }
 
-// ClusterNodes are the nodes of a cluster with their pods. Notes are about those that are left out.
+// ClusterNodes returns the nodes of a cluster with their pods. Its notes name the nodes that are
+// left out.
 func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
 	out := &FleetNodes{Policies: map[string]string{}, objects: make(map[string]*v1.Node, len(m.Nodes)), Running: true, cluster: m, Pending: m.Waiting, Rejections: m.Rejections}
 	for _, n := range m.Nodes {
@@ -164,9 +163,9 @@ func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
 	return out
 }
 
-// Empty are the kinds without pods, but for those that belong to their nodes: static ones and those
-// of DaemonSets. Nodes of a group are one kind: the node of the group that has most of these pods.
-// Pods that are read afterwards are for these kinds.
+// Empty returns the kinds without pods, except for the pods that belong to their nodes: static pods
+// and those of DaemonSets. The nodes of a group become one kind, made from the node of the group
+// that has most of these pods. Pods that are read afterwards are for these kinds.
 func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
 	if !f.Running {
 		return f.Kinds, nil
@@ -194,16 +193,17 @@ func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
 			at[n.Group] = len(out)
 			out = append(out, k)
 		}
-		seen[n.Group] = n.Object // By selectors and tolerations.
+		seen[n.Group] = n.Object // for selectors and tolerations
 	}
 	f.Kinds, f.objects, f.memo, f.emptied = out, seen, nil, true
 	return out, nil
 }
 
-// Cluster is what the objects showed; nil: the nodes are not those of a cluster.
+// Cluster returns the cluster that the objects describe, or nil if the nodes are not those of a
+// cluster.
 func (f *FleetNodes) Cluster() *clusterstate.Moment { return f.cluster }
 
-// Bound are the pods that the nodes have, as pods that come, without those that belong to their
+// Bound returns the pods on the nodes as pods to be placed, without those that belong to their
 // nodes.
 func (f *FleetNodes) Bound(gates podspec.Gates) ([]fleet.Pod, error) {
 	var bound []*v1.Pod
@@ -213,7 +213,7 @@ func (f *FleetNodes) Bound(gates podspec.Gates) ([]fleet.Pod, error) {
 	return f.fleetPods(bound, gates)
 }
 
-// Waiting are the pods of the cluster that no node has.
+// Waiting returns the pods of the cluster that have no node.
 func (f *FleetNodes) Waiting(gates podspec.Gates) ([]fleet.Pod, error) {
 	return f.fleetPods(f.Pending, gates)
 }

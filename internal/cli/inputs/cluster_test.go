@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
-// someCluster has nodes of 8 CPUs on two NUMA nodes; CPU 0 is reserved.
+// someCluster has nodes with 8 CPUs on two NUMA nodes. CPU 0 is reserved.
 type someCluster struct {
 	t *testing.T
 	*clustertest.Kind
@@ -34,7 +34,7 @@ func newCluster(t *testing.T) *someCluster {
 	return &someCluster{t: t, Kind: k, items: []any{k.Object}}
 }
 
-// node adds a node; its PaddockNode can be changed.
+// node adds a node. The functions can change the Node and its PaddockNode.
 func (c *someCluster) node(name string, change ...func(*v1.Node, *v1alpha1.PaddockNode)) {
 	o, p := c.Node(name)
 	for _, f := range change {
@@ -43,8 +43,8 @@ func (c *someCluster) node(name string, change ...func(*v1.Node, *v1alpha1.Paddo
 	c.items = append(c.items, o, p)
 }
 
-// pod adds a pod of so many CPUs; with a node it is bound there. With CPUs they are what its
-// annotation has.
+// pod adds a pod that requests cpus. If at is not empty, the pod is bound to that node. If own is
+// not empty, the pod's annotation assigns these CPUs.
 func (c *someCluster) pod(name, at, cpus string, own cpuset.Set, change ...func(*v1.Pod)) {
 	c.t.Helper()
 	pod := clustertest.Pod(name, at, cpus)
@@ -57,7 +57,7 @@ func (c *someCluster) pod(name, at, cpus string, own cpuset.Set, change ...func(
 	c.items = append(c.items, pod)
 }
 
-// write writes what kubectl get -o json prints.
+// write writes a file in the format of kubectl get -o json.
 func (c *someCluster) write() string {
 	c.t.Helper()
 	data, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": c.items}, "", "    ")
@@ -80,8 +80,8 @@ func (c *someCluster) read() *inputs.FleetNodes {
 	return nodes
 }
 
-// TestCluster: nodes with the pods that they have, what an annotation has, a pod that no node has
-// yet, and a placement that is the one of the node alone.
+// TestCluster checks nodes with their pods, the CPUs of an annotation, a pod without a node, and
+// that the pod is placed as the node alone would place it.
 func TestCluster(t *testing.T) {
 	c := newCluster(t)
 	c.node("n1")
@@ -121,7 +121,7 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[default/waits:n2:4-7 default/selects::]" // selects: n1 has two NUMA nodes with 0 and 2 free CPUs, and 1.5 CPUs allocatable.
+	want := "[default/waits:n2:4-7 default/selects::]" // selects fits nowhere: n1 has NUMA nodes with 0 and 2 free CPUs, and 1.5 CPUs allocatable.
 	var got []string
 	for _, p := range r.Placements {
 		cpus := ""
@@ -138,7 +138,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// The nodes of a cluster without their pods are one kind, and the pods come again.
+// TestClusterEmpty checks that the nodes of a cluster without their pods are one kind, and that the
+// pods are placed again.
 func TestClusterEmpty(t *testing.T) {
 	c := newCluster(t)
 	c.node("n1")
@@ -158,7 +159,8 @@ func TestClusterEmpty(t *testing.T) {
 	}
 }
 
-// Nodes that cannot be planned for are left out with the reason; nothing else suffers.
+// TestClusterLeftOut checks that nodes that cannot be planned for are left out with the reason, and
+// that nothing else is affected.
 func TestClusterLeftOut(t *testing.T) {
 	c := newCluster(t)
 	c.node("good")
@@ -185,7 +187,7 @@ func TestClusterLeftOut(t *testing.T) {
 	}
 }
 
-// What nodes rejected is added up by group, class and cause.
+// TestClusterRejections checks that the rejections of nodes are summed by group, class and cause.
 func TestClusterRejections(t *testing.T) {
 	c := newCluster(t)
 	counts := func(n ...v1alpha1.RejectionCount) func(*v1.Node, *v1alpha1.PaddockNode) {
@@ -201,7 +203,7 @@ func TestClusterRejections(t *testing.T) {
 	}
 }
 
-// What is no cluster: an error with what is wanted.
+// TestClusterErrors checks that input that is not a cluster causes an error with what is expected.
 func TestClusterErrors(t *testing.T) {
 	for name, text := range map[string]string{
 		"no nodes":     `{"kind": "List", "apiVersion": "v1", "items": []}`,
@@ -218,8 +220,8 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
-// TestLargeCluster: a file that is larger than a file of kinds may be is read to its end, and loses
-// no byte where the rest of it begins.
+// TestLargeCluster checks that a cluster file larger than the limit for files of kinds is read to
+// its end, and that no byte is lost at the boundary.
 func TestLargeCluster(t *testing.T) {
 	c := newCluster(t)
 	c.node("n1")
@@ -231,7 +233,7 @@ func TestLargeCluster(t *testing.T) {
 	other := fmt.Sprintf("\n{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\", \"data\": {\"x\": %q}},", strings.Repeat("x", 1<<20))
 	before += `"items": [` + strings.Repeat(other, 63)
 	after = strings.TrimSpace(after)
-	space := strings.Repeat(" ", inputs.MaxFile-len(before)-strings.Index(after, `"`)) // The first quote is where the rest begins.
+	space := strings.Repeat(" ", inputs.MaxFile-len(before)-strings.Index(after, `"`)) // The first quote is at the boundary.
 	nodes, err := inputs.Reader{Names: inputs.Flags, Stdin: io.MultiReader(strings.NewReader(before+space), strings.NewReader(after))}.Fleet("-")
 	if err != nil || len(nodes.Kinds) != 1 {
 		t.Fatalf("%v, %+v", err, nodes)

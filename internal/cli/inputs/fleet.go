@@ -29,7 +29,7 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// FleetNodes are the nodes of a file:
+// FleetNodes are the nodes of a file such as
 //
 //	nodes:
 //	- name: gpu
@@ -41,42 +41,43 @@ import (
 //	  taints: [{key: gpu, effect: NoSchedule}]
 //	  price: 3.2 # of a node, in any unit
 //
-// Paths are relative to the file. A kind of one node has its name alone; others are numbered.
+// Paths are relative to the file. The node of a kind with one node has the name of the kind. Nodes
+// of other kinds are numbered.
 type FleetNodes struct {
 	Kinds []capacity.Kind
-	// Policies describe the policy of each kind in a line, by name.
+	// Policies maps the name of each kind to a one-line description of its policy.
 	Policies map[string]string
-	// Prices are those of the kinds that have one, by name.
+	// Prices maps the names of the kinds that have a price to their price.
 	Prices map[string]float64
 	Notes  []string
-	// Running is true if the nodes are those of a cluster: each is a kind, with its pods. Pending
-	// are then the pods that have no node yet.
+	// Running is true if the nodes are those of a cluster. Each node is then a kind with its pods,
+	// and Pending are the pods that have no node yet.
 	Running bool
 	Pending []*v1.Pod
-	// Rejections are what the nodes of a cluster rejected since their agents started to count, the
+	// Rejections are the rejections of the nodes of a cluster since their agents started to count,
 	// most frequent first.
 	Rejections []clusterstate.Rejections
-	// Namespaces are the labels of the Namespaces that were read, by name.
+	// Namespaces maps the names of the Namespaces that were read to their labels.
 	Namespaces map[string]map[string]string
-	// Peers makes FleetPod keep what a pod is to others, a *v1.Pod as a Peer has it
-	// (fleet.Pod.Origin).
+	// Peers makes FleetPod keep the parts of a pod that other pods depend on, as a *v1.Pod like
+	// that of a Peer (fleet.Pod.Origin).
 	Peers   bool
-	peers   map[string]*v1.Pod // by what they are
+	peers   map[string]*v1.Pod // by their encoded form
 	emptied bool
 	cluster *clusterstate.Moment
-	objects map[string]*v1.Node // what selectors and tolerations see, by kind
+	objects map[string]*v1.Node // the objects that selectors and tolerations apply to, by kind
 	memo    map[string]allowance
 }
 
-// allowance is where pods with some constraints may run.
+// allowance describes where pods with some constraints may run.
 type allowance struct {
 	names map[string]bool // of kinds
-	text  string          // the same for the same names; empty: everywhere
-	// excluded is fleet.Pod.Excluded.
+	text  string          // the same for the same names; empty if the pods may run everywhere
+	// excluded becomes fleet.Pod.Excluded.
 	excluded func(n *fleet.Node) (why, remedy string)
 }
 
-// fleetFile is the form of the file.
+// fleetFile is the format of the file.
 type fleetFile struct {
 	Nodes []fleetEntry `json:"nodes"`
 }
@@ -92,13 +93,13 @@ type fleetEntry struct {
 	Price         *float64          `json:"price,omitempty"`
 }
 
-// maxPrice bounds the price of a node, so that sums of prices stay exact enough.
+// maxPrice limits the price of a node, so that sums of prices stay exact enough.
 const maxPrice = 1e9
 
-// maxNodes bounds the nodes of a fleet: Kubernetes supports 5,000 in a cluster.
+// maxNodes limits the nodes of a fleet. Kubernetes supports 5,000 in a cluster.
 const maxNodes = 100_000
 
-// Fleet reads a file of nodes, or the objects of a cluster. An error names the file, the entry and
+// Fleet reads a file of nodes or the objects of a cluster. An error names the file, the entry and
 // the field.
 func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	from, err := r.open(name)
@@ -107,7 +108,7 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	}
 	defer from.Close()
 	first, all, err := bounded.Begin(from, MaxFile)
-	if err == nil && objectFile.Match(first) { // Objects have any size.
+	if err == nil && objectFile.Match(first) { // Objects can have any size.
 		return r.cluster(name, all)
 	}
 	var data []byte
@@ -147,7 +148,7 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	return out, nil
 }
 
-// entry reads an entry. An error begins with its field: ".count: …".
+// entry reads an entry. An error begins with the field: ".count: …".
 func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) error {
 	count := 1
 	if e.Count != nil {
@@ -174,14 +175,14 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 	return nil
 }
 
-// errNoList is about a file that is not one of nodes.
+// errNoList is returned for a file that does not list nodes.
 var errNoList = errors.New("it has no list of nodes: want nodes: [{name, count, machine, kubeletConfig, devices}], or the objects of a cluster")
 
 // decodeFleet decodes a file of nodes. An error names the field.
 func decodeFleet(data []byte, file *fleetFile) error {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		if strings.Contains(err.Error(), "unsupported value") { // JSON has no such numbers.
+		if strings.Contains(err.Error(), "unsupported value") { // JSON does not have such numbers.
 			return errors.New("a number there is not finite (.nan or .inf)")
 		}
 		return err
@@ -243,8 +244,9 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 	return nil
 }
 
-// allocatable is what the scheduler counts of a node: what the kubelet reports, and the devices.
-// Without a KubeletConfiguration the reserved CPUs and memory of the policy are taken off.
+// allocatable returns the amounts of a node that the scheduler counts: those that the kubelet
+// reports, and the devices. Without a KubeletConfiguration, the reserved CPUs and memory of the
+// policy are subtracted.
 func (r Reader) allocatable(config string, n *Node) (fleet.Amounts, error) {
 	c := &kubeletcfg.Config{}
 	if config != "" {
@@ -280,7 +282,7 @@ func (r Reader) allocatable(config string, n *Node) (fleet.Amounts, error) {
 	return out, nil
 }
 
-// FleetPod is a pod as a fleet sees it. Pods that may run everywhere have no constraint.
+// FleetPod returns a pod as a fleet handles it. Pods that may run everywhere have no constraint.
 func (f *FleetNodes) FleetPod(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, error) {
 	asked, err := podspec.Request(pod, gates)
 	if err != nil {
@@ -307,8 +309,8 @@ func (f *FleetNodes) FleetPod(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, erro
 	return out, nil
 }
 
-// allowance is where a pod may run by its node selector, its required node affinity and the taints
-// that it tolerates. Pods of one controller have the same.
+// allowance returns on which nodes a pod may run: by its node selector, its required node affinity
+// and the taints that it tolerates. Pods with the same of these share the result.
 func (f *FleetNodes) allowance(pod *v1.Pod) (allowance, error) {
 	var required *v1.NodeSelector
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -332,7 +334,7 @@ func (f *FleetNodes) allowance(pod *v1.Pod) (allowance, error) {
 		}
 		if _, is := untolerated(object, pod.Spec.Tolerations); match && !is {
 			out.names[name] = true
-			_, _ = fmt.Fprintln(digest, name) // A hash takes everything.
+			_, _ = fmt.Fprintln(digest, name) // A hash never fails.
 		}
 	}
 	if len(out.names) < len(f.objects) {
@@ -353,7 +355,7 @@ func (f *FleetNodes) allowance(pod *v1.Pod) (allowance, error) {
 	return out, nil
 }
 
-// untolerated is the first taint of a node that keeps pods with these tolerations away.
+// untolerated returns the first taint of a node that keeps away pods with these tolerations.
 func untolerated(n *v1.Node, tolerations []v1.Toleration) (v1.Taint, bool) {
 	return corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, tolerations, func(t *v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
@@ -379,8 +381,8 @@ func excluded(spec *v1.PodSpec, n *v1.Node) (why, remedy string) {
 	return strings.Join(whys, "; "), strings.Join(remedies, "; ")
 }
 
-// Zones are the zones of the kinds that have one (label topology.kubernetes.io/zone), by name of
-// the kind.
+// Zones maps the names of the kinds that have a zone (label topology.kubernetes.io/zone) to their
+// zones.
 func (f *FleetNodes) Zones() map[string]string {
 	zones := map[string]string{}
 	for kind, object := range f.objects {
@@ -391,8 +393,8 @@ func (f *FleetNodes) Zones() map[string]string {
 	return zones
 }
 
-// Gates are the feature gates of all kinds, which must be the same: under other gates a manifest is
-// another request.
+// Gates returns the feature gates of all kinds. They must be the same, because a manifest is a
+// different request under other gates.
 func (f *FleetNodes) Gates() (podspec.Gates, error) {
 	var gates podspec.Gates
 	for i, k := range f.Kinds {

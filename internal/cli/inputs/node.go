@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// NodeFiles name what describes a node. All but the machine may be empty.
+// NodeFiles names the files that describe a node. All fields but Machine may be empty.
 type NodeFiles struct {
 	Machine, Policy, Devices string
 	Quota                    node.QuotaPolicy
@@ -42,8 +42,8 @@ func (r Reader) Node(files NodeFiles) (*Node, error) {
 	return &Node{Found: found, Policy: policy, Devices: devices}, nil
 }
 
-// State is the node with the pods of a saved state; without a name it has no pods. CPUs of the pods
-// may be offline on the node. Everything else in the state must be valid there.
+// State returns the node with the pods of a saved state, or without pods if name is empty. CPUs of
+// the pods may be offline on the node. Everything else in the state must be valid there.
 func (r Reader) State(name string, n *Node) (*node.State, error) {
 	m, policy := n.Found.Machine, n.Policy.Policy
 	if name == "" {
@@ -69,7 +69,7 @@ func (r Reader) State(name string, n *Node) (*node.State, error) {
 		}
 		adopted, findings, err := node.Adopt(m, policy, none, file.Grants)
 		if err == nil && len(findings) == len(adopted.Degraded()) && n.Found.Offline.Contains(adopted.Offline()) {
-			state, invalid = adopted, nil // Only the CPUs that are offline are missing.
+			state, invalid = adopted, nil // Only the offline CPUs are missing.
 		}
 	}
 	if invalid != nil {

@@ -11,25 +11,26 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// Place is a node of a fleet as the objects of a cluster would show it.
+// Place is a node of a fleet in the form of the objects of a cluster.
 type Place struct {
 	Object *v1.Node
-	// Pods are those that it has at the beginning.
+	// Pods are the pods that the node has at the beginning.
 	Pods []Peer
 }
 
-// Peer is a pod as other pods see it.
+// Peer is a pod in the form in which other pods depend on it.
 type Peer struct {
 	Name string // namespace/name
-	// Object has the namespace, the labels and the constraints. Pods that have the same share it.
+	// Object has the namespace, the labels and the constraints. Pods for which they are equal share
+	// it.
 	Object *v1.Pod
 }
 
-// Places are nodes as objects, in the same order. They are those of f.Kinds, kind by kind. Of a
-// group of running nodes the first node is as the first of the group, and so on, in turn. All have
-// a host name of their own, unless the file gives them another.
+// Places returns nodes as objects, in the same order. The nodes are those of f.Kinds, kind by kind.
+// The nodes of a group of running nodes get the objects of the group in turn. Every node has its
+// own host name, unless the file sets another one.
 func (f *FleetNodes) Places(nodes []fleet.Node) []Place {
-	running := f.Running && !f.emptied // Each is a kind, and kinds are groups for reports.
+	running := f.Running && !f.emptied // Each node is a kind, and kinds are groups for reports.
 	shown := map[string][]*clusterstate.Node{}
 	if f.cluster != nil {
 		for _, n := range f.cluster.Nodes {
@@ -63,7 +64,7 @@ func (f *FleetNodes) Places(nodes []fleet.Node) []Place {
 	return out
 }
 
-// peer is the pod as other pods see it.
+// peer returns the parts of the pod that other pods depend on. Equal ones are shared.
 func (f *FleetNodes) peer(pod *v1.Pod) *v1.Pod {
 	out := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp},
@@ -73,7 +74,7 @@ func (f *FleetNodes) peer(pod *v1.Pod) *v1.Pod {
 		},
 	}
 	data, err := out.Marshal()
-	if err != nil { // It was decoded, so it can be encoded; otherwise it shares with no other pod.
+	if err != nil { // It was decoded, so it can be encoded. Otherwise it is not shared.
 		return out
 	}
 	if f.peers[string(data)] == nil {
@@ -85,7 +86,7 @@ func (f *FleetNodes) peer(pod *v1.Pod) *v1.Pod {
 	return f.peers[string(data)]
 }
 
-// renamed is the node under another name. A host name that is its name changes, too.
+// renamed returns the node with another name. A host name that equals the old name changes too.
 func renamed(o *v1.Node, name string) *v1.Node {
 	out := *o
 	out.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: o.Labels}
@@ -96,14 +97,14 @@ func renamed(o *v1.Node, name string) *v1.Node {
 	return &out
 }
 
-// Dependence is how pods depend on where others are.
+// Dependence describes whether a pod depends on where other pods are.
 type Dependence struct {
-	// Required: topology spread or pod affinity keeps the pod from nodes. Preferred: it prefers
-	// nodes.
+	// Required is set if topology spread or pod affinity keeps the pod from nodes. Preferred is set
+	// if they make it prefer nodes.
 	Required, Preferred bool
 }
 
-// DependenceOf is that of a pod.
+// DependenceOf returns the dependence of a pod.
 func DependenceOf(pod *v1.Pod) Dependence {
 	d := Dependence{}
 	for _, c := range pod.Spec.TopologySpreadConstraints {
@@ -121,8 +122,8 @@ func DependenceOf(pod *v1.Pod) Dependence {
 	return d
 }
 
-// Depending counts pods that depend on where others are: in any way, and those that only prefer
-// nodes or also do.
+// Depending counts pods that depend on where others are: Any counts all of them, and Preferred
+// those with preferences, even if they also have requirements.
 type Depending struct{ Any, Preferred int }
 
 // Add counts a pod.
@@ -136,8 +137,8 @@ func (d *Depending) Add(pod *v1.Pod) {
 	}
 }
 
-// Depending counts the pods of a cluster that are to be placed: those without a node, and after
-// Empty also those that have one.
+// Depending counts the pods of a cluster that are to be placed: those without a node and, after
+// Empty, also those with one.
 func (f *FleetNodes) Depending() (d Depending) {
 	for _, pod := range f.Pending {
 		d.Add(pod)
@@ -152,7 +153,7 @@ func (f *FleetNodes) Depending() (d Depending) {
 	return d
 }
 
-// KeepsAway reports whether a pod there keeps others from nodes.
+// KeepsAway reports whether a pod of the place keeps other pods from nodes.
 func (p Place) KeepsAway() bool {
 	return slices.ContainsFunc(p.Pods, func(peer Peer) bool {
 		a := peer.Object.Spec.Affinity

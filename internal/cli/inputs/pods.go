@@ -13,48 +13,49 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// PodFiles name manifests, and what their pods are for.
+// PodFiles names manifests and describes the node for their pods.
 type PodFiles struct {
 	Paths   []string
 	Gates   podspec.Gates
 	Machine *machine.Machine
-	// Node is the name of the Kubernetes node; pods of other nodes are left out. Without a name it
-	// is the one that all pods, or else all ResourceSlices, are of.
+	// Node is the name of the Kubernetes node. Pods of other nodes are left out. If empty, it is
+	// the node of all pods or, if they have none, the node of all ResourceSlices.
 	Node string
 	// Strict makes every unknown field and kind an error.
 	Strict bool
-	// Ended selects pods that have ended, which else are left out; only is true if there is no
-	// other pod.
+	// Ended selects which pods that have ended are kept. Without it they are left out. only is true
+	// if there is no other pod.
 	Ended func(pod *v1.Pod, only bool) bool
-	// Most is how many pods can be read, podspec.MaxPods where it is 0. Slim keeps of pods what
-	// decides.
+	// Most limits how many pods are read. If zero, the limit is podspec.MaxPods. Slim keeps only
+	// those parts of pods that affect decisions.
 	Most int
 	Slim bool
 	// Allocator allocates ResourceClaims that have no allocation. Without it, the devices of such
-	// claims are a note.
+	// claims are only reported as a note.
 	Allocator claims.Allocator
-	// MaxContainers and MaxValues are as podspec.Options has them.
+	// MaxContainers and MaxValues are the fields of podspec.Options.
 	MaxContainers, MaxValues int
 }
 
-// Pods are pods that can be planned, as the API server would have defaulted them.
+// Pods are pods that can be planned, with the defaults of the API server.
 type Pods struct {
 	Pods []*v1.Pod
 	// Notes are about objects, pods and amounts that have no effect.
 	Notes []string
-	// Namespaces are the labels of the Namespaces there, by name, if the reader keeps Peers.
+	// Namespaces maps the names of the Namespaces in the files to their labels, if the reader keeps
+	// Peers.
 	Namespaces map[string]map[string]string
 	// Claims finds the devices of the pods' ResourceClaims.
 	Claims *claims.Resolver
 }
 
-// PodErrors are several things that are wrong with manifests, each a line for the user.
+// PodErrors are several problems of manifests. Each is one line for the user.
 type PodErrors []error
 
 func (p PodErrors) Error() string   { return errors.Join(p...).Error() }
 func (p PodErrors) Unwrap() []error { return p }
 
-// Pods reads, defaults and validates pods. The notes are there even if there is an error, which can
+// Pods reads, defaults and validates pods. It returns the notes even with an error. The error can
 // be PodErrors.
 func (r Reader) Pods(files PodFiles) (Pods, error) {
 	var read Pods
@@ -126,7 +127,7 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 	return read, nil
 }
 
-// namespace takes a Namespace.
+// namespace adds a Namespace.
 func (p *Pods) namespace(data []byte) error {
 	o := new(v1.Namespace)
 	if err := decode(data, o, &o.Name); err != nil {
@@ -139,7 +140,8 @@ func (p *Pods) namespace(data []byte) error {
 	return nil
 }
 
-// nodeOf is the Kubernetes node that all pods are of, or else all ResourceSlices, or "".
+// nodeOf returns the Kubernetes node of all pods or, if they have none, of all ResourceSlices. It
+// returns "" if there is no such node.
 func nodeOf(sources []podspec.Source, objects *claims.Objects) string {
 	name := ""
 	for _, s := range sources {

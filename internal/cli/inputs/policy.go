@@ -9,15 +9,15 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// Policy is how a node decides, with what a user should know about it.
+// Policy is the policy of a node, with remarks for the user.
 type Policy struct {
 	node.Policy
-	// Text describes the policy in a line.
+	// Text describes the policy in one line.
 	Text string
-	// Warnings are about settings without effect, or with one that surprises. Each names the file
-	// and the field.
+	// Warnings are about settings without effect or with a surprising one. Each names the file and
+	// the field.
 	Warnings []string
-	// Counted is true if the policy reserves a number of CPUs and does not name them.
+	// Counted is true if the policy reserves a number of CPUs instead of naming them.
 	Counted bool
 	// Period is cpuManagerReconcilePeriod.
 	Period time.Duration
@@ -32,8 +32,8 @@ func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
 	return kubeletcfg.Read(name, data)
 }
 
-// Policy is what a KubeletConfiguration means on a machine, of which CPUs may be offline. Without a
-// name it is kubeletcfg.Default. Quotas are as in the kubelet.
+// Policy returns the policy that a KubeletConfiguration means on a machine, on which CPUs may be
+// offline. If name is empty, it returns kubeletcfg.Default. Quotas are as in the kubelet.
 func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	if name == "" {
 		policy, text := kubeletcfg.Default(found.Machine)
@@ -54,8 +54,9 @@ func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	return p, nil
 }
 
-// KubeletPolicy is what a kubelet's own configuration means on a machine; nil without a name. The
-// error is a *kubeletcfg.RejectedError if that kubelet would not start with it.
+// KubeletPolicy returns the policy that a kubelet's own configuration means on a machine, or nil if
+// name is empty. The error is a *kubeletcfg.RejectedError if that kubelet would not start with the
+// configuration.
 func (r Reader) KubeletPolicy(name string, m *machine.Machine) (*node.Policy, error) {
 	if name == "" {
 		return nil, nil

@@ -13,14 +13,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// MaxFile is the largest file that is read, in bytes. The MachineInfo of the largest machines is
-// below 1 MiB.
+// MaxFile is the size of the largest file that is read, in bytes. The MachineInfo of the largest
+// machines is below 1 MiB.
 const MaxFile = 64 << 20
 
-// Names are what a user calls the inputs. An error begins with the name, if there is one.
+// Names are the names of the inputs for the user. An error begins with the name, unless it is
+// empty.
 type Names struct{ Machine, Policy, Devices, State, Pods string }
 
-// Flags are the names on the command line, Fields those in the agent's configuration.
+// Flags are the names on the command line, and Fields those in the agent's configuration.
 var (
 	Flags  = Names{Machine: "--machine", Policy: "--kubelet-config", Devices: "--devices", State: "--state", Pods: "--pods"}
 	Fields = Names{Machine: "machine", Policy: "kubeletConfig", Devices: "devices", State: "state"}
@@ -29,15 +30,16 @@ var (
 // Reader reads inputs.
 type Reader struct {
 	Names Names
-	// Stdin is the file "-"; without it, that file cannot be read.
+	// Stdin is the content of the file "-". If nil, that file cannot be read.
 	Stdin io.Reader
-	// KeepGoing leaves kinds of nodes out that cannot be read, with a note.
+	// KeepGoing leaves out kinds of nodes that cannot be read, and adds a note.
 	KeepGoing bool
-	// Peers keeps what pods and nodes of a fleet are to other pods: labels, affinity, namespaces.
+	// Peers keeps the parts of pods and nodes of a fleet that other pods depend on: labels,
+	// affinity, namespaces.
 	Peers bool
 }
 
-// File reads a file, at most MaxFile bytes.
+// File reads a file of at most MaxFile bytes.
 func (r Reader) File(name string) ([]byte, error) {
 	from, err := r.open(name)
 	if err != nil {
@@ -64,7 +66,7 @@ func (r Reader) open(name string) (io.ReadCloser, error) {
 	return io.NopCloser(r.Stdin), nil
 }
 
-// named is File for an input that the user calls what.
+// named reads the file of an input with the user's name for it, what.
 func (r Reader) named(what, name string) ([]byte, error) {
 	data, err := r.File(name)
 	if err != nil && what != "" {
@@ -73,7 +75,7 @@ func (r Reader) named(what, name string) ([]byte, error) {
 	return data, err
 }
 
-// Machine reads a recorded machine, or this one if the name is discover.LiveName.
+// Machine reads a recorded machine, or the present machine if the name is discover.LiveName.
 func (r Reader) Machine(name string) (*discover.Found, error) {
 	switch name {
 	case discover.LiveName:
@@ -88,7 +90,7 @@ func (r Reader) Machine(name string) (*discover.Found, error) {
 	return discover.Read(name, data)
 }
 
-// Devices reads an inventory of devices. Without a name it is empty.
+// Devices reads an inventory of devices. If name is empty, the inventory is empty.
 func (r Reader) Devices(name string, m *machine.Machine) (*device.Inventory, error) {
 	if name == "" {
 		return device.NewInventory(m, nil)

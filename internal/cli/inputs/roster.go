@@ -12,11 +12,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Roster is the pods of a node by podspec.UID, which is that of the kubelet's files. Nil means that
-// the pods are not known.
+// Roster maps the UID of each pod on the node, as podspec.UID returns it and the kubelet's files
+// have it, to the pod. A nil Roster means that the pods are not known.
 type Roster map[string]*v1.Pod
 
-// Roster reads pods as they are, also those that have ended; nil without paths.
+// Roster reads pods without defaults, including those that have ended. It returns nil if there are
+// no paths.
 func (r Reader) Roster(paths []string) (Roster, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -32,7 +33,7 @@ func (r Reader) Roster(paths []string) (Roster, error) {
 	return pods, nil
 }
 
-// Name is the namespace and name of a pod that is known, else its UID.
+// Name returns the namespace and name of a known pod, or else its UID.
 func (r Roster) Name(uid string) string {
 	if p := r[uid]; p != nil {
 		return p.Namespace + "/" + p.Name
@@ -50,8 +51,8 @@ func (r Roster) IsInit(uid, container string) bool {
 	})
 }
 
-// InOrder sorts names of containers of a pod as they are in the pod. Unknown ones come last, by
-// name.
+// InOrder sorts names of containers in the order of the pod's containers. Unknown ones come last,
+// sorted by name.
 func (r Roster) InOrder(uid string, names []string) {
 	at := map[string]int{}
 	if pod := r[uid]; pod != nil {
@@ -62,7 +63,7 @@ func (r Roster) InOrder(uid string, names []string) {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
 }
 
-// Requests are what the pods that have not ended ask for, in the order in which they were created.
+// Requests returns the requests of the pods that have not ended, in the order of their creation.
 func (r Roster) Requests(gates podspec.Gates) ([]request.Pod, error) {
 	uids := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
 		return cmp.Or(r[a].CreationTimestamp.Compare(r[b].CreationTimestamp.Time), cmp.Compare(a, b))

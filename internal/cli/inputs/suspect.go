@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// suspect looks for amounts that are legal and cannot be meant: impossible ones, which no node like
+// suspect finds amounts that are legal but cannot be intended: impossible ones, which no node like
 // this one could ever serve, and odd ones, which have no effect. Both name the field.
 func suspect(pod *v1.Pod, m *machine.Machine) (impossible field.ErrorList, odd []string) {
 	check := func(path *field.Path, list v1.ResourceList) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access is which cluster is meant, and who asks: kubectl's files and flags.
+// Access describes the cluster and the user, by kubectl's files and flags.
 type Access struct {
 	file      string
 	overrides clientcmd.ConfigOverrides
@@ -28,7 +28,7 @@ type Access struct {
 func (a *Access) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&a.file, clientcmd.RecommendedConfigPathFlag, "", "the kubeconfig `FILE` to use for CLI requests")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
-	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as kubectl has it
+	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as in kubectl
 	clientcmd.BindOverrideFlags(&a.overrides, flags, names)
 }
 
@@ -38,13 +38,13 @@ func (a *Access) RegisterContext(flags *pflag.FlagSet) {
 	flags.StringVar(&a.overrides.CurrentContext, clientcmd.FlagContext, "", "the `CONTEXT` of the kubeconfig to use")
 }
 
-// defaultPatience is how long an agent may take to answer, without --request-timeout: the largest
-// explanations take a second, and a kubelet that is away is noticed within half a minute.
+// defaultPatience is how long an agent may take to answer without --request-timeout. The largest
+// explanations take a second, and the absence of a kubelet is noticed within half a minute.
 const defaultPatience = time.Minute
 
-// Cluster is a cluster that can be asked.
+// Cluster is a cluster whose agents can be asked.
 type Cluster struct {
-	// Namespace is that of pods whose namespace is not given.
+	// Namespace is the default namespace of pods.
 	Namespace string
 
 	context  string
@@ -53,8 +53,8 @@ type Cluster struct {
 	core     *rest.RESTClient
 }
 
-// Config is how the API server is reached. Without files, in a pod, it is as the pod's service
-// account. Nothing is asked yet.
+// Config returns how to reach the API server. Without files, in a pod, it uses the pod's service
+// account. It sends no request.
 func (a *Access) Config() (*rest.Config, error) {
 	config, _, err := a.load()
 	if err == nil {
@@ -63,7 +63,7 @@ func (a *Access) Config() (*rest.Config, error) {
 	return config, err
 }
 
-// Name is how people call the cluster: the context, or "this cluster" without files.
+// Name returns the name of the cluster for people: the context, or "this cluster" without files.
 func (a *Access) Name() string {
 	_, loader, err := a.load()
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *Access) load() (*rest.Config, clientcmd.ClientConfig, error) {
 	return config, loader, nil
 }
 
-// Cluster reads the files that kubectl reads. Nothing is asked yet.
+// Cluster reads the files that kubectl reads. It sends no request.
 func (a *Access) Cluster() (*Cluster, error) {
 	config, loader, err := a.load()
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// permission is what a request needs.
+// permission is the permission that a request needs.
 type permission struct{ verb, resource, namespace string }
 
-// explained adds to an error of the API server what to do.
+// explained adds what to do to an error of the API server.
 func (c *Cluster) explained(ctx context.Context, needs permission, err error) error {
 	server := c.config.Host
 	unreachable := (*url.Error)(nil)
@@ -22,13 +22,13 @@ func (c *Cluster) explained(ctx context.Context, needs permission, err error) er
 			server, c.ofContext(), err)
 	case apierrors.IsForbidden(err):
 		role := fmt.Sprintf("a role in the namespace %s must allow to %s %s", needs.namespace, needs.verb, needs.resource)
-		if needs.verb != "get" { // It is the agents' namespace.
+		if needs.verb != "get" { // This is the agents' namespace.
 			role += " (the chart makes one: rbac.kubectl)"
 		}
 		return fmt.Errorf("%w; %s", err, role)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w in the namespace %s; if it was deleted, its node may still know it: add --node NODE", err, needs.namespace)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Which operation fails first then is chance, and no reason.
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Which operation fails first is random and not the reason.
 		return fmt.Errorf("no answer within %v; --request-timeout gives it longer: %w", c.patience, ctx.Err())
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v; --request-timeout gives it longer: %w", c.patience, err)

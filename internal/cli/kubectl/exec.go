@@ -14,13 +14,13 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// ExitError is the exit code of a command that ran, and was not 0. The command has printed why.
+// ExitError is the nonzero exit code of a command that ran. The command has printed the reason.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// run runs a command in the agent's container. It asks by WebSocket first and by SPDY then, as
-// kubectl does: proxies and API servers before 1.31 may know only the latter.
+// run runs a command in the agent's container. It tries WebSocket first and then SPDY, as kubectl
+// does, because proxies and API servers before 1.31 may support only SPDY.
 func (c *Cluster) run(ctx context.Context, a Agent, command []string, stdout, stderr io.Writer) error {
 	request := c.core.Get().Namespace(a.namespace).Resource("pods").Name(a.pod).SubResource("exec").
 		Param("container", a.container).Param("stdout", "true").Param("stderr", "true")
@@ -36,7 +36,7 @@ func (c *Cluster) run(ctx context.Context, a Agent, command []string, stdout, st
 	if err != nil {
 		return err
 	}
-	// Only the answer to the WebSocket has a status that programs read.
+	// Only the WebSocket answer has a machine-readable status.
 	var status *apierrors.StatusError
 	executor, err := remotecommand.NewFallbackExecutor(byWebSocket, bySPDY, func(failed error) bool {
 		if upgrade := (*httpstream.UpgradeFailureError)(nil); errors.As(failed, &upgrade) {

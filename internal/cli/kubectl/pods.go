@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// selector finds the pods of agents, as deploy/base and deploy/chart label them.
+// selector matches the pods of agents by the labels in deploy/base and deploy/chart.
 const selector = "app.kubernetes.io/name=paddock"
 
-// NodeOf is the node that a pod is bound to.
+// NodeOf returns the node to which a pod is bound.
 func (c *Cluster) NodeOf(ctx context.Context, namespace, name string) (string, error) {
 	var pod v1.Pod
 	err := c.core.Get().Namespace(namespace).Resource("pods").Name(name).Do(ctx).Into(&pod)
@@ -41,8 +41,8 @@ type Agent struct {
 	args                      []string // of the agent, without the command's name
 }
 
-// Agents are the agents of these nodes, or of all nodes where none is named, in the order of the
-// nodes' names.
+// Agents returns the agents of these nodes, or of all nodes if none is named, in the order of nodes
+// or, for all nodes, of their names.
 func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string) ([]Agent, error) {
 	request := c.core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", selector)
 	if len(nodes) == 1 {
@@ -81,15 +81,16 @@ func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string)
 	return agents, nil
 }
 
-// running is whether a command can run in the pod's first container.
+// running reports whether a command can run in the pod's first container.
 func running(pod *v1.Pod) bool {
 	return pod.DeletionTimestamp == nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil
 }
 
-// reference is to a variable of the container, in an argument.
+// reference matches a reference to a variable of the container in an argument.
 var reference = regexp.MustCompile(`\$\(([^()]+)\)`)
 
-// agentOf is the agent in a pod: its container "agent", or its only one.
+// agentOf returns the agent in a pod: its container "agent", or its first container if none has
+// that name.
 func agentOf(pod *v1.Pod) (Agent, error) {
 	id := pod.Namespace + "/" + pod.Name
 	if !running(pod) {
@@ -108,8 +109,8 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 			id, selector, container.Name, strings.Join(command, " "))
 	}
 	a := Agent{Node: pod.Spec.NodeName, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}
-	// The kubelet replaced $(NAME) when it started the container. A command that is run in it later
-	// gets its arguments as they are.
+	// The kubelet replaced $(NAME) when it started the container. A command that runs in the
+	// container later gets its arguments unchanged.
 	for _, arg := range command[1:] {
 		a.args = append(a.args, reference.ReplaceAllStringFunc(arg, func(text string) string {
 			i := slices.IndexFunc(container.Env, func(e v1.EnvVar) bool { return "$("+e.Name+")" == text })
@@ -134,7 +135,7 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 	return a, nil
 }
 
-// condition is what keeps a pod from running, in the words of its status.
+// condition returns what keeps a pod from running, in the words of its status.
 func condition(pod *v1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "ending"

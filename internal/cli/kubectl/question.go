@@ -13,23 +13,23 @@ import (
 	"github.com/paddock-project/paddock/internal/base/bounded"
 )
 
-// Question is a command that an agent's container runs.
+// Question is a command to be run in an agent's container.
 type Question struct {
-	// Name is the command's: explain, map, pods, report or verify.
+	// Name is the name of the command: explain, map, pods, report or verify.
 	Name string
 	// Pod is NAMESPACE/NAME, for explain.
 	Pod string
-	// Flags are passed on.
+	// Flags are passed on to the command.
 	Flags []string
 }
 
-// config are the fields of the agent's configuration that its commands need.
+// config has the fields of the agent's configuration that its commands need.
 type config struct {
 	Machine, KubeletConfig, Devices, State, Listen string
 	PodResources                                   struct{ Socket string }
 }
 
-// command is the question as arguments of the program, for an agent with this configuration.
+// command returns the question as arguments of the program, for an agent with this configuration.
 func (q Question) command(c config) ([]string, error) {
 	args := []string{q.Name}
 	switch q.Name {
@@ -52,15 +52,16 @@ func (q Question) command(c config) ([]string, error) {
 	return append(args, q.Flags...), nil
 }
 
-// maxConfig bounds what an agent prints as its configuration, in bytes: some hundred lines at most.
+// maxConfig limits the configuration that an agent prints, in bytes. It has a few hundred lines at
+// most.
 const maxConfig = 1 << 20
 
-// Ask runs a question in an agent's container. What the command prints goes to stdout and stderr;
-// that it ended with another code than 0 is an *ExitError.
+// Ask runs a question in an agent's container. The output of the command goes to stdout and stderr.
+// Ask returns an *ExitError if the command exits with a code other than 0.
 func (c *Cluster) Ask(ctx context.Context, a Agent, q Question, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	if q.Name == "verify" { // It has the flags of the agent.
+	if q.Name == "verify" { // verify takes the flags of the agent.
 		args := append([]string{a.program, q.Name}, a.args...)
 		return c.run(ctx, a, append(args, q.Flags...), stdout, stderr)
 	}
@@ -84,7 +85,7 @@ func (c *Cluster) Ask(ctx context.Context, a Agent, q Question, stdout, stderr i
 	return c.run(ctx, a, append([]string{a.program}, command...), stdout, stderr)
 }
 
-// limited keeps what is written, up to a limit.
+// limited keeps the bytes that are written, up to a limit.
 type limited struct {
 	bytes.Buffer
 	limit int
@@ -97,7 +98,7 @@ func (l *limited) Write(data []byte) (int, error) {
 	return l.Buffer.Write(data)
 }
 
-// Answer is what one of several agents printed.
+// Answer is the output of one of several agents.
 type Answer struct {
 	Agent          Agent
 	Stdout, Stderr []byte
@@ -105,15 +106,15 @@ type Answer struct {
 }
 
 const (
-	// atOnce bounds the connections to the API server, which proxies each to a kubelet.
+	// atOnce limits the connections to the API server, which proxies each of them to a kubelet.
 	atOnce = 8
-	// maxAnswer bounds what is kept of an answer, in bytes. Those of the largest machines have some
-	// 100 KiB.
+	// maxAnswer limits the part of an answer that is kept, in bytes. Answers of the largest
+	// machines have on the order of 100 KiB.
 	maxAnswer = 8 << 20
 )
 
-// AskAll asks several agents. The answers come in the agents' order, each as soon as those before
-// it are there.
+// AskAll asks several agents. It calls each with the answers in the order of the agents, as soon as
+// an answer and all before it are complete.
 func (c *Cluster) AskAll(ctx context.Context, agents []Agent, q Question, each func(Answer) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,20 +11,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Difference is one field in which an answer is not what is recorded.
+// Difference is one field in which an answer differs from the recording.
 type Difference struct {
 	Scenario string
-	// Event is the index of the event; -1 for the start.
+	// Event is the index of the event, or -1 for the start.
 	Event int
 	Field string
-	// Got and Want are JSON.
+	// Got and Want are JSON texts.
 	Got, Want string
-	// Follows is set when the two states differed before the event: the difference is then a
-	// consequence of an earlier one.
+	// Follows is set if the states already differed before the event, so the difference follows
+	// from an earlier one.
 	Follows bool
 }
 
-// String is one line.
+// String formats the difference as one line.
 func (d Difference) String() string {
 	at := "start"
 	if d.Event >= 0 {
@@ -33,34 +33,33 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: %s: got %s, want %s", d.Scenario, at, d.Field, d.Got, d.Want)
 }
 
-// Comparison is how a result differs from the recorded one.
+// Comparison has the differences between a result and the recorded one.
 type Comparison struct {
 	Differences []Difference
-	// Events counts the events that were compared, Apart those among them that began with
-	// different states.
+	// Events counts the compared events. Apart counts those of them that began with different
+	// states.
 	Events, Apart int
-	// Began reports, for each of these events, whether it began with equal states.
+	// Began reports for each of these events whether it began with equal states.
 	Began []bool
 }
 
-// comparison is a Comparison under way.
+// comparison is a Comparison in progress.
 type comparison struct {
 	Comparison
 	scenario string
 	event    int
-	// apart is set while the states differ. It ends with the first event after which they are
+	// apart is set while the states differ. It is cleared by the first event after which they are
 	// equal again.
 	apart bool
 	// known are the pods that the reference has admitted and not removed.
 	known map[string]bool
-	// stale is set while the reference still has what a rejected pod had taken.
+	// stale is set while the reference still has the resources of a rejected pod.
 	stale bool
-	// exact: reasons are compared as they are, as TestQuirks does.
+	// exact is set if reasons are compared literally, as TestQuirks does.
 	exact bool
 }
 
-// Compare compares a result of Follow with the recorded one, by the rules of
-// docs/rules/format.md.
+// Compare compares a result of Follow with the recorded one, by the rules of docs/rules/format.md.
 func Compare(s *Scenario, got, want *Result) Comparison {
 	return compare(&comparison{scenario: s.Name, event: -1, known: map[string]bool{}}, got, want)
 }
@@ -75,7 +74,7 @@ func compare(c *comparison, got, want *Result) Comparison {
 	}
 	c.equal("allocatableCPUs", got.AllocatableCPUs, want.AllocatableCPUs)
 	c.apart = len(c.Differences) > 0
-	// Reserved CPUs are part of every later decision and in no later view.
+	// Reserved CPUs affect every later decision but are in no later view.
 	reserved := got.AllocatableCPUs != want.AllocatableCPUs
 	for i := range min(len(got.Answers), len(want.Answers)) {
 		c.event = i
@@ -89,7 +88,7 @@ func compare(c *comparison, got, want *Result) Comparison {
 	return c.Comparison
 }
 
-// next compares one event. It reports whether another one can follow.
+// next compares one event. It reports whether another event can follow.
 func (c *comparison) next(got, want *Answer) bool {
 	c.Events++
 	c.Began = append(c.Began, !c.apart)
@@ -106,7 +105,7 @@ func (c *comparison) next(got, want *Answer) bool {
 		return false
 	}
 	known := c.known[want.Pod]
-	switch want.Op { // What the reference has after the event.
+	switch want.Op { // Track what the reference has after the event.
 	case Admit:
 		c.stale = !want.admitted()
 		c.known[want.Pod] = want.admitted()
@@ -129,7 +128,7 @@ func (c *comparison) next(got, want *Answer) bool {
 func (c *comparison) answer(got, want *Answer, known bool) {
 	c.equal("admitted", got.Admitted, want.Admitted)
 	c.equal("qos", got.QoS, want.QoS)
-	// The reference reports that memory cannot be aligned as an unexpected error.
+	// The reference reports memory that cannot be aligned as an unexpected error.
 	same := got.Reason == want.Reason || !c.exact &&
 		got.Reason == string(node.TopologyAffinityError) && want.Reason == string(node.UnexpectedAdmissionError) &&
 		strings.Contains(want.Message, "[memorymanager]")
@@ -169,14 +168,14 @@ func (c *comparison) view(prefix string, got, want View) {
 	}
 }
 
-// clean leaves out pods without entries.
+// clean removes pods without entries.
 func clean(v CPUView) CPUView {
 	v.Entries = maps.Clone(v.Entries)
 	maps.DeleteFunc(v.Entries, func(_ string, of map[string]string) bool { return len(of) == 0 })
 	return v
 }
 
-// cleanBlocks leaves out containers without memory, and sorts blocks by type.
+// cleanBlocks removes containers without memory and sorts blocks by type.
 func cleanBlocks(entries map[string]map[string][]Block) map[string]map[string][]Block {
 	out := map[string]map[string][]Block{}
 	for uid, containers := range entries {
@@ -192,8 +191,8 @@ func cleanBlocks(entries map[string]map[string][]Block) map[string]map[string][]
 	return out
 }
 
-// grouped replaces what is reserved and free on a NUMA node by the sum over its group: inside a
-// group the reference's accounting drifts.
+// grouped replaces the reserved and free amounts of a NUMA node by the sums over its group, because
+// the reference's accounting drifts within a group.
 func grouped(state map[string]NodeView) map[string]NodeView {
 	out := map[string]NodeView{}
 	for id, n := range state {
@@ -219,7 +218,7 @@ func (c *comparison) equal(field string, got, want any) {
 	}
 }
 
-// text is JSON in which no map and an empty one are the same.
+// text formats v as JSON. A nil map and an empty map have the same text.
 func text(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

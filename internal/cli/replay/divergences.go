@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Divergences are the differences that are meant, one a line:
+// Divergences are the intended differences, one on each line:
 //
 //	scenario event field[,field…] quirk reason…
 //
-// event is the index of the event, or "start". A line that begins with # is a remark.
+// event is the index of the event, or "start". A line that begins with # is a comment.
 type Divergences struct {
 	lines []divergence
 }
@@ -27,7 +27,7 @@ type divergence struct {
 	used     bool
 }
 
-// ReadDivergences reads the list; errors begin with name.
+// ReadDivergences reads the list. Errors begin with name.
 func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 	d := &Divergences{}
 	scanner := bufio.NewScanner(r)
@@ -54,7 +54,7 @@ func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 	return d, scanner.Err()
 }
 
-// Listed reports whether a difference is meant, and marks it as having occurred.
+// Listed reports whether a difference is listed, and marks it as having occurred.
 func (d *Divergences) Listed(x Difference) bool {
 	i := slices.IndexFunc(d.lines, func(l divergence) bool {
 		return l.scenario == x.Scenario && l.event == x.Event && l.field == x.Field
@@ -66,7 +66,7 @@ func (d *Divergences) Listed(x Difference) bool {
 	return true
 }
 
-// Quirks are the quirks of a scenario's listed differences, by event.
+// Quirks returns the quirks of a scenario's listed differences, by event.
 func (d *Divergences) Quirks(scenario string) map[int]string {
 	quirks := map[int]string{}
 	for _, l := range d.lines {
@@ -77,8 +77,8 @@ func (d *Divergences) Quirks(scenario string) map[int]string {
 	return quirks
 }
 
-// Unused names the listed differences of a scenario that did not occur; call it after Listed was
-// asked for all of the scenario's differences.
+// Unused describes the listed differences of a scenario that did not occur. Call it after calling
+// Listed with all of the scenario's differences.
 func (d *Divergences) Unused(scenario string) []string {
 	var unused []string
 	for _, l := range d.lines {

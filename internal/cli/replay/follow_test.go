@@ -12,18 +12,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// twoPods admits a, restarts, removes a, and admits b: CPU 1 each time.
+// twoPods admits a, restarts, removes a, and admits b. Both pods get CPU 1.
 const twoPods = `{"name":"two","machine":"@vm","kubeletConfig":{"cpuManagerPolicy":"static","reservedSystemCPUs":"0"},
 "pods":[{"metadata":{"uid":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}}]}},
         {"metadata":{"uid":"b"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}}]}}],
 "events":[{"op":"admit","pod":"a"},{"op":"restart"},{"op":"removePod","pod":"a"},{"op":"admit","pod":"b"}]}`
 
-// TestCompareAfterADifference: differences follow until the states are equal again.
+// TestCompareAfterADifference checks that differences count as following until the states are equal
+// again.
 func TestCompareAfterADifference(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		record func(want *replay.Result)
-		// differ are the fields of each difference; those that follow are in brackets.
+		// differ has the fields of each difference. Those that follow are in brackets.
 		differ string
 		apart  int
 	}{

@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// FuzzDecode: a line is an error or a scenario that runs to a result; nothing panics.
+// FuzzDecode checks that a line is either an error or a scenario that runs to a result, and that
+// nothing panics.
 func FuzzDecode(f *testing.F) {
 	data, err := os.ReadFile("../../../examples/machines/vm-4cpu.json")
 	if err != nil {

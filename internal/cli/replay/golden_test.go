@@ -14,7 +14,7 @@ import (
 
 const golden = "../../../testdata/golden"
 
-// TestGolden holds every recorded answer of the reference against ours.
+// TestGolden compares our answers with every recorded answer of the reference.
 func TestGolden(t *testing.T) {
 	list, err := os.Open("../../../testdata/divergences.txt")
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
-// TestQuirks compares the planner as kubelet 1.36 with every recorded answer of the reference,
-// twice.
+// TestQuirks compares the planner as kubelet 1.36 with every recorded answer of the reference, in
+// two ways.
 //
-// The answers: admitted or rejected with its reason, CPU ids and memory of every container and
-// pool, the node shared pool, the accounting of memory, and whether the kubelet goes down. A
-// difference is a line of kubelet-differences.txt.
+// It compares the answers: whether the pod is admitted, the reason of a rejection, CPU ids and
+// memory of every container and pool, the node shared pool, the memory accounting, and whether the
+// kubelet goes down. Differences must be listed in kubelet-differences.txt.
 //
-// The names: where the answer differs from Paddock's, the quirk that divergences.txt lists, and no
-// quirk anywhere else.
+// It compares the names of quirks: an answer that differs from Paddock's must have the quirk that
+// divergences.txt lists, and no other answer may have a quirk.
 func TestQuirks(t *testing.T) {
 	score := &quirkScore{t: t, meant: listed(t, "divergences.txt"), differences: listed(t, "kubelet-differences.txt")}
 	files, err := filepath.Glob(filepath.Join(golden, "*.jsonl.gz"))
@@ -71,11 +71,12 @@ func listed(t *testing.T, name string) *replay.Divergences {
 type quirkScore struct {
 	t                  *testing.T
 	meant, differences *replay.Divergences
-	// Scenarios that are different have a difference, each of which is listed or not.
+	// scenarios counts all scenarios, and different those with differences. listed and unlisted
+	// count the differences.
 	scenarios, different, events, listed, unlisted int
-	// changed answers are those with a listed quirk, equal ones those without.
-	// Those apart began with other states than Paddock's and have no listed quirk: what differs
-	// follows.
+	// changed counts the answers with a listed quirk, and equal those without. apart counts answers
+	// that began with other states than Paddock's and have no listed quirk, so that their
+	// differences follow from earlier ones.
 	changed, missed, equal, alarms, apart int
 }
 
@@ -100,7 +101,7 @@ func (s *quirkScore) scenario(c replay.Case) {
 			break
 		}
 		found := got.Answers[i].Quirks
-		if c.Want.Answers[i].Memory.MachineState == nil { // What is counted is not in this recording.
+		if c.Want.Answers[i].Memory.MachineState == nil { // The recording does not have the counters.
 			found = slices.DeleteFunc(found, func(q quirk.Quirk) bool { return q.Effect == quirk.CountedTwice })
 		}
 		if equal || quirks[i] != "" {
@@ -133,7 +134,7 @@ func (s *quirkScore) compare(c *replay.Case, got *replay.Result) {
 	}
 }
 
-// named compares the quirks of an answer.
+// named compares the quirks of an answer with the listed one.
 func (s *quirkScore) named(name string, event int, want string, named []quirk.Quirk) {
 	ids := []string{}
 	for _, q := range named {

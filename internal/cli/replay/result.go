@@ -14,12 +14,13 @@ import (
 // Result is the answer to a scenario.
 type Result struct {
 	Name string `json:"name"`
-	// StartError reports that the configuration was rejected; there are no events then.
+	// StartError is the reason why the configuration was rejected. If set, there are no events.
 	StartError      string   `json:"startError,omitempty"`
 	Start           *View    `json:"start,omitempty"`
 	AllocatableCPUs string   `json:"allocatableCPUs,omitempty"`
 	Answers         []Answer `json:"events,omitempty"`
-	// Quirks are the faults by which a kubelet 1.36 starts otherwise, with Player.Kubelet.
+	// Quirks are the faults because of which a kubelet 1.36 starts differently. They are set with
+	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
 
@@ -27,22 +28,23 @@ type Result struct {
 type View struct {
 	CPU    CPUView    `json:"cpu"`
 	Memory MemoryView `json:"memory"`
-	// Devices are ids by pod, container and resource; absent where none is assigned.
+	// Devices maps pod, container and resource to device ids. It is absent if no device is
+	// assigned.
 	Devices map[string]map[string]map[string][]string `json:"devices,omitempty"`
 }
 
-// CPUView is who has which CPUs, as cpuset strings.
+// CPUView describes which pods and containers have which CPUs, as cpuset strings.
 type CPUView struct {
 	Default    string                       `json:"default"`
 	Entries    map[string]map[string]string `json:"entries"`
 	PodEntries map[string]string            `json:"podEntries"`
 }
 
-// MemoryView is who has which memory.
+// MemoryView describes which pods and containers have which memory.
 type MemoryView struct {
 	Entries    map[string]map[string][]Block `json:"entries"`
 	PodEntries map[string][]Block            `json:"podEntries"`
-	// MachineState is absent where memory is not managed; keys are NUMA node ids.
+	// MachineState maps NUMA node ids to their accounting. It is absent if memory is not managed.
 	MachineState map[string]NodeView `json:"machineState,omitempty"`
 }
 
@@ -60,7 +62,7 @@ type NodeView struct {
 	Memory              map[string]Table `json:"memory"`
 }
 
-// Table is one type of memory in bytes.
+// Table is the accounting of one type of memory, in bytes.
 type Table struct {
 	Total          int64 `json:"total"`
 	SystemReserved int64 `json:"systemReserved"`
@@ -69,7 +71,7 @@ type Table struct {
 	Free           int64 `json:"free"`
 }
 
-// Answer is what became of one event.
+// Answer is the result of one event.
 type Answer struct {
 	Op        Op     `json:"op"`
 	Pod       string `json:"pod,omitempty"`
@@ -80,9 +82,9 @@ type Answer struct {
 	Message  string              `json:"message,omitempty"`
 	QoS      string              `json:"qos,omitempty"`
 	Affinity map[string]Affinity `json:"affinity,omitempty"`
-	// StartError reports that a restart was rejected; the scenario ends there.
+	// StartError is the reason why a restart was rejected. If set, the scenario ends there.
 	StartError string `json:"startError,omitempty"`
-	// Panic is set where the reference panicked; the scenario ends there.
+	// Panic is set if the reference panicked. The scenario ends there.
 	Panic string `json:"panic,omitempty"`
 
 	View
@@ -90,9 +92,10 @@ type Answer struct {
 	Isolation        map[string]map[string]Isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
-	// Quirks are the faults by which a kubelet 1.36 answers otherwise, with Player.Kubelet.
+	// Quirks are the faults because of which a kubelet 1.36 answers differently. They are set with
+	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
-	// ElapsedNS is the time that deciding and applying took, for admissions.
+	// ElapsedNS is the time to plan and apply an admission, in nanoseconds.
 	ElapsedNS int64 `json:"elapsed_ns,omitempty"`
 }
 
@@ -105,19 +108,19 @@ func (a *Answer) ends() bool {
 	return a.StartError != "" || a.Panic != ""
 }
 
-// Affinity is the merged hint of a container. NUMA is null where none is stored.
+// Affinity is the merged hint of a container. NUMA is null if none is stored.
 type Affinity struct {
 	NUMA      []int `json:"numa"`
 	Preferred bool  `json:"preferred"`
 }
 
-// Isolation is the level of a container and whether it runs without quota.
+// Isolation is the isolation level of a container and whether it runs without CFS quota.
 type Isolation struct {
 	Level         string `json:"level"`
 	QuotaDisabled bool   `json:"quotaDisabled"`
 }
 
-// Cgroup is what a container is created with.
+// Cgroup has the cgroup values with which a container is created.
 type Cgroup struct {
 	CPUs string `json:"cpus,omitempty"`
 	Mems string `json:"mems,omitempty"`
@@ -191,7 +194,7 @@ func blocks(assigned []memory.Block) []Block {
 	return out
 }
 
-// watch fills in what follows from the state for every pod that is there.
+// watch fills in the view, the isolation and the quotas of every pod of the state.
 func (a *Answer) watch(s *node.State) {
 	a.View = viewOf(s)
 	for g := range s.AllGrants() {

@@ -23,16 +23,16 @@ import (
 
 // Player runs scenarios.
 type Player struct {
-	// Machine finds the machine of "@name".
+	// Machine returns the machine for "@name".
 	Machine func(name string) (*machine.Machine, error)
 	// Now is the clock for elapsed_ns.
 	Now func() time.Time
-	// Kubelet: kubelet 1.36 answers, with its faults, in place of Paddock. Result.Quirks and
-	// Answer.Quirks are then what it answers otherwise.
+	// Kubelet makes kubelet 1.36, with its faults, answer instead of Paddock. Result.Quirks and
+	// Answer.Quirks are then the faults because of which it answers differently.
 	Kubelet bool
 }
 
-// run is one scenario under way.
+// run is one scenario in progress.
 type run struct {
 	player    *Player
 	config    *kubeletcfg.Config
@@ -44,19 +44,19 @@ type run struct {
 	kubelet   quirk.Kubelet
 }
 
-// Run answers a scenario. The error is about a machine that cannot be found or read; a
-// configuration that is rejected is a result.
+// Run answers a scenario. It returns an error if a machine cannot be found or read. A rejected
+// configuration is a result, not an error.
 func (p *Player) Run(s *Scenario) (Result, error) {
 	return p.Follow(s, &Result{})
 }
 
-// Follow is Run beside recorded answers, so that as many events as possible begin with the same
-// state. Where the recorded answer rejects a pod that Paddock admits, the pod is released after the
-// event. It ends where the recording ends, with a restart that was rejected or a panic.
+// Follow runs a scenario beside recorded answers, so that as many events as possible begin with the
+// same state. If the recorded answer rejects a pod that Paddock admits, Follow releases the pod
+// after the event. It ends where the recording ends because of a rejected restart or a panic.
 //
-// This is the only case in which Paddock takes over the recorded state. Other states after a fault
-// of the reference break the invariants: they have a CPU assigned twice, or memory that is assigned
-// and not accounted for. With Kubelet nothing is taken over: the states are the kubelet's.
+// This is the only case in which Paddock adopts the recorded state. Other states after a fault of
+// the reference violate the invariants: a CPU is assigned twice, or memory is assigned but not
+// accounted for. With Kubelet nothing is adopted, because the states are the kubelet's.
 func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 	r := &run{player: p, pods: map[string]*v1.Pod{}}
 	var err error
@@ -72,7 +72,7 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 	}
 	if err := r.start(s.KubeletConfig); err != nil {
 		result.StartError = err.Error()
-		return result, nil //nolint:nilerr // a configuration that is rejected is a result
+		return result, nil //nolint:nilerr // a rejected configuration is a result
 	}
 	if p.Kubelet {
 		if result.Quirks, err = r.startKubelet(); err != nil {
@@ -140,7 +140,7 @@ func (r *run) start(config json.RawMessage) error {
 	return err
 }
 
-// startKubelet makes the state that of a kubelet, and names the quirks of its start.
+// startKubelet replaces the state by that of a kubelet, and returns the quirks of its start.
 func (r *run) startKubelet() ([]quirk.Quirk, error) {
 	ours := r.state.Policy()
 	policy, setup := r.asKubelet(r.config, ours)
@@ -152,7 +152,7 @@ func (r *run) startKubelet() ([]quirk.Quirk, error) {
 	return quirk.Start(r.m, ours, setup), err
 }
 
-// asKubelet is a policy of Paddock as that of a kubelet with the configuration.
+// asKubelet returns the policy of a kubelet with the configuration for a policy of Paddock.
 func (r *run) asKubelet(c *kubeletcfg.Config, ours node.Policy) (node.Policy, quirk.Setup) {
 	setup := quirk.Setup{ByNumber: !c.NamesReserved(), TooManyNodes: len(c.KubeletRejects(r.m)) > 0}
 	policy := quirk.Policy(r.m, ours, setup)
@@ -169,7 +169,7 @@ func inventory(m *machine.Machine, raw json.RawMessage) (*device.Inventory, erro
 }
 
 // policy resolves a configuration. Scenarios show what the managers decide, so a pod-level pod
-// is not turned away before them when its gate is off (R-DEM-2).
+// reaches them even if its gate is off (R-DEM-2).
 func (r *run) policy(c *kubeletcfg.Config) (node.Policy, error) {
 	policy, err := c.Resolve(r.m)
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *run) answer(e Event) (Answer, error) {
 	case DropStale:
 		r.state = r.state.Swept()
 	case StopContainer, Reconcile:
-		// A container that stops may start again, and nothing drifts here.
+		// A stopped container may start again, and nothing drifts here.
 	}
 	if a.ends() {
 		return a, nil
@@ -212,7 +212,7 @@ func (r *run) answer(e Event) (Answer, error) {
 	return a, nil
 }
 
-// restart rebuilds the state from the grants alone, under a configuration that may have changed.
+// restart rebuilds the state from the grants alone, with a configuration that may have changed.
 func (r *run) restart(e Event, a *Answer) error {
 	config, err := r.config.Patch(e.ConfigPatch, e.FeatureGates)
 	if err != nil {
@@ -274,7 +274,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	admitted = true
 	r.state = next
 	if known && r.player.Kubelet {
-		return // Its containers run.
+		return // Its containers are already running.
 	}
 	r.create(plan.Grant, a)
 }

@@ -1,10 +1,10 @@
 // Package replay runs recorded scenarios through the core and compares the answers
 // (docs/rules/format.md).
 //
-// A scenario is a machine, a kubelet configuration, pods, and events in their order; a
-// result is the state after each event. Both are JSON, one scenario a line. Run never panics on
-// bad input: a scenario that cannot be read is an error, a configuration that is rejected is
-// the result's startError.
+// A scenario is a machine, a kubelet configuration, pods, and events in their order. A result is
+// the state after each event. Both are JSON, with one scenario on each line. Run never panics on
+// bad input: a scenario that cannot be read is an error, and a rejected configuration is the
+// result's startError.
 package replay
 
 import (
@@ -18,25 +18,26 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// Scenario is what happens on one node.
+// Scenario describes what happens on one node.
 type Scenario struct {
 	Name string   `json:"name"`
 	Tags []string `json:"tags,omitempty"`
 	Note string   `json:"note,omitempty"`
-	// Machine is the string "@name", or a MachineInfo.
+	// Machine is the string "@name" or a MachineInfo.
 	Machine json.RawMessage `json:"machine"`
 	// KubeletConfig has fields of a KubeletConfiguration v1beta1.
 	KubeletConfig json.RawMessage `json:"kubeletConfig"`
-	// Devices is the device inventory in the form of a devices file; none: no devices.
+	// Devices is the device inventory in the format of a devices file. If empty, there are no
+	// devices.
 	Devices json.RawMessage `json:"devices,omitempty"`
 	Pods    Pods            `json:"pods"`
 	Events  []Event         `json:"events"`
 }
 
-// Pods are the pods that events name by their UID.
+// Pods are the pods to which events refer by UID.
 type Pods []*v1.Pod
 
-// UnmarshalJSON decodes pods with care for their quantities.
+// UnmarshalJSON decodes pods through podspec.DecodePod, which takes care of their quantities.
 func (p *Pods) UnmarshalJSON(data []byte) error {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -52,7 +53,7 @@ func (p *Pods) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Op is what an event does.
+// Op is the operation of an event.
 type Op string
 
 // The operations.
@@ -69,21 +70,21 @@ const (
 // Event is one thing that happens.
 type Event struct {
 	Op Op `json:"op"`
-	// Pod is a metadata.uid of the scenario's pods.
+	// Pod is the metadata.uid of one of the scenario's pods.
 	Pod       string `json:"pod,omitempty"`
 	Container string `json:"container,omitempty"`
-	// FeatureGates and ConfigPatch change the configuration at a restart, for good.
+	// FeatureGates and ConfigPatch change the configuration permanently at a restart.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	ConfigPatch  json.RawMessage `json:"configPatch,omitempty"`
 }
 
-// Case is a scenario, with the result that is expected where one is recorded.
+// Case is a scenario with the recorded result. Want is nil if no result is recorded.
 type Case struct {
 	Scenario Scenario
 	Want     *Result
 }
 
-// Decode reads one line: a scenario, or {"scenario": …, "result": …}.
+// Decode decodes one line: a scenario, or {"scenario": …, "result": …}.
 func Decode(line []byte) (Case, error) {
 	var both struct {
 		Scenario json.RawMessage `json:"scenario"`

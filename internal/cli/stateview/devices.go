@@ -22,7 +22,7 @@ type Claim struct {
 // ClaimPod is a pod that uses a claim.
 type ClaimPod struct {
 	UID string `json:"uid"`
-	// Name is "namespace/name" where it is known.
+	// Name is "namespace/name", or empty if it is not known.
 	Name string `json:"name,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type ClaimDevice struct {
 // PluginDevice is a device of a device plugin that a container has.
 type PluginDevice struct {
 	UID string `json:"uid"`
-	// Name is the pod's "namespace/name" where it is known.
+	// Name is the pod's "namespace/name", or empty if it is not known.
 	Name      string `json:"name,omitempty"`
 	Container string `json:"container"`
 	Resource  string `json:"resource"`
@@ -47,7 +47,7 @@ type PluginDevice struct {
 	NUMANodes []int  `json:"numaNodes,omitempty"`
 }
 
-// ofDevices is a file about devices.
+// ofDevices returns the content of a file about devices.
 func ofDevices(name string, f *kubeletstate.DeviceFile, pods inputs.Roster) *State {
 	s := &State{
 		File: name, Manager: f.Manager.String(), Valid: f.Checksum.Valid(), Checksum: f.Checksum.String(),
@@ -78,7 +78,7 @@ func ofDevices(name string, f *kubeletstate.DeviceFile, pods inputs.Roster) *Sta
 	return s
 }
 
-// deviceText is a file about devices for reading.
+// deviceText formats a file about devices for reading.
 func (s *State) deviceText(style terminal.Style) string {
 	facts := terminal.Table{Columns: make([]terminal.Column, 2)}
 	tone := terminal.Bad

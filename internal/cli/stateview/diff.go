@@ -12,18 +12,18 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Diff is what is different between two state files.
+// Diff has the differences between two state files.
 type Diff struct {
 	Old     string   `json:"old"`
 	New     string   `json:"new"`
 	Changes []Change `json:"changes"`
 }
 
-// Change is one thing that is different. What only one of the files has is empty in the other.
+// Change is one difference. Old or New is empty if only the other file has the thing.
 type Change struct {
-	// Pod is the namespace and name, or the UID; empty for what is the node's.
+	// Pod is the namespace and name, or the UID. It is empty for a property of the node.
 	Pod string `json:"pod,omitempty"`
-	// Container is empty for what is the pod's.
+	// Container is empty for a property of the pod.
 	Container string `json:"container,omitempty"`
 	// What is "policy", "node shared pool", "pod", "pool CPUs", "CPUs", "pool memory" or "memory".
 	What string `json:"what"`
@@ -31,8 +31,8 @@ type Change struct {
 	New  string `json:"new,omitempty"`
 }
 
-// DiffOf compares what both files have: CPUs if both have CPUs, memory if both have memory. The
-// error is about files that have nothing in common.
+// DiffOf compares what both files have: CPUs if both have CPUs, memory if both have memory. It
+// returns an error if the files have nothing in common.
 func DiffOf(before, now *State) (Diff, error) {
 	d := Diff{Old: before.File, New: now.File, Changes: []Change{}}
 	memory := kubeletstate.MemoryManager.String()
@@ -64,14 +64,14 @@ func DiffOf(before, now *State) (Diff, error) {
 	return d, nil
 }
 
-// add adds a change, if it is one.
+// add adds a change if old and new differ.
 func (d *Diff) add(c Change) {
 	if c.Old != c.New {
 		d.Changes = append(d.Changes, c)
 	}
 }
 
-// assigned compares one thing of the pool and the containers of a pod.
+// assigned compares the CPUs or the memory of the pool and the containers of a pod.
 func (d *Diff) assigned(title string, before, now Pod, what string, text func(Assigned) string) {
 	var pools [2]string
 	for i, p := range []Pod{before, now} {
@@ -86,7 +86,7 @@ func (d *Diff) assigned(title string, before, now Pod, what string, text func(As
 	}
 }
 
-// Text is the diff for reading.
+// Text formats the diff for reading.
 func (d Diff) Text(style terminal.Style) string {
 	if len(d.Changes) == 0 {
 		return "no difference\n"
@@ -109,7 +109,8 @@ func (d Diff) Text(style terminal.Style) string {
 	return t.Text(style)
 }
 
-// podsByUID are the pods of a file. CPU states of version 1 know containers by id, and no pods.
+// podsByUID returns the pods of a file by UID. CPU states of version 1 have no pods and identify
+// containers by id, so each container is a pod.
 func podsByUID(s *State) map[string]Pod {
 	pods := map[string]Pod{}
 	for _, p := range s.Pods {
@@ -142,7 +143,7 @@ func there(is bool) string {
 	return ""
 }
 
-// pooled is the node shared pool as an old or a new file has it.
+// pooled returns the node shared pool of a file.
 func pooled(s *State) string {
 	if s.SharedPool == nil {
 		return ""
@@ -150,7 +151,7 @@ func pooled(s *State) string {
 	return *s.SharedPool
 }
 
-// memoryText is "1 GiB of memory on NUMA 0".
+// memoryText formats memory: "1 GiB of memory on NUMA 0".
 func memoryText(a Assigned) string {
 	var blocks []string
 	for _, b := range a.Memory {

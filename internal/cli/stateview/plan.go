@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Conversion is what a conversion does, in words.
+// Conversion describes the effects of a conversion in text.
 func Conversion(p *treatment.Plan, style terminal.Style) string {
 	if p.State != nil {
 		return fmt.Sprintf("%d pods have assignments; the node shared pool is %s\n", p.State.NumGrants(), view.CPUs(p.State.SharedCPUs()))
@@ -28,7 +28,7 @@ func Conversion(p *treatment.Plan, style terminal.Style) string {
 	return text + remarks(p)
 }
 
-// Repair is what a repair does, in words.
+// Repair describes the effects of a repair in text.
 func Repair(p *treatment.Plan) string {
 	if len(p.Files) == 0 {
 		var text strings.Builder
@@ -43,8 +43,8 @@ func Repair(p *treatment.Plan) string {
 	return remarks(p)
 }
 
-// remarks are first what a person must check, then what is lost, then what changes, and an empty
-// line.
+// remarks lists first what a person must check, then what is lost, then what changes, followed by
+// an empty line.
 func remarks(p *treatment.Plan) string {
 	var out strings.Builder
 	for _, kind := range []struct {

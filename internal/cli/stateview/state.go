@@ -22,38 +22,39 @@ type State struct {
 	Manager string `json:"manager"`
 	Version string `json:"version"` // empty for the files about devices
 	Policy  string `json:"policy"`
-	// Valid reports whether the checksum that counts is right.
+	// Valid reports whether the checksum that counts is right: DataChecksum if the file has one,
+	// else Checksum.
 	Valid        bool     `json:"checksumValid"`
 	Checksum     string   `json:"checksum"`
 	DataChecksum string   `json:"dataChecksum,omitempty"`
 	ReadBy       []string `json:"readBy"`
 	Unknown      []string `json:"unknownFields,omitempty"`
-	// SharedPool is the node's; nil where the file has no CPUs.
+	// SharedPool is the node shared pool. It is nil if the file has no CPUs.
 	SharedPool *string      `json:"sharedPool,omitempty"`
 	Pods       []Pod        `json:"pods"`
 	NUMANodes  []Accounting `json:"numaNodes,omitempty"`
-	// Claims and Devices are of the files about devices.
+	// Claims and Devices are set for the files about devices.
 	Claims  []Claim        `json:"claims,omitempty"`
 	Devices []PluginDevice `json:"devices,omitempty"`
 
 	checksum kubeletstate.Checksum
 }
 
-// Pod is what a pod has.
+// Pod describes what a pod has.
 type Pod struct {
 	UID string `json:"uid"`
-	// Name is "namespace/name" where it is known.
+	// Name is "namespace/name", or empty if it is not known.
 	Name string `json:"name,omitempty"`
-	// Estimated is true if its request was read from cgroup numbers.
+	// Estimated is true if the pod's request was read from cgroup numbers.
 	Estimated  bool        `json:"estimated,omitempty"`
 	Pool       *Assigned   `json:"pool,omitempty"`
 	Containers []Container `json:"containers"`
 }
 
-// title is what the pod is called.
+// title returns the pod's name, or its UID if the name is not known.
 func (p *Pod) title() string { return cmp.Or(p.Name, p.UID) }
 
-// Container is what a container has.
+// Container describes what a container has.
 type Container struct {
 	Name string `json:"name"`
 	Assigned
@@ -62,9 +63,9 @@ type Container struct {
 // Assigned are the CPUs and the memory of a container, or of a pool.
 type Assigned struct {
 	CPUs string `json:"cpus,omitempty"`
-	// NUMANodes are those of the CPUs, if the machine is known.
+	// NUMANodes are the NUMA nodes of the CPUs, if the machine is known.
 	NUMANodes string `json:"cpuNUMANodes,omitempty"`
-	// Offline are the CPUs that the machine does not have online, if it is known.
+	// Offline are the CPUs that are not online on the machine, if it is known.
 	Offline string  `json:"offlineCPUs,omitempty"`
 	Memory  []Block `json:"memory,omitempty"`
 }
@@ -76,7 +77,7 @@ type Block struct {
 	NUMANodes []int  `json:"numaNodes"`
 }
 
-// Accounting is the kubelet's account of one type of memory on one NUMA node.
+// Accounting is the kubelet's accounting of one type of memory on one NUMA node.
 type Accounting struct {
 	ID             int    `json:"id"`
 	Type           string `json:"type"`
@@ -89,7 +90,7 @@ type Accounting struct {
 	Group          []int  `json:"group"`
 }
 
-// StateOf is the content of a file of any kind. Machine and pods can be nil.
+// StateOf returns the content of a file of any kind. m and pods can be nil.
 func StateOf(name string, data []byte, m *machine.Machine, pods inputs.Roster) (*State, error) {
 	if statefile.Begins(data) {
 		file, err := statefile.Decode(name, data)
@@ -135,8 +136,8 @@ func StateOf(name string, data []byte, m *machine.Machine, pods inputs.Roster) (
 	return s, nil
 }
 
-// addPods adds the pods of a file, by UID, with their containers in the order of the pod as far as
-// that is known.
+// addPods adds the pods of a file by UID. Their containers are in the order of the pod, as far as
+// it is known.
 func addPods[Entry, Pool any](s *State, entries map[string]map[string]Entry, pools map[string]Pool, pods inputs.Roster, ofEntry func(Entry) Assigned, ofPool func(Pool) Assigned) {
 	uids := slices.AppendSeq(slices.Collect(maps.Keys(entries)), maps.Keys(pools))
 	slices.Sort(uids)
@@ -182,7 +183,7 @@ func (s *State) addMemory(m *kubeletstate.Memory, pods inputs.Roster) {
 	}
 }
 
-// ofGrants is Paddock's own file, CPUs and memory together.
+// ofGrants returns the content of Paddock's own file, which has both CPUs and memory.
 func ofGrants(name string, f *statefile.File, m *machine.Machine) *State {
 	s := &State{
 		File: name, Manager: "Paddock", Version: strconv.Itoa(f.Version), Valid: true, Checksum: "valid", ReadBy: []string{"Paddock"}, Pods: []Pod{},
@@ -210,7 +211,8 @@ func ofGrants(name string, f *statefile.File, m *machine.Machine) *State {
 	return s
 }
 
-// assigned are CPUs as a file has them, on a machine if it is known, and memory.
+// assigned returns the CPUs of a file, with their NUMA nodes if the machine is known, and the
+// memory.
 func assigned(cpus string, m *machine.Machine, blocks ...memory.Block) Assigned {
 	a := Assigned{CPUs: cpus}
 	if set, err := cpuset.Parse(cpus); err == nil && m != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Text is the state for reading, with a drawing if the machine is known.
+// Text formats the state for reading, with a drawing if the machine is known.
 func (s *State) Text(m *machine.Machine, style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: %s\n", style.Paint(terminal.Strong, s.File), style.Paint(terminal.Plain, s.title()))
@@ -36,7 +36,7 @@ func (s *State) Text(m *machine.Machine, style terminal.Style) string {
 			if len(n.Group) > 1 {
 				group = nodeList(n.Group)
 			}
-			// The kubelet's numbers have no sign, so a negative amount is a large number.
+			// The kubelet's numbers are unsigned, so a negative amount is a large number.
 			accounting.Row(strconv.Itoa(n.ID), n.Type, request.RoundedBytes(int64(n.Total)), request.RoundedBytes(int64(n.SystemReserved)),
 				request.RoundedBytes(int64(n.Allocatable)), request.RoundedBytes(int64(n.Reserved)), request.RoundedBytes(int64(n.Free)),
 				strconv.Itoa(n.Assignments), group)
@@ -92,7 +92,8 @@ func (s *State) facts(fact func(name, value string, tone terminal.Tone)) {
 	}
 }
 
-// cpusText is a list of CPUs for reading, with their number. Text that is no list is quoted.
+// cpusText formats a list of CPUs for reading, with their number. Text that is not a list is
+// quoted.
 func cpusText(list string) string {
 	set, err := cpuset.Parse(list)
 	switch {
@@ -147,10 +148,10 @@ func nodeList(nodes []int) string {
 	return strings.Join(words, ",")
 }
 
-// letters are the marks of pods in a drawing, one after the other.
+// letters are the marks of pods in a drawing, in order.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// The marks of CPUs that are no pod's.
+// The marks of CPUs that are not those of one pod with a letter.
 const (
 	markShared  = '.'
 	markNone    = '?'
@@ -158,11 +159,11 @@ const (
 	markMore    = '#'
 )
 
-// cpusPerLine of a drawing fit a terminal of 100 columns, and are a power of two as most machines'
-// CPUs are.
+// cpusPerLine of a drawing fit a terminal of 100 columns. It is a power of two, as the number of
+// CPUs of most machines is.
 const cpusPerLine = 64
 
-// drawing has a mark for each CPU, and a line or more for each NUMA node.
+// drawing returns a table with a mark for each CPU, and one or more lines for each NUMA node.
 func (s *State) drawing(m *machine.Machine) *terminal.Table {
 	t := &terminal.Table{Columns: terminal.Columns("NUMA NODE", "CPUS", "WHO")}
 	marks := s.marks()
@@ -195,11 +196,11 @@ func (s *State) drawing(m *machine.Machine) *terminal.Table {
 	return t
 }
 
-// marks are the marks of the CPUs by id.
+// marks returns the marks of the CPUs by id.
 func (s *State) marks() map[int]rune {
 	marks := map[int]rune{}
 	put := func(list string, mark rune) {
-		set, _ := cpuset.Parse(list) // what does not parse is empty
+		set, _ := cpuset.Parse(list) // A list that does not parse is empty.
 		for id := range set.All() {
 			if old, has := marks[id]; has && old != mark {
 				marks[id] = markSeveral

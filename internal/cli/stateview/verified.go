@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
-// Verified is what a kubelet would do with state files.
+// Verified describes what a kubelet would do with state files.
 type Verified []VerifiedFile
 
-// VerifiedFile is what a kubelet would do with one file.
+// VerifiedFile describes what a kubelet would do with one file.
 type VerifiedFile struct {
 	File     string    `json:"file"`
 	Manager  string    `json:"manager"`
@@ -24,7 +24,7 @@ type VerifiedFile struct {
 	answer doctor.Answer
 }
 
-// Finding is one thing that is worth telling about a file; see doctor.Finding.
+// Finding is one finding about a file; see doctor.Finding.
 type Finding struct {
 	Level   string `json:"level"`
 	Rule    string `json:"rule"`
@@ -36,7 +36,7 @@ type Finding struct {
 	level doctor.Level
 }
 
-// VerifiedOf are diagnoses as a document.
+// VerifiedOf returns diagnoses as a document.
 func VerifiedOf(all []treatment.Verified) Verified {
 	out := Verified{}
 	for _, v := range all {
@@ -53,7 +53,7 @@ func VerifiedOf(all []treatment.Verified) Verified {
 	return out
 }
 
-// Text is the document for reading: of each file the answer first.
+// Text formats the document for reading. The answer for each file comes first.
 func (all Verified) Text(style terminal.Style) string {
 	answers := map[doctor.Answer]string{
 		doctor.Starts: "starts with it", doctor.StartsWithout: "starts without it, and running pods lose their devices", doctor.Rejects: "does not start with it", doctor.Unsure: "may or may not start with it: this is unknown",

@@ -29,23 +29,24 @@ var kubelets = map[string]kubeletstate.Kubelet{
 	"kubelet-1.37-gate-off": {Minor: 37},
 }
 
-// Targets are the targets of a conversion.
+// Targets returns the targets of a conversion.
 func Targets() []string { return append(slices.Sorted(maps.Keys(kubelets)), Paddock) }
 
-// Conversion is what to convert, for whom, and where to write it.
+// Conversion describes what to convert, for which target, and where to write it.
 type Conversion struct {
 	// To is one of Targets.
 	To string
-	// Save is a directory for the kubelet's files, or Paddock's file.
+	// Save is a directory for the kubelet's files, or the name of Paddock's file.
 	Save string
 	// Machine and Config name the machine and the KubeletConfiguration of the target.
 	Machine, Config string
-	// Pods name manifests of the pods of the node.
+	// Pods are the names of manifests of the pods of the node.
 	Pods []string
 }
 
 // Plan plans a conversion of the files of a node. The error wraps doctor.ErrRejected if the target
-// would not start with Config on the files. Beside an error there can be a plan, for its notes.
+// would not start with Config on the files. Even with an error, a plan can be returned for its
+// notes.
 func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	to, isKubelet := kubelets[c.To]
 	if !isKubelet && c.To != Paddock {
@@ -104,8 +105,8 @@ func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	return plan, c.finish(plan, r, old, now, texts)
 }
 
-// finish adds the fates of the pods and the files, which the target must start on if its
-// configuration is known.
+// finish adds the fates of the pods and the files. If the configuration of the target is known, it
+// checks that the target starts on the files.
 func (c Conversion) finish(plan *Plan, r inputs.Reader, old, now *doctor.State, texts []Text) error {
 	files, err := now.Encode(plan.Kubelet)
 	if err != nil {

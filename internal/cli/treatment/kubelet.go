@@ -10,15 +10,15 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Kubelet is a kubelet as flags describe it.
+// Kubelet describes a kubelet by flags.
 type Kubelet struct {
-	// Version is such as 1.36.
+	// Version is for example "1.36".
 	Version string
-	// Machine and Config name files; without Config the configuration is not known.
+	// Machine and Config are names of files. If Config is empty, the configuration is not known.
 	Machine, Config string
 }
 
-// Setup reads what the kubelet starts with.
+// Setup reads the machine and the configuration with which the kubelet starts.
 func (k Kubelet) Setup(r inputs.Reader) (doctor.Setup, error) {
 	var s doctor.Setup
 	minor, err := kubeletstate.ParseMinor(k.Version)
@@ -43,8 +43,9 @@ func (k Kubelet) Setup(r inputs.Reader) (doctor.Setup, error) {
 	return s, nil
 }
 
-// KubeletRejects reports of an error of Setup whether the kubelet itself would not start with the
-// configuration. A configuration that also Paddock alone rejects may be right for the kubelet.
+// KubeletRejects reports whether an error of Setup means that the kubelet itself would not start
+// with the configuration. A configuration that Paddock rejects for a reason of its own may be right
+// for the kubelet.
 func KubeletRejects(err error) bool {
 	rejected := (*kubeletcfg.RejectedError)(nil)
 	if !errors.As(err, &rejected) {

@@ -11,31 +11,31 @@ import (
 	"github.com/paddock-project/paddock/internal/node/replacement"
 )
 
-// Plan is what a conversion or a repair would do.
+// Plan describes what a conversion or a repair would do.
 type Plan struct {
-	// Kubelet is for whom the files are.
+	// Kubelet is the kubelet for which the files are.
 	Kubelet kubeletstate.Kubelet
-	// Fates are what the kubelet does with each pod when it starts.
+	// Fates describe what the kubelet does with each pod when it starts.
 	Fates []Fate
-	// Remarks are what changes, what is lost and what a person must check.
+	// Remarks describe what changes, what is lost and what a person must check.
 	Remarks []doctor.Remark
-	// Pods have the names of pods.
+	// Pods has the names of pods.
 	Pods inputs.Roster
-	// State is Paddock's, if the files are for Paddock.
+	// State is Paddock's state, if the files are for Paddock.
 	State *node.State
-	// Unprotected has for a manager why nothing would show a change of its file.
+	// Unprotected maps a manager to the reason why nothing would reveal a change of its file.
 	Unprotected map[kubeletstate.Manager]string
 	// Notes are about the files that were read.
 	Notes []string
-	// Files are to be written; none if there is nothing to repair.
+	// Files are the files to be written. There are none if there is nothing to repair.
 	Files []*replacement.File
 }
 
-// Fate is what a kubelet does with a pod.
+// Fate describes what a kubelet does with a pod.
 type Fate struct{ Pod, Text string }
 
-// toKubelet are the files of a node to be written into dir or, without it, in place of those that
-// were read.
+// toKubelet returns the files of a node to be written into dir. If dir is empty, they replace those
+// that were read.
 func toKubelet(files map[kubeletstate.Manager][]byte, dir string, read []Text) []*replacement.File {
 	var out []*replacement.File
 	for _, m := range managers {

@@ -12,21 +12,21 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Text is a state file as it was read, and the manager that it is of.
+// Text is a state file that was read, with its manager.
 type Text struct {
 	Name    string
 	Manager kubeletstate.Manager
 	Data    []byte
 }
 
-// errManager is wrapped by the errors about files that could be of any manager.
+// errManager is wrapped by errors about files that could belong to any manager.
 var errManager = errors.New("neither its content nor its name shows whether it is a CPU or a memory state")
 
-// managers are all that have a file.
+// managers are all managers that have a file.
 var managers = []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DRAManager, kubeletstate.DeviceManager}
 
-// Read reads files, at most one of each manager. A file with the kubelet's name for it is of that
-// manager even if its content is damaged; under another name the content decides.
+// Read reads files, at most one for each manager. A file with the kubelet's name for it belongs to
+// that manager even if its content is damaged. For other names the content decides.
 func Read(r inputs.Reader, names []string) ([]Text, error) {
 	var texts []Text
 	seen := map[kubeletstate.Manager]string{}
@@ -54,7 +54,7 @@ func Read(r inputs.Reader, names []string) ([]Text, error) {
 	return texts, nil
 }
 
-// split parts the texts about devices from the others.
+// split separates the files about devices from the others.
 func split(texts []Text) (states, devices []Text) {
 	for _, t := range texts {
 		if t.Manager.HasDevices() {
@@ -66,7 +66,7 @@ func split(texts []Text) (states, devices []Text) {
 	return states, devices
 }
 
-// stateOf is the state that files have together. accept is asked about each file; the file is nil
+// stateOf returns the combined state of the files. It calls accept for each file. The file is nil
 // if it cannot be read.
 func stateOf(texts []Text, accept func(Text, *kubeletstate.File, error) error) (*doctor.State, error) {
 	s := &doctor.State{}
@@ -83,7 +83,7 @@ func stateOf(texts []Text, accept func(Text, *kubeletstate.File, error) error) (
 	return s, nil
 }
 
-// notStdin is for files that are replaced.
+// notStdin rejects standard input, because the files are replaced.
 func notStdin(names []string) error {
 	if slices.Contains(names, "-") {
 		return errors.New("standard input cannot be replaced: name the files")
@@ -91,7 +91,7 @@ func notStdin(names []string) error {
 	return nil
 }
 
-// owners are the containers of pods by the id in their status.
+// owners maps the container ids in the status of pods to their containers.
 func owners(pods inputs.Roster) map[string]doctor.Owner {
 	byID := map[string]doctor.Owner{}
 	for uid, pod := range pods {

@@ -9,18 +9,18 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
-// Repair is what to repair the files of a node for, and where to write them.
+// Repair describes for which kubelet to repair the files of a node, and where to write them.
 type Repair struct {
 	Kubelet Kubelet
-	// Pods name manifests of all pods of the node; others have ended. Without, every pod is taken
-	// to be there.
+	// Pods are the names of manifests of all pods of the node. Pods that are not in them have
+	// ended. If empty, all pods are assumed to exist.
 	Pods []string
-	// Save is a directory; without it the files are replaced.
+	// Save is a directory. If empty, the files are replaced.
 	Save string
 }
 
-// Plan plans a repair. It has no files if the kubelet starts on them as they are, nothing in them
-// is worth a repair, and all their pods are there. The error wraps doctor.ErrUnmendable or
+// Plan plans a repair. The plan has no files if the kubelet starts on the files as they are,
+// nothing in them needs a repair, and all their pods exist. The error wraps doctor.ErrUnmendable or
 // doctor.ErrRejected if they cannot be repaired.
 func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err := notStdin(names); err != nil {
@@ -39,7 +39,7 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 		return nil, err
 	}
 	texts, devices := split(texts)
-	sound := true // The kubelet starts on the files, and no finding recommends a command.
+	sound := true // set while the kubelet starts on the files, and no finding recommends a command
 	old, err := stateOf(texts, func(t Text, f *kubeletstate.File, err error) error {
 		if f == nil {
 			return fmt.Errorf("%w; there is nothing to repair it from: drain the node and delete it", err)

@@ -13,9 +13,10 @@ type Verified struct {
 	Diagnosis *doctor.Diagnosis
 }
 
-// Verify diagnoses files, each by itself and with the others. If the configuration of the kubelet
-// is not known, the gate PodLevelResourceManagers is taken to be as it was when the file was
-// written. Pods are nil if they are not known; else others are taken for gone.
+// Verify diagnoses each file alone and together with the others. If the configuration of the
+// kubelet is not known, the gate PodLevelResourceManagers is assumed to be as it was when the file
+// was written. pods is nil if the pods are not known. Otherwise, pods that are not in it are
+// assumed to be gone.
 func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
 	var verified []Verified
 	var diagnoses []*doctor.Diagnosis
@@ -36,8 +37,9 @@ func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
 	return verified
 }
 
-// Answer reports whether the kubelet starts on all files: not if it rejects one, without what one
-// has if it starts without that one, and unsure if of one it is not known.
+// Answer combines the answers for all files. It is Rejects if the kubelet rejects one of them, else
+// StartsWithout if it starts without the content of one, else Unsure if the answer for one is not
+// known, and else Starts.
 func Answer(all []Verified) doctor.Answer {
 	answer := doctor.Starts
 	for _, v := range all {

@@ -20,26 +20,27 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// screenshots is a directory for pictures of the page, to be looked at.
+// screenshots is a directory into which the test writes pictures of the page for a person to look
+// at.
 var screenshots = flag.String("screenshots", "", "write pictures of the page into this directory")
 
-// figures makes TestPage fail if scrolling is slow; without it, the time is only printed, because a
+// figures makes TestPage fail if scrolling is slow. Without it the time is only printed, because a
 // busy machine takes longer.
 var figures = flag.Bool("figures", false, "fail if a picture of the page takes more than 50 ms")
 
-// set gives a control a value, as a person does.
+// set gives a control a value and fires the event, as a person's input does.
 func set(id, value, event string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`document.getElementById(%[1]q).value = %[2]q; document.getElementById(%[1]q).dispatchEvent(new Event(%[3]q))`, id, value, event), nil)
 }
 
 func find(text string) chromedp.Action { return set("search", text, "input") }
 
-// place asks where a pod would go.
+// place asks the page where a pod would go.
 func place(text string) chromedp.Action {
 	return chromedp.Tasks{set("manifest", text, "input"), chromedp.Click("#place button[type=submit]")}
 }
 
-// TestPage goes through what a person does on the page of 5,000 nodes.
+// TestPage does what a person does on the page of a fleet of 5,000 nodes.
 func TestPage(t *testing.T) {
 	b := webuitest.New(t)
 	f := fleetOf(t, 5000)
@@ -50,8 +51,8 @@ func TestPage(t *testing.T) {
 	b.Picture(*screenshots, "fleet")
 
 	t.Run("scrolling", func(*testing.T) {
-		// The pictures while the whole fleet passes by. A page is smooth at 16 ms; this may be a
-		// busy machine without a GPU.
+		// Measure how long each picture takes while the whole fleet passes by. A page is smooth at
+		// 16 ms, but this machine may be busy and have no GPU.
 		var median float64
 		b.Run(chromedp.Evaluate(`(() => { const took = [], s = document.getElementById('tiles');
 			for (let y = 0; y < s.scrollHeight; y += 200) { s.scrollTop = y; paddock.tiles.draw(); took.push(paddock.tiles.drawn); }
@@ -113,9 +114,9 @@ func placesPods(b *webuitest.Browser) {
 	b.Await(`document.getElementById('placed').textContent.includes('<b>x</b> is no number')`)
 }
 
-// A cluster changes: the page follows, node by node where the nodes are the same. It shows since
-// when the cluster is not followed, and that the server does not answer, and goes on with the next
-// one.
+// TestPageFollows checks that the page follows a cluster that changes, node by node if the set of
+// nodes stays the same. The page shows since when the cluster is not followed and that the server
+// does not answer, and it goes on with the next server.
 func TestPageFollows(t *testing.T) {
 	b := webuitest.New(t)
 	first := fleetOf(t, 8)
@@ -156,7 +157,8 @@ func TestPageFollows(t *testing.T) {
 	b.Quiet()
 }
 
-// The page as one file: it loads nothing, shows and searches, and has no box.
+// TestFile checks the page as one file: it loads nothing, shows and searches the fleet, and has no
+// box for manifests.
 func TestFile(t *testing.T) {
 	b := webuitest.New(t)
 	var page bytes.Buffer

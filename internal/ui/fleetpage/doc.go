@@ -1,14 +1,14 @@
-// Package fleetpage serves the page of a fleet: every node a tile of its NUMA nodes, a search, the
-// map of each node, and where a pod would go that somebody pastes.
+// Package fleetpage serves the page of a fleet. The page shows every node as a tile of its NUMA
+// nodes, a search, a map of each node, and where a pod that a reader pastes would go.
 //
-// A Fleet is one moment, as values: package fleet answers every question, and no request changes
-// anything. A Page asks its source for the present moment at every request, so that the same page
-// shows a file that never changes and a cluster that does. It serves what names pods;
-// internal/base/access decides to whom.
+// A Fleet is an immutable snapshot. Package fleet answers every question about it, and no request
+// changes anything. A Page asks its source for the present snapshot at every request, so the same
+// page shows a file that never changes and a cluster that does. The page names pods;
+// internal/base/access decides who may read it.
 //
-// Where pods would go is asked by the page's own site alone. One question is answered at a time, a
-// few wait, and all others are rejected at once. Each ends with its reader.
+// Only the page's own site may ask where pods would go. The Page answers one question at a time,
+// lets a few wait and rejects all others at once. A question ends when its reader leaves.
 //
-// WriteHTML makes one file of the same page that loads nothing. It can be read without a program,
-// and therefore cannot answer where a pod would go.
+// WriteHTML writes the same page as one file that loads nothing. The file can be read without a
+// server and therefore cannot answer where a pod would go.
 package fleetpage

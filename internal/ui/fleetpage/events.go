@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// breath is the time between two events: changes during that time are one event.
+	// breath is the time between two events. Changes during that time become one event.
 	breath = time.Second
-	// beat is the longest time without a message, so that both sides notice when the other is gone.
+	// beat is the longest time without a message. It lets both sides notice that the other is gone.
 	beat = 15 * time.Second
 	// retry is the time after which a page that lost its server tries again.
 	retry = time.Second
-	// maxStreams is how many pages follow at the same time.
+	// maxStreams is the number of pages that can follow the fleet at the same time.
 	maxStreams = 64
 )
 
-// state is whether the fleet is followed.
+// state reports whether the fleet is followed.
 type state struct {
-	// Since is since when it is not, as RFC 3339; empty: it is. Why is the reason.
+	// Since is the time since which the fleet is not followed, in RFC 3339. If empty, the fleet is
+	// followed. Why is the reason.
 	Since string `json:"since"`
 	Why   string `json:"why"`
 }
@@ -33,17 +34,17 @@ func stateOf(m Moment) state {
 	return state{m.Since.UTC().Format(time.RFC3339), m.Why}
 }
 
-// hello is the first event of a stream: the revision from which the later events go on.
+// hello is the first event of a stream. It has the revision that later events continue from.
 type hello struct {
 	Revision uint64 `json:"revision"`
 }
 
-// serveEvents streams what changes, until the reader is gone:
+// serveEvents streams the changes until the reader is gone. The events are:
 //
-//	hello     the revision; a page that has another one reads everything
-//	change    the tiles that are different, and what is beside them
-//	everything   the revision; everything is to be read again
-//	state     whether the fleet is followed
+//	hello        the revision; a page with another revision reads everything again
+//	change       the tiles that differ, and what is shown beside them
+//	everything   the revision; the page must read everything again
+//	state        whether the fleet is followed
 func (p *Page) serveEvents(rw http.ResponseWriter, r *http.Request) {
 	select {
 	case p.streams <- struct{}{}:

@@ -17,10 +17,10 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 )
 
-// clock is the real one.
+// clock is the real clock.
 var clock = fleetpage.Clock{Now: time.Now, After: time.After}
 
-// moving is a source that a test changes.
+// moving is a source that a test can change.
 type moving struct {
 	mu      sync.Mutex
 	moment  fleetpage.Moment
@@ -31,7 +31,7 @@ func newMoving(f *fleetpage.Fleet) *moving {
 	return &moving{moment: fleetpage.Moment{Fleet: f}, changed: make(chan struct{})}
 }
 
-// Present is fleetpage.Source's.
+// Present implements fleetpage.Source.
 func (m *moving) Present() (fleetpage.Moment, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +46,7 @@ func (m *moving) set(next fleetpage.Moment) {
 	m.changed = make(chan struct{})
 }
 
-// with is a fleet with one pod more.
+// with returns a copy of the fleet with one more pod on the node.
 func with(t *testing.T, f *fleetpage.Fleet, node string, p fleet.Pod) *fleetpage.Fleet {
 	t.Helper()
 	next := *f
@@ -60,9 +60,9 @@ func with(t *testing.T, f *fleetpage.Fleet, node string, p fleet.Pod) *fleetpage
 	return &next
 }
 
-// TestEvents: a change of one node is sent as one tile, also after changes that came together;
-// other nodes are a reason to read everything; a source that is not followed any more is reported,
-// and that it is again.
+// TestEvents checks that a change of one node is sent as one tile, also after several changes came
+// together, and that other nodes make the page read everything. The stream reports when the source
+// is no longer followed and when it is followed again.
 func TestEvents(t *testing.T) {
 	first := fleetOf(t, 8)
 	now := newMoving(first)
@@ -112,8 +112,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestPlaceHasALimit: a question that takes too long is answered with that, and so is one that
-// waits for it.
+// TestPlaceHasALimit checks that a question that takes too long gets an error that reports it, and
+// so does a question that waits for it.
 func TestPlaceHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleetOf(t, 2)

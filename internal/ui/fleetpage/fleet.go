@@ -12,39 +12,40 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Fleet is a fleet at one moment. It does not change.
+// Fleet is a snapshot of a fleet. It does not change.
 type Fleet struct {
 	Title string
-	// Summary is the fleet in a line.
+	// Summary describes the fleet in one line.
 	Summary string
-	// Answer is the kinds and the causes of rejections.
+	// Answer has the kinds of nodes and the causes of rejections.
 	Answer view.Fleet
 	Views  []*fleet.View // ascending by name
-	// Zones are the zones of nodes, by name or by kind; a node without one has none.
+	// Zones maps the name of a node or of a kind to its zone. Nodes without a zone have no entry.
 	Zones map[string]string
-	// Rejected are the pods that no node takes.
+	// Rejected are the pods that every node rejects.
 	Rejected []Rejected
-	// Counters are what nodes of a cluster rejected, and Lately the last of these pods.
+	// Counters count the pods that nodes of a cluster rejected, and Lately lists the last of these
+	// pods.
 	Counters []Counter
 	Lately   []Lately
-	// LeftOut are nodes that are not among Views, and Notes is what else is to be known.
+	// LeftOut are the nodes that are not among Views. Notes are other remarks for the reader.
 	LeftOut []Note
 	Notes   []Note
-	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. It
-	// limits how many pods there can be, and ends with ctx. A Page calls it once at a time.
+	// Read reads pods from manifests that a reader pasted, and returns notes about settings without
+	// effect. It limits the number of pods and ends with ctx. A Page runs only one call at a time.
 	Read func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
-// Rejected is a pod that no node takes.
+// Rejected is a pod that every node rejects.
 type Rejected struct {
 	Pod    string `json:"pod"` // namespace/name
 	Reason string `json:"reason"`
 }
 
-// Counter is how many pods of a class nodes of a kind rejected for a cause.
+// Counter counts the pods of one class that nodes of one kind rejected for one cause.
 type Counter struct {
 	view.FleetRejections
-	// LastHour is how many of them in the last hour, since the page is served.
+	// LastHour counts those of the last hour, or since the page is served if that is shorter.
 	LastHour int64 `json:"lastHour"`
 }
 
@@ -64,7 +65,7 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// overview is what the page shows at once.
+// overview is the data that the page shows first.
 type overview struct {
 	Title string `json:"title"`
 	aside
@@ -72,13 +73,13 @@ type overview struct {
 	Revision uint64      `json:"revision"`
 	Kinds    []kind      `json:"kinds"`
 	Nodes    []tile      `json:"nodes"`
-	CanAsk   bool        `json:"canAsk"` // somebody answers /api
+	CanAsk   bool        `json:"canAsk"` // whether a server answers /api
 	Pods     [][2]string `json:"pods,omitempty"`
-	// Omitted is how many pods a page in one file leaves out.
+	// Omitted is the number of pods that a page in one file leaves out.
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// aside is what is beside the nodes.
+// aside is the data that the page shows beside the nodes.
 type aside struct {
 	Summary  string    `json:"summary"`
 	Causes   []cause   `json:"causes"`
@@ -93,8 +94,8 @@ type kind struct {
 	Policy string `json:"policy"`
 }
 
-// tile is a node. NUMA has, for each NUMA node: its id, CPUs that are shared, exclusive, pooled and
-// free, and the stranded ones of the free in hundredths.
+// tile represents a node. NUMA has one entry for each NUMA node: its id, its numbers of shared,
+// exclusive, pooled and free CPUs, and the stranded part of the free CPUs in hundredths of a CPU.
 type tile struct {
 	Name string   `json:"name"`
 	Kind int      `json:"kind"`
@@ -106,7 +107,7 @@ type tile struct {
 type cause struct {
 	Reason  string   `json:"reason"`
 	Pods    int64    `json:"pods"`
-	Nodes   []string `json:"nodes"` // why how many nodes do not take the example
+	Nodes   []string `json:"nodes"` // why nodes reject the example, and how many nodes
 	Example string   `json:"example"`
 	Node    string   `json:"node,omitempty"`
 	Detail  string   `json:"detail,omitempty"`
@@ -147,7 +148,7 @@ func (f *Fleet) tile(v *fleet.View, kinds map[string]int) tile {
 	return t
 }
 
-// maxNotes is how many nodes and counters of each kind a page lists: more are no help to a reader.
+// maxNotes is how many notes and counters of each kind a page lists. More do not help a reader.
 const maxNotes = 500
 
 func (f *Fleet) aside() aside {
@@ -166,18 +167,20 @@ func (f *Fleet) aside() aside {
 	return a
 }
 
-// change is what is different from an earlier fleet with the same nodes and kinds: the tiles by
-// position.
+// change is the difference from an earlier fleet with the same nodes and kinds. Tiles maps
+// positions of nodes to their new tiles.
 type change struct {
 	Revision uint64       `json:"revision"`
 	Tiles    map[int]tile `json:"tiles"`
 	aside
 }
 
-// maxChanged is the part of the nodes up to which a change is sent by tiles.
+// maxChanged limits changes by tiles: if more than 1/maxChanged of the nodes changed, the page
+// reads everything again.
 const maxChanged = 4
 
-// since is what changed from an earlier fleet; false: everything is to be read again.
+// since returns the difference from an earlier fleet. It returns false if the page must read
+// everything again.
 func (f *Fleet) since(before *Fleet, revision uint64) (change, bool) {
 	if before == nil || f.Title != before.Title || len(f.Views) != len(before.Views) || !slices.Equal(f.kinds(), before.kinds()) {
 		return change{}, false
@@ -196,8 +199,9 @@ func (f *Fleet) since(before *Fleet, revision uint64) (change, bool) {
 	return c, true
 }
 
-// found is the answer to a search: the positions of the nodes that have a pod with that text in its
-// name, have rejected one, or have it in their own name, and the first pods and rejections.
+// found is the answer to a search. Nodes has the positions of the nodes that have the text in their
+// own name or in the name of one of their pods, or that rejected a pod with the text in its name,
+// class, cause or message. Pods, Rejected and Lately list the first matches.
 type found struct {
 	Nodes    []int       `json:"nodes"`
 	Pods     [][2]string `json:"pods"` // pod, node
@@ -206,7 +210,7 @@ type found struct {
 	Lately   []Lately    `json:"lately"`   // by their nodes
 }
 
-// most is how many pods and rejections an answer lists.
+// most is the largest number of pods, and of rejections, that an answer lists.
 const most = 200
 
 func (f *Fleet) search(text string) found {
@@ -247,13 +251,13 @@ func (f *Fleet) search(text string) found {
 	return out
 }
 
-// node is one node, closer.
+// node is the detailed view of one node.
 type node struct {
 	Name   string    `json:"name"`
 	Kind   string    `json:"kind"`
 	Policy string    `json:"policy"`
 	Pods   []nodePod `json:"pods"`
-	Lately []Lately  `json:"lately"` // what it rejected
+	Lately []Lately  `json:"lately"` // the pods that it rejected
 }
 
 type nodePod struct {
@@ -297,17 +301,17 @@ func (f *Fleet) node(v *fleet.View) node {
 	return n
 }
 
-// answers are where pasted pods would go, one after the other.
+// answers describes where the pasted pods would go, one after the other.
 type answers struct {
 	Pods  []placed `json:"pods"`
 	Notes []string `json:"notes"`
 }
 
-// placed is where one pod would go. Verdicts has, for each node, 0 if it takes the pod, or else the
-// number of the reason, counted from 1.
+// placed describes where one pod would go. Verdicts has an entry for each node: 0 if the node takes
+// the pod, or the number of the reason in Reasons, counted from 1.
 type placed struct {
 	Pod      string   `json:"pod"`
-	Node     string   `json:"node"` // "": nowhere
+	Node     string   `json:"node"` // empty if no node takes the pod
 	CPUs     string   `json:"cpus"`
 	NUMA     string   `json:"numaNodes"`
 	Fits     int      `json:"fits"`
@@ -318,12 +322,12 @@ type placed struct {
 type reason struct {
 	Reason string `json:"reason"`
 	Nodes  int    `json:"nodes"`
-	// Node is the first of them, and Detail the reason that its planner gives.
+	// Node is the first of these nodes, and Detail the reason that its planner gives.
 	Node   string `json:"node"`
 	Detail string `json:"detail"`
 }
 
-// maxPods is how many pods are placed at a time: each is planned on every node.
+// maxPods is how many pods are placed in one question. Each is planned on every node.
 const maxPods = 20
 
 func (f *Fleet) place(ctx context.Context, pods []fleet.Pod, notes []string) (answers, error) {
@@ -347,7 +351,8 @@ func (f *Fleet) place(ctx context.Context, pods []fleet.Pod, notes []string) (an
 	return out, nil
 }
 
-// placeOne places a pod; next is the view of its node with it.
+// placeOne places one pod. next is the view of the pod's node with the pod, or nil if no node takes
+// it.
 func placeOne(ctx context.Context, views []*fleet.View, pod fleet.Pod) (p placed, next *fleet.View, err error) {
 	verdicts, best, err := fleet.Judge(ctx, views, pod)
 	if err != nil {

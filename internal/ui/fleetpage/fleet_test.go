@@ -22,8 +22,8 @@ import (
 
 const gib = 1 << 30
 
-// fleetOf is n nodes of two NUMA nodes with 8 CPUs each, one reserved, and a pod of 2 to 8 CPUs on
-// every third.
+// fleetOf returns a fleet of n nodes. Each has two NUMA nodes with 8 CPUs each, one of them
+// reserved. Every third node has a pod of 2 to 8 CPUs.
 func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=8 uncore=8 memory=32Gi")
@@ -59,7 +59,7 @@ func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 	}
 }
 
-// pod is a pod of one container with so many CPUs of its own.
+// pod returns a pod of one container with that many exclusive CPUs.
 func pod(id string, cpus int) fleet.Pod {
 	namespace, name, _ := strings.Cut(id, "/")
 	milli := int64(cpus) * 1000
@@ -68,7 +68,7 @@ func pod(id string, cpus int) fleet.Pod {
 	}}}}, Asks: fleet.Amounts{Milli: milli, Memory: gib, Pods: 1}}
 }
 
-// request asks the page.
+// ask sends a request to the page and returns the status code and the JSON answer.
 func ask(t *testing.T, f *fleetpage.Fleet, method, path, body string) (code int, answer map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -81,7 +81,8 @@ func ask(t *testing.T, f *fleetpage.Fleet, method, path, body string) (code int,
 	return w.Code, answer
 }
 
-// Several pods are placed one after the other, and the fleet stays as it was.
+// TestPlaceChangesNothing checks that several pods are placed one after the other and that the
+// fleet stays as it was.
 func TestPlaceChangesNothing(t *testing.T) {
 	f := fleetOf(t, 3)
 	one := f.Read
@@ -107,7 +108,7 @@ func TestPlaceChangesNothing(t *testing.T) {
 				placed++
 			}
 		}
-		if placed != 5 { // 7 and 7 on two nodes; one NUMA node has a pod of 2.
+		if placed != 5 { // 7 and 7 on two nodes. One NUMA node has a pod of 2 CPUs.
 			t.Errorf("%d pods of 7 CPUs are placed, want 5", placed)
 		}
 		if notes := fmt.Sprint(answer["notes"]); !strings.Contains(notes, "30 pods were pasted") {
@@ -116,7 +117,8 @@ func TestPlaceChangesNothing(t *testing.T) {
 	}
 }
 
-// Bad input: an answer that says what was wrong, and never a panic.
+// TestBadQuestions checks that bad input gets an answer that describes the fault, and never causes
+// a panic.
 func TestBadQuestions(t *testing.T) {
 	f := fleetOf(t, 3)
 	for _, c := range []struct {

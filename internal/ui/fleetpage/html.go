@@ -11,10 +11,10 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
-// maxListed is how many pods a page in one file lists, so that it stays below some megabytes.
+// maxListed is how many pods a page in one file lists. It limits the file to a few megabytes.
 const maxListed = 50_000
 
-// WriteHTML writes the page as one file that has all it shows and loads nothing.
+// WriteHTML writes the page as one file that contains all of its data and loads nothing.
 func (f *Fleet) WriteHTML(out io.Writer) error {
 	o := f.overview(0)
 	for _, v := range f.Views {
@@ -33,7 +33,7 @@ func (f *Fleet) WriteHTML(out io.Writer) error {
 	text := func(name string) string {
 		var content []byte
 		if content, err = fs.ReadFile(files, "page/"+name); err != nil {
-			panic(err) // The name is one of page.
+			panic(err) // The name is that of a file in page.
 		}
 		return string(content)
 	}

@@ -21,57 +21,60 @@ import (
 //go:embed page
 var files embed.FS
 
-// Source is where the fleet comes from.
+// Source provides the fleet.
 type Source interface {
-	// Present is the fleet at this moment, and a channel that is closed when there is another
-	// moment; nil: there will be none. It must not wait, and is called by several goroutines.
+	// Present returns the present fleet and a channel that is closed when a new Moment is
+	// available. A nil channel means that there will be no other Moment. Present must not block,
+	// and several goroutines call it.
 	Present() (Moment, <-chan struct{})
 }
 
-// Moment is a fleet, and whether it is what the source would show now.
+// Moment is a fleet and whether the source still follows it.
 type Moment struct {
-	Fleet *Fleet // another one whenever something has changed
-	// Since is since when the fleet is not followed any more; zero: it is. Why is the reason.
+	Fleet *Fleet // a different pointer whenever something has changed
+	// Since is the time since which the fleet is not followed. If zero, the fleet is followed. Why
+	// is the reason.
 	Since time.Time
 	Why   string
 }
 
-// Static is a source of a fleet that does not change.
+// Static is a Source whose fleet does not change.
 type Static struct{ Fleet *Fleet }
 
-// Present is Source's.
+// Present implements Source.
 func (s Static) Present() (Moment, <-chan struct{}) { return Moment{Fleet: s.Fleet}, nil }
 
-// Clock is the time.
+// Clock provides the time.
 type Clock struct {
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 }
 
-// Page serves a fleet. It is safe for use by several goroutines.
+// Page serves a fleet. It is safe for concurrent use.
 type Page struct {
 	source Source
 	clock  Clock
 
-	mu       sync.Mutex // only for short times
+	mu       sync.Mutex // locked only briefly
 	last     *Fleet
 	revision uint64
-	// asking serialises what plans on every node: it takes all CPUs that this page may use. asked
-	// has an element for each such question that is here.
+	// asking serialises the questions that plan on every node, because one question uses all CPUs
+	// that this page may use. asked has an element for each such question that is waiting or being
+	// answered.
 	asking  *webui.Turns
 	asked   chan struct{}
 	streams chan struct{}
 }
 
-// New returns the page of a source.
+// New returns the page that serves the fleet of source.
 func New(source Source, clock Clock) *Page {
 	return &Page{
 		source: source, clock: clock, asking: webui.NewTurns(1, maxWaiting), asked: make(chan struct{}, maxAsked), streams: make(chan struct{}, maxStreams),
 	}
 }
 
-// present is the moment, a number that grows with every change of the fleet, and when to look
-// again.
+// present returns the present Moment, a revision that grows with every change of the fleet, and the
+// channel that signals the next Moment.
 func (p *Page) present() (m Moment, revision uint64, changed <-chan struct{}) {
 	m, changed = p.source.Present()
 	p.mu.Lock()
@@ -83,7 +86,7 @@ func (p *Page) present() (m Moment, revision uint64, changed <-chan struct{}) {
 	return m, p.revision, changed
 }
 
-// Handler serves the page and its data.
+// Handler returns the handler that serves the page and its data.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	static, err := fs.Sub(files, "page")
@@ -98,7 +101,7 @@ func (p *Page) Handler() http.Handler {
 	handle("GET /text.js", webui.ServeTextJS)
 	handle("GET /map.css", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = io.WriteString(rw, nodemap.StyleSheet) // An error is the reader's, who is gone.
+		_, _ = io.WriteString(rw, nodemap.StyleSheet) // An error means that the reader is gone.
 	})
 	handle("GET /api/fleet", func(rw http.ResponseWriter, _ *http.Request) {
 		m, revision, _ := p.present()
@@ -119,7 +122,7 @@ func (p *Page) Handler() http.Handler {
 	return mux
 }
 
-// ofNode serves what is asked about a node by its name.
+// ofNode returns a handler for requests that name a node.
 func (p *Page) ofNode(serve func(http.ResponseWriter, *Fleet, *fleet.View)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		m, _, _ := p.present()
@@ -139,20 +142,22 @@ func serveMap(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
 		return
 	}
 	rw.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = rw.Write(picture.Bytes()) // An error is the reader's, who is gone.
+	_, _ = rw.Write(picture.Bytes()) // An error means that the reader is gone.
 }
 
-// maxManifests is how much somebody may paste.
+// maxManifests limits the manifests that a reader may paste, in bytes.
 const maxManifests = 1 << 20
 
 const (
-	// maxAsked is how many can send manifests at a time, and so how many MiB of them are in memory.
+	// maxAsked is how many readers can send manifests at the same time. It also bounds the memory
+	// for them, in MiB.
 	maxAsked = 64
 	// maxWaiting is how many of them wait while one is answered.
 	maxWaiting = 8
 )
 
-// servePlace places what somebody pasted, one after the other. It ends with its reader.
+// servePlace places the pods that a reader pasted, one after the other. It ends when the reader
+// leaves.
 func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 	select {
 	case p.asked <- struct{}{}:
@@ -182,7 +187,7 @@ func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	var out answers
-	var unread error // what is wrong with what was pasted
+	var unread error // a fault in the pasted manifests
 	err = p.asking.Do(ctx, func() (err error) {
 		var pods []fleet.Pod
 		var notes []string
@@ -205,13 +210,13 @@ func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// placeTime is how long a question may take: 20 pods on 5,000 nodes take about a second, and a page
-// is read by somebody who waits.
+// placeTime limits how long a question may take. 20 pods on 5,000 nodes take about a second, and
+// the reader is waiting for the page.
 const placeTime = 20 * time.Second
 
 var errTooLong = fmt.Errorf("there is no answer after %v: paste fewer pods; or others ask at the same time: try again", placeTime)
 
-// late answers that there is no answer. A reader who is gone gets none.
+// late answers that the question took too long. A reader who is gone gets no answer.
 func late(ctx context.Context, rw http.ResponseWriter) {
 	if errors.Is(context.Cause(ctx), errTooLong) {
 		fail(rw, http.StatusServiceUnavailable, errTooLong.Error())
@@ -221,7 +226,7 @@ func late(ctx context.Context, rw http.ResponseWriter) {
 func answer(rw http.ResponseWriter, code int, value any) {
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(code)
-	_ = json.NewEncoder(rw).Encode(value) // An error is the reader's, who is gone.
+	_ = json.NewEncoder(rw).Encode(value) // An error means that the reader is gone.
 }
 
 func fail(rw http.ResponseWriter, code int, why string) {

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 )
 
-// post asks the page where a pod would go.
+// post asks the page where a pod would go. header is the value of Sec-Fetch-Site; if empty, the
+// header is not sent.
 func post(ctx context.Context, page http.Handler, header string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/api/place", strings.NewReader("3"))
 	if header != "" {
@@ -24,8 +25,8 @@ func post(ctx context.Context, page http.Handler, header string) *httptest.Respo
 	return w
 }
 
-// TestPlaceIsForItsOwnSite: another site cannot make the page compute, nor can another port of the
-// same host.
+// TestPlaceIsForItsOwnSite checks that neither another site nor another port of the same host can
+// make the page compute.
 func TestPlaceIsForItsOwnSite(t *testing.T) {
 	page := fleetpage.New(fleetpage.Static{Fleet: fleetOf(t, 2)}, clock).Handler()
 	for site, want := range map[string]int{"": 200, "none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403} {
@@ -35,9 +36,9 @@ func TestPlaceIsForItsOwnSite(t *testing.T) {
 	}
 }
 
-// TestPlaceEndsWithItsReader: while one question takes its time, some wait and all others are
-// rejected at once; the page itself is there. When the readers leave, the work ends, and none of
-// those that waited is read.
+// TestPlaceEndsWithItsReader checks that while one question is being answered, a few wait, all
+// others are rejected at once, and the page itself is served. When the readers leave, the work
+// ends, and none of the questions that waited is read.
 func TestPlaceEndsWithItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleetOf(t, 2)

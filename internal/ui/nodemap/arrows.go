@@ -12,29 +12,30 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Arrow is a pod that moves from its place to another one.
+// Arrow represents a pod that moves from one place to another.
 type Arrow struct {
 	UID      string
 	From, To cpuset.Set
-	// FromNodes and ToNodes are the NUMA nodes of its memory, for a pod without CPUs of its own.
+	// FromNodes and ToNodes are the NUMA nodes of the pod's memory. They are used for a pod without
+	// exclusive CPUs.
 	FromNodes, ToNodes mask.Mask
-	// underWay: the pod has both places now.
+	// underWay is set while the pod is being moved and has both places.
 	underWay bool
 }
 
-// ArrowOf is the arrow of a pod that moves from one grant to another.
+// ArrowOf returns the arrow of a pod that moves from one grant to another.
 func ArrowOf(from, to *node.Grant) Arrow {
 	return Arrow{UID: from.Pod.UID, From: from.CPUs(), To: to.CPUs(), FromNodes: from.MemoryNodes(), ToNodes: to.MemoryNodes()}
 }
 
-// underWay is the arrow of a pod that is being moved.
+// underWay returns the arrow of a pod that is being moved.
 func underWay(g *node.Grant) Arrow {
 	a := ArrowOf(g.Staying(), g.Moving)
 	a.underWay = true
 	return a
 }
 
-// places are both places, for people, and of what they are.
+// places returns both places as text, and what they are: "CPUs " or "NUMA node ".
 func (a Arrow) places() (of, from, to string) {
 	if a.From.IsEmpty() || a.To.IsEmpty() {
 		return "NUMA node ", cpuset.Of(a.FromNodes.Nodes()...).String(), cpuset.Of(a.ToNodes.Nodes()...).String()
@@ -42,22 +43,22 @@ func (a Arrow) places() (of, from, to string) {
 	return "CPUs ", a.From.String(), a.To.String()
 }
 
-// arrowStyle is the style sheet of arrows. It reads well in light and dark. Arrows of moves under
-// way are dashed.
+// arrowStyle is the style sheet of arrows. Its colours are readable in light and dark. Arrows of
+// moves under way are dashed.
 const arrowStyle = `.map .move path { stroke: #c2185b; stroke-width: 2.5; fill: none; pointer-events: none; }
 .map .underway path { stroke-dasharray: 7 4; }
 .map .move circle, .map .arrowhead path { fill: #c2185b; }
 .map .move text { fill: #fff; font-weight: bold; }
 `
 
-// WithArrows is the map with an arrow for each move, numbered in their order. The map is that of
-// the node before the first. Moves that are under way have their arrows without that.
+// WithArrows returns the map with a numbered arrow for each move, in their order. The map shows the
+// node before the first move. Moves that are under way have arrows without WithArrows.
 func (m Map) WithArrows(arrows []Arrow) Map {
 	m.arrows = append(slices.Clip(m.arrows), arrows...)
 	return m
 }
 
-// number is the number of an arrow among those that are not under way.
+// number returns the number of an arrow among those that are not under way.
 func (m Map) number(at int) int {
 	n := 1
 	for _, a := range m.arrows[:at] {
@@ -68,7 +69,7 @@ func (m Map) number(at int) int {
 	return n
 }
 
-// pod is the pod of an arrow.
+// pod returns the pod with that UID, or an empty Pod.
 func (m Map) pod(uid string) Pod {
 	if i := slices.IndexFunc(m.Pods, func(p Pod) bool { return p.UID == uid }); i >= 0 {
 		return m.Pods[i]
@@ -76,7 +77,7 @@ func (m Map) pod(uid string) Pod {
 	return Pod{}
 }
 
-// Moves are, in a sentence each, the moves that are under way.
+// Moves returns a sentence for each move that is under way.
 func (m Map) Moves() []string {
 	texts := []string{}
 	for _, a := range m.arrows {
@@ -88,7 +89,7 @@ func (m Map) Moves() []string {
 	return texts
 }
 
-// arrowLines are the arrows for a terminal.
+// arrowLines returns the arrows as text for a terminal.
 func (m Map) arrowLines(style terminal.Style) string {
 	var out strings.Builder
 	for i, a := range m.arrows {
@@ -105,11 +106,11 @@ func (m Map) arrowLines(style terminal.Style) string {
 	return out.String()
 }
 
-// point is the middle of a cell, or of several.
+// point is the middle of a cell or of several cells.
 type point struct{ x, y int }
 
-// middle is the middle of some CPUs or, without any, of some NUMA nodes; false: none of them is in
-// the picture.
+// middle returns the middle of some CPUs or, without CPUs, of some NUMA nodes. It returns false if
+// none of them is in the picture.
 func (w *svgWriter) middle(cpus cpuset.Set, nodes mask.Mask) (p point, found bool) {
 	n := 0
 	add := func(at point, there bool) {
@@ -133,7 +134,7 @@ func (w *svgWriter) middle(cpus cpuset.Set, nodes mask.Mask) (p point, found boo
 	return point{p.x / n, p.y / n}, true
 }
 
-// arrow draws one arrow, from the middle of the cells to the middle of the others.
+// arrow draws one arrow from the middle of the old cells to the middle of the new ones.
 func (w *svgWriter) arrow(at int, a Arrow) {
 	from, ok := w.middle(a.From, a.FromNodes)
 	to, there := w.middle(a.To, a.ToNodes)

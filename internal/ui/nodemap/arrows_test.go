@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
 )
 
-// beingMoved is a node on which two pods are being moved to the other NUMA node: "cpus" with CPUs
-// of its own, "memory" without.
+// beingMoved returns a node on which two pods are being moved to the other NUMA node: "cpus" has
+// exclusive CPUs, "memory" has none.
 func beingMoved(t *testing.T) *node.State {
 	t.Helper()
 	s, err := node.New(scenario.Machine("sockets=2 cores=4 memory=2Gi"), node.Policy{
@@ -47,8 +47,8 @@ func beingMoved(t *testing.T) *node.State {
 	return s
 }
 
-// TestMapOfMoves: moves that are under way are arrows from the old place to the new one, in every
-// form, and sentences. What moves next has a number.
+// TestMapOfMoves checks that moves that are under way are arrows from the old place to the new one
+// in every form, and sentences. Moves that come next have numbers.
 func TestMapOfMoves(t *testing.T) {
 	s := beingMoved(t)
 	m := mapOf("two", s)

@@ -1,17 +1,17 @@
 package nodemap
 
-// boxKind is what a box of the picture shows.
+// boxKind is the kind of thing that a box of the picture shows.
 type boxKind int
 
-// The kinds. A frame is around other boxes, from the machine's levels to the legend.
+// The kinds of boxes. A frame surrounds other boxes, from the levels of the machine to the legend.
 const (
-	boxGroup  boxKind = iota // is around others and not drawn itself
+	boxGroup  boxKind = iota // surrounds other boxes and is not drawn itself
 	boxSocket                // frames, with a title
 	boxNode
 	boxUncore
 	boxCPU    // a cell of one thread
 	boxDevice // a cell of one device
-	boxBar    // a bar, its name and value above it
+	boxBar    // a bar with its name and value above it
 	boxHead   // lines of text, from large to small
 	boxText
 	boxFaint
@@ -23,17 +23,18 @@ const (
 type box struct {
 	kind       boxKind
 	x, y, w, h int
-	// text is on the left and note on the right, both cut to the room that there is.
+	// text is on the left and note on the right. Both are cut to the available room.
 	text, note string
-	// about is all of it, for a tooltip and for screen readers.
+	// about is the full text, for a tooltip and for screen readers.
 	about string
-	// id is that of a NUMA node's frame or of a device, for pages that mark it.
+	// id is the id of a NUMA node's frame or of a device, for pages that highlight it.
 	id string
-	// use and pod decide how a cell is filled; tag is in it.
+	// use and pod decide how a cell is filled. tag is the text in the cell.
 	use Use
 	pod int
 	tag string
-	// cpu is the position in Map.CPUs, row and column those among the cells of the same block.
+	// cpu is the position in Map.CPUs. row and column are the position among the cells of the same
+	// block.
 	cpu, row, column int
 	device           *Device
 	parts            []part
@@ -41,7 +42,7 @@ type box struct {
 	inner            []*box
 }
 
-// move shifts a box with the boxes in it.
+// move shifts a box and the boxes in it.
 func (b *box) move(dx, dy int) {
 	b.x, b.y = b.x+dx, b.y+dy
 	for _, in := range b.inner {
@@ -49,8 +50,8 @@ func (b *box) move(dx, dy int) {
 	}
 }
 
-// walk calls visit for b and everything in it, outer boxes first, and leave when all of a box
-// is done.
+// walk calls visit for b and every box in it, outer boxes first, and calls leave after all boxes
+// inside a box.
 func (b *box) walk(visit, leave func(*box)) {
 	visit(b)
 	for _, in := range b.inner {
@@ -59,7 +60,7 @@ func (b *box) walk(visit, leave func(*box)) {
 	leave(b)
 }
 
-// enclose makes a group that is as large as its boxes need; it begins at 0,0.
+// enclose returns a group at 0,0 that is just large enough for the boxes.
 func enclose(inner []*box) *box {
 	g := &box{kind: boxGroup, inner: inner, pod: noPod}
 	for _, in := range inner {
@@ -68,8 +69,8 @@ func enclose(inner []*box) *box {
 	return g
 }
 
-// flow places boxes in rows that are at most so wide, unless one alone is wider. Rows of boxes
-// of one width are about equally long.
+// flow places boxes in rows of at most that width, unless a single box is wider. If all boxes have
+// the same width, the rows have about the same length.
 func flow(boxes []*box, width, gap, rowGap int) *box {
 	widest, same := 1, true
 	for _, b := range boxes {
@@ -95,7 +96,7 @@ func flow(boxes []*box, width, gap, rowGap int) *box {
 	return enclose(boxes)
 }
 
-// even makes the frames of a row equally high.
+// even gives the frames of a row the same height.
 func even(row []*box, height int) {
 	for _, b := range row {
 		if b.kind == boxNode || b.kind == boxSocket {
@@ -114,8 +115,8 @@ func stack(boxes []*box, gap int) *box {
 	return enclose(boxes)
 }
 
-// columns places boxes in so many columns of that width, of about the same height, in reading
-// order from the top of the first to the bottom of the last.
+// columns places boxes in n columns of that width and of about the same height. The reading order
+// is from the top of the first column to the bottom of the last.
 func columns(boxes []*box, n, width, gap int) *box {
 	total := 0
 	for _, b := range boxes {

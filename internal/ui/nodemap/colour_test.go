@@ -31,7 +31,7 @@ func parseColour(t *testing.T, text string) rgb {
 
 func (c rgb) luminance() float64 { return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2] }
 
-// contrast is that of WCAG 2.
+// contrast returns the contrast ratio of WCAG 2.
 func contrast(a, b rgb) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
@@ -45,7 +45,7 @@ func (c rgb) through(m [3]rgb) rgb {
 	return out
 }
 
-// lab is CIE 1976 L*a*b* under D65.
+// lab returns the colour in CIE 1976 L*a*b* under D65.
 func (c rgb) lab() [3]float64 {
 	f := func(v float64) float64 {
 		if v > 216.0/24389 {
@@ -58,8 +58,8 @@ func (c rgb) lab() [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// sights are how people see: all, and those without red, green or blue cones, by the matrices of
-// Machado, Oliveira and Fernandes (2009).
+// sights are kinds of colour vision: full, and without red, green or blue cones, with the matrices
+// of Machado, Oliveira and Fernandes (2009).
 var sights = map[string][3]rgb{
 	"all":          {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
@@ -67,8 +67,8 @@ var sights = map[string][3]rgb{
 	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 }
 
-// TestColours: dark letters are readable on every colour of a pod, and colours that pods get one
-// after the other differ for all kinds of sight. Tags distinguish the others.
+// TestColours checks that dark letters are readable on the colour of every pod, and that colours
+// that pods get one after the other differ for all kinds of sight. Tags distinguish other pairs.
 func TestColours(t *testing.T) {
 	var colours []rgb
 	for _, m := range regexp.MustCompile(`\.c([0-6]) \{ fill: #([0-9a-f]{6}); \}`).FindAllStringSubmatch(nodemap.StyleSheet, -1) {

@@ -12,25 +12,25 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Device is a device on the map: one of the inventory, or one that others chose for a container.
-// Others that the Kubernetes node has are not known.
+// Device is a device on the map: one of the inventory, or one that another component chose for a
+// container. The map does not know the other devices of the Kubernetes node.
 type Device struct {
-	// Of is its extended resource, or its driver. With a driver it has a pool.
+	// Of is the extended resource or the driver of the device. With a driver, Pool is set.
 	Of   string `json:"of"`
 	Pool string `json:"pool,omitempty"`
 	Name string `json:"device"`
-	// NUMANodes are those that it is near; absent: not known.
+	// NUMANodes are the NUMA nodes near the device. If absent, they are not known.
 	NUMANodes []int `json:"numaNodes,omitempty"`
-	// Use is UsePooled for a device that several containers have.
+	// Use is UsePooled if several containers have the device.
 	Use Use `json:"use"`
-	// Owners are the containers that have it, in the order of the pods.
+	// Owners are the containers that have the device, in the order of the pods.
 	Owners []Owner `json:"owners,omitempty"`
 
 	nodes  mask.Mask
 	listed bool // in the inventory
 }
 
-// Owner is a container that has a device. Distance is how far it is, as node.Distance has it.
+// Owner is a container that has a device. Distance is a node.Distance as text.
 type Owner struct {
 	UID       string `json:"uid"`
 	Container string `json:"container"`
@@ -46,7 +46,7 @@ func (d *Device) remote() bool {
 	})
 }
 
-// findDevices makes the list of devices, ascending by what they are of, pool and name.
+// findDevices fills Devices, in ascending order of resource or driver, pool and name.
 func (m *Map) findDevices() {
 	type name struct{ of, pool, name string }
 	known := map[name]int{}
@@ -67,7 +67,7 @@ func (m *Map) findDevices() {
 			for _, d := range all {
 				again := func(later node.Device) bool { return later.CompareDevice(&d.Given) == 0 }
 				if g.Pod.Containers[at].Type == request.Init && slices.ContainsFunc(slices.Concat(devices[at+1:]...), again) {
-					continue // Of containers that have it one after the other the one that runs longer is shown, as on CPUs.
+					continue // If several containers have it one after the other, show the one that runs longer, as on CPUs.
 				}
 				id := name{d.Of(), d.Pool, d.Name}
 				k, there := known[id]
@@ -97,8 +97,8 @@ func (m *Map) findDevices() {
 	}
 }
 
-// where is the place of a device in a cell: "@1", or "≠1" if that is another one than its
-// container's.
+// where returns the place of a device for its cell: "@1", or "≠1" if the device is remote from its
+// container.
 func (d *Device) where() string {
 	nodes := strings.Trim(d.nodes.String(), "{}")
 	switch {
@@ -110,8 +110,8 @@ func (d *Device) where() string {
 	return "@" + nodes
 }
 
-// deviceTag is that of the container that has the device: "A1", "A1+B2" for two of them, "A1+3" for
-// more.
+// deviceTag returns the tag of the containers that have the device: "A1" for one, "A1+B2" for two,
+// and "A1+3" for more.
 func (m Map) deviceTag(d *Device) string {
 	tag := func(o Owner) string { return m.Pods[o.pod].Tag + strconv.Itoa(o.at+1) }
 	switch n := len(d.Owners); n {
@@ -126,7 +126,7 @@ func (m Map) deviceTag(d *Device) string {
 	}
 }
 
-// owner is the position of the first pod that has the device, or noPod.
+// owner returns the position of the first pod that has the device, or noPod.
 func (d *Device) owner() int {
 	if len(d.Owners) == 0 {
 		return noPod
@@ -134,7 +134,7 @@ func (d *Device) owner() int {
 	return d.Owners[0].pod
 }
 
-// aboutDevice is, in one sentence, where a device is and who has it.
+// aboutDevice describes in one sentence where a device is and which containers have it.
 func (m Map) aboutDevice(d *Device) string {
 	text := d.Of + " "
 	if d.Pool != "" {
@@ -176,8 +176,8 @@ func (m Map) aboutDevice(d *Device) string {
 	return text
 }
 
-// deviceBar is the line above the cells of devices, and what is shown where they are too many for
-// cells. Of devices that no inventory lists, only those are known that a pod has.
+// deviceBar returns the line above the cells of devices, which is a bar if there are too many
+// devices for cells. Devices that no inventory lists are known only if a pod has them.
 func (m Map) deviceBar(of string, devices []*Device) amounts {
 	short := of[strings.LastIndexByte(of, '/')+1:] // without the domain
 	bar := amounts{name: short, whole: int64(len(devices))}
@@ -190,7 +190,7 @@ func (m Map) deviceBar(of string, devices []*Device) amounts {
 		}
 		use := d.Use
 		if use == UsePooled {
-			use = UseExclusive // In a bar, whose it is matters.
+			use = UseExclusive // A bar shows only which pod has a device.
 		}
 		if at := slices.IndexFunc(bar.parts, func(b part) bool { return b.use == use && b.pod == d.owner() }); at >= 0 {
 			bar.parts[at].amount++

@@ -2,20 +2,21 @@ package nodemap
 
 import "github.com/paddock-project/paddock/internal/base/terminal"
 
-// Placed is a box of a layout, for tests that look at all of them.
+// Placed is a box of a layout, for tests that inspect all boxes.
 type Placed struct {
 	Kind       int
 	X, Y, W, H int
-	// Texts is how wide the box's texts are together.
+	// Texts is the sum of the widths of the box's texts.
 	Texts int
-	CPU   int // its id, or -1
+	CPU   int // the CPU's id, or -1
 	Inner []Placed
 }
 
-// Cells are kinds of boxes that must not overlap.
+// CPUCell is the kind of the boxes of CPUs, which must not overlap.
 const CPUCell = int(boxCPU)
 
-// Place lays a map out in pixels, or for a terminal of that many characters.
+// Place lays out a map in pixels, or for a terminal of that many characters if terminal is
+// positive.
 func (m Map) Place(terminal int) Placed {
 	if terminal > 0 {
 		return placed(m, m.terminal(terminal).place(), 1)

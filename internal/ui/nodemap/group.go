@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Grouping is which pods have one colour.
+// Grouping decides which pods share a colour.
 type Grouping string
 
-// The groupings: every pod has its own colour, or those of a namespace or of a workload share one.
+// The groupings. Every pod has its own colour, or the pods of a namespace or of a workload share
+// one.
 const (
 	ByPod       Grouping = "pod"
 	ByNamespace Grouping = "namespace"
 	ByWorkload  Grouping = "workload"
 )
 
-// ParseGrouping reads a grouping; "" is ByPod.
+// ParseGrouping parses a grouping. An empty text is ByPod.
 func ParseGrouping(text string) (Grouping, error) {
 	switch g := Grouping(text); g {
 	case "":
@@ -29,14 +30,15 @@ func ParseGrouping(text string) (Grouping, error) {
 	return "", fmt.Errorf("%q is not a grouping; want %s, %s or %s", text, ByPod, ByNamespace, ByWorkload)
 }
 
-// random are the characters that Kubernetes makes names of: no vowels, and no digits like them.
+// random matches the characters of names that Kubernetes generates. They exclude vowels and digits
+// that look like vowels.
 const random = "[bcdfghjklmnpqrstvwxz2456789]"
 
-// generated are the ends of names that controllers make: of a Deployment's pods, of those with a
-// number from a StatefulSet or an indexed Job, and of all others.
+// generated matches the suffixes that controllers add to names: those of a Deployment's pods,
+// numbers from a StatefulSet or an indexed Job, and those of all other controllers.
 var generated = regexp.MustCompile(`(-` + random + `{8,10}-` + random + `{5}|-[0-9]+(-` + random + `{5})?|-` + random + `{5})$`)
 
-// group is the name of a pod's group.
+// group returns the name of a pod's group.
 func (p Pod) group(by Grouping) string {
 	switch by {
 	case ByNamespace:
@@ -49,7 +51,8 @@ func (p Pod) group(by Grouping) string {
 	return p.UID
 }
 
-// ColouredBy is the map with a colour for each group, in the order of their names.
+// ColouredBy returns the map with one colour for each group, assigned in the order of the group
+// names.
 func (m Map) ColouredBy(by Grouping) Map {
 	if by == ByPod {
 		return m
@@ -70,7 +73,7 @@ func (m Map) ColouredBy(by Grouping) Map {
 	return m
 }
 
-// WithoutLegend is the map without the list of pods below it.
+// WithoutLegend returns the map without the list of pods below it.
 func (m Map) WithoutLegend() Map {
 	m.folded = true
 	return m

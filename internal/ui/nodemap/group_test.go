@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
 )
 
-// TestWorkloads: the names that controllers make lead to one workload, others stay.
+// TestWorkloads checks that names that controllers generate lead to one workload and that other
+// names stay unchanged.
 func TestWorkloads(t *testing.T) {
 	m := exampleMachine(t, "xeon-2s")
 	for name, want := range map[string]string{
@@ -29,7 +30,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestColouredBy: pods of a group have one colour, those of others another, and each its own tag.
+// TestColouredBy checks that pods of a group share a colour, that other groups have another one,
+// and that each pod has its own tag.
 func TestColouredBy(t *testing.T) {
 	s := admit(t, crowded(t, exampleMachine(t, "xeon-2s"), 0), podOf(1, 1, "web-0"), podOf(2, 1, "db-0"), podOf(3, 1, "web-1"), podOf(4, 0, "none-0"))
 	m := mapOf("m", s)
@@ -52,7 +54,7 @@ func TestColouredBy(t *testing.T) {
 	}
 }
 
-// TestWithoutLegend: the picture ends with the key.
+// TestWithoutLegend checks that the picture ends with the key.
 func TestWithoutLegend(t *testing.T) {
 	m := mapOf("m", admit(t, crowded(t, exampleMachine(t, "vm-4cpu"), 0), podOf(1, 1, "web")))
 	var whole, folded strings.Builder

@@ -15,8 +15,8 @@ var mapPage string
 
 var mapTemplate = template.Must(template.New("map").Parse(mapPage))
 
-// HTML writes a page that has all it needs: the picture, and as a table what it shows, with
-// names in full. It has no scripts and loads nothing.
+// HTML writes a self-contained page: the picture, and a table of the same data with full names. The
+// page has no scripts and loads nothing.
 func (m Map) HTML(out io.Writer) error {
 	var picture strings.Builder
 	if err := m.SVG(&picture, false); err != nil {
@@ -31,7 +31,7 @@ func (m Map) HTML(out io.Writer) error {
 	})
 }
 
-// style is the style sheet of the page's picture.
+// style returns the style sheet of the page's picture.
 func (m Map) style() string {
 	if len(m.arrows) == 0 {
 		return mapStyle
@@ -39,7 +39,7 @@ func (m Map) style() string {
 	return StyleSheet
 }
 
-// podRow is a line of the page's table.
+// podRow is a row of the page's table.
 type podRow struct {
 	Tag, Name, QoS, Isolation, Assigned, Devices string
 	Container                                    bool

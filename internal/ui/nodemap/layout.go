@@ -15,37 +15,37 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// metrics are the measures of a picture: in pixels, or in characters for a terminal.
+// metrics are the dimensions of a picture, in pixels or, for a terminal, in characters.
 type metrics struct {
 	width            int // of the picture, unless one block of cores is wider
 	cellW, cellH     int
 	threadGap        int // between the threads of a core
-	coreGap, rowGap  int // between cores beside and above each other
+	coreGap, rowGap  int // between cores side by side and above each other
 	gap              int // between frames, and between paragraphs
-	padX, padY       int // between a frame and what is in it
-	title            int // height of a frame's title; 0 where it is on the frame itself
-	uncore           int // the same of uncore caches
+	padX, padY       int // between a frame and its content
+	title            int // height of a frame's title; 0 if it is on the frame itself
+	uncore           int // the same for uncore caches
 	line             int // height of a line of text
 	letter           int // width of a letter in lines, names and titles
 	head             int // the same, and the height, of the headline
 	headLine         int
 	bar              int // height of a bar without its line of text
 	deviceW, deviceH int
-	node             int // least width of what is in a NUMA node
+	node             int // least width of the content of a NUMA node
 	legend           int // least width of a column of the legend
 	swatch           int
 }
 
-// maxCells is how many devices of a resource are cells; more are a bar.
+// maxCells is the largest number of devices of a resource that are drawn as cells. More are a bar.
 const maxCells = 16
 
-// layout places everything of a map.
+// layout places the boxes of a map.
 type layout struct {
 	metrics
 	m Map
 }
 
-// place makes the picture.
+// place returns the whole picture.
 func (l layout) place() *box {
 	body := []*box{l.machine()}
 	if extra := l.elsewhere(); len(extra) > 0 {
@@ -76,7 +76,7 @@ func (l layout) headline(width int) *box {
 	return stack(lines, 0)
 }
 
-// machine are the units that have CPUs, from the outside to the inside.
+// machine returns the units that have CPUs, from the outside to the inside.
 func (l layout) machine() *box {
 	levels := view.Levels(l.m.state.Machine())
 	units := make([]*box, 0, len(levels[0].Units))
@@ -86,9 +86,8 @@ func (l layout) machine() *box {
 	return flow(units, l.width, l.gap, l.gap)
 }
 
-// unit is one unit of the first level with all below it. Memory and devices of a NUMA node that
-// is divided by sockets are in the outer box; one that is divided by nothing has them below
-// its cores.
+// unit returns one unit of the first level and everything inside it. If sockets divide a NUMA node,
+// its memory and devices are in the outer box. If nothing divides it, they are below its cores.
 func (l layout) unit(u machine.Unit, levels []view.Level) *box {
 	kind := levels[0].Kind
 	var inner []*box
@@ -103,7 +102,7 @@ func (l layout) unit(u machine.Unit, levels []view.Level) *box {
 	case view.Uncore:
 		return l.frame(boxUncore, string(kind)+" "+strconv.Itoa(u.ID), "", inner[0], l.cellW)
 	case view.NUMA:
-		// Uncore caches of a NUMA node that has many are beside each other.
+		// If a NUMA node has many uncore caches, place them side by side.
 		caches := 8 * (l.cellW + l.coreGap)
 		if u.Size > 64 {
 			caches = l.width / 2
@@ -115,7 +114,7 @@ func (l layout) unit(u machine.Unit, levels []view.Level) *box {
 			note = strconv.Itoa(l.m.state.AvailableCPUs().IntersectionLen(u.CPUs)) + " of " +
 				view.Count(l.m.state.AllocatableCPUs().IntersectionLen(u.CPUs), "CPU") + " free"
 		}
-		if l.title == 0 { // The frame has no room for it beside the title.
+		if l.title == 0 { // The frame has no room for the note beside the title.
 			line := &box{kind: boxText, w: width, h: l.line, about: note, pod: noPod}
 			line.setTexts("CPUs", strings.NewReplacer(" CPUs", "", " CPU", "").Replace(note), width)
 			content, note = append(content, line), ""
@@ -127,14 +126,14 @@ func (l layout) unit(u machine.Unit, levels []view.Level) *box {
 	return l.frame(boxSocket, string(kind)+" "+strconv.Itoa(u.ID), "", flow(inner, l.width-2*l.padX, l.gap, l.gap), l.node)
 }
 
-// numaFrame puts the frame of a NUMA node around content.
+// numaFrame returns the frame of a NUMA node around content.
 func (l layout) numaFrame(id int, note string, content *box) *box {
 	b := l.frame(boxNode, "NUMA node "+strconv.Itoa(id), note, content, l.node)
 	b.id = "numa" + strconv.Itoa(id)
 	return b
 }
 
-// frame puts a frame with a title around content; width is the least of what is inside.
+// frame returns a frame with a title around content. width is the least width of the content.
 func (l layout) frame(kind boxKind, title, note string, content *box, width int) *box {
 	padX, padY, height := l.padX, l.padY, l.title
 	if kind == boxUncore {
@@ -152,7 +151,7 @@ func (l layout) frame(kind boxKind, title, note string, content *box, width int)
 	return b
 }
 
-// setTexts cuts a title and a note to the columns that they share; the title comes first.
+// setTexts cuts a title and a note to the columns that they share. The title has priority.
 func (b *box) setTexts(title, note string, room int) {
 	b.text = terminal.Fit(title, room)
 	if left := room - terminal.Width(b.text) - 1; note != "" && left >= 4 {
@@ -160,8 +159,8 @@ func (b *box) setTexts(title, note string, room int) {
 	}
 }
 
-// cores are the cells of a unit's CPUs: a core is a column of its threads, and as many cores
-// are in a row as look well.
+// cores returns the cells of a unit's CPUs. A core is a column of its threads, and the number of
+// cores in a row depends on their number.
 func (l layout) cores(u machine.Unit) *box {
 	cores := view.Inside(l.m.state.Machine().Cores(), u.CPUs)
 	limit := 8
@@ -192,7 +191,7 @@ func (l layout) cores(u machine.Unit) *box {
 	return enclose([]*box{block})
 }
 
-// resources are the memory and the devices of a NUMA node.
+// resources returns boxes for the memory and the devices of a NUMA node.
 func (l layout) resources(id, width int) []*box {
 	var out []*box
 	at := slices.IndexFunc(l.m.state.Machine().Nodes(), func(n machine.Node) bool { return n.ID == id })
@@ -208,7 +207,8 @@ func (l layout) barOf(a amounts, width int) *box {
 	return b
 }
 
-// devices are those near a NUMA node, or with device.NoNode those near none, by what they are of.
+// devices returns boxes for the devices near a NUMA node, grouped by resource or driver. With
+// device.NoNode it returns those near no NUMA node.
 func (l layout) devices(id, width int) []*box {
 	var out []*box
 	for rest := l.m.Devices; len(rest) > 0; {
@@ -241,7 +241,7 @@ func (l layout) deviceCells(a amounts, devices []*Device, id, width int) *box {
 	}
 	cells := make([]*box, len(devices))
 	for i, d := range devices {
-		digest := fnv.New64a()                                                // In place of the names, which can be long.
+		digest := fnv.New64a()                                                // The names can be long.
 		_, _ = digest.Write([]byte(d.Of + "\x00" + d.Pool + "\x00" + d.Name)) // It never fails.
 		cells[i] = &box{
 			kind: boxDevice, w: l.deviceW, h: l.deviceH, use: d.Use, pod: d.owner(), about: l.m.aboutDevice(d),
@@ -251,7 +251,7 @@ func (l layout) deviceCells(a amounts, devices []*Device, id, width int) *box {
 	return stack([]*box{line, flow(cells, width, l.coreGap, l.coreGap)}, 0)
 }
 
-// elsewhere are NUMA nodes without CPUs, and devices without NUMA node.
+// elsewhere returns boxes for NUMA nodes without CPUs and for devices without a NUMA node.
 func (l layout) elsewhere() []*box {
 	var out []*box
 	var empty mask.Mask

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// key explains the fillings. Those that are rare are explained where they are.
+// key explains the fillings. Rare fillings are explained only if they occur.
 func (l layout) key(width int) *box {
 	type sample struct {
 		use  Use
@@ -57,7 +57,7 @@ func (m Map) hasUnhealthy() bool {
 	})
 }
 
-// legendOf lists the pods, each with its containers, in as many columns as have room.
+// legendOf lists the pods with their containers, in as many columns as fit.
 func (l layout) legendOf(width int) *box {
 	n := max(1, (width+l.gap)/(l.legend+l.gap))
 	n = min(n, max(1, len(l.m.Pods)))
@@ -74,7 +74,8 @@ func (l layout) legendOf(width int) *box {
 	return columns(append(pods, others...), n, column, l.gap)
 }
 
-// legendPod is a pod's line and below it those of the containers that have something of their own.
+// legendPod returns a pod's line and, if the pod has several containers or a pool, a line below it
+// for each container.
 func (l layout) legendPod(at int, p Pod, width int) *box {
 	swatch := &box{kind: boxSwatch, w: l.swatch, h: l.line, use: UseShared, pod: noPod, tag: p.Tag}
 	if p.Slot != noPod {
@@ -100,13 +101,13 @@ func (l layout) legendPod(at int, p Pod, width int) *box {
 func (l layout) legendLine(text, note, about string, kind boxKind, x, width int) *box {
 	b := &box{kind: kind, x: x, w: width - x, h: l.line, about: about, pod: noPod}
 	room := b.w / l.letter
-	// The note may take half of the line; a short name leaves it more.
+	// The note may take half of the line, and more if the name is short.
 	b.note = terminal.Fit(note, max(room/2, room-terminal.Width(terminal.Clean(text))-1))
 	b.text = terminal.Fit(text, room-terminal.Width(b.note)-1)
 	return enclose([]*box{b})
 }
 
-// assigned is, in short, what is assigned to a pod.
+// assigned describes briefly what is assigned to a pod.
 func (p Pod) assigned() string {
 	text := view.Assigned(p.CPUs, p.Memory)
 	if p.moving != "" {

@@ -1,6 +1,6 @@
 // Package nodemap draws a node and what is assigned to its pods: as SVG, as a page that needs no
-// scripts, and with the characters of a terminal. One layout serves all of them. The map is made of
-// a state and decides nothing; the same state gives the same bytes.
+// scripts, and with the characters of a terminal. One layout serves all of them. A map is made from
+// a state and decides nothing. The same state gives the same bytes.
 package nodemap
 
 import (
@@ -15,37 +15,37 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Use is what a CPU is used for.
+// Use describes what a CPU is used for.
 type Use string
 
 // The uses of a CPU, of a part of a bar and of a device.
 const (
 	UseNone      Use = "unmanaged" // the CPU policy is none: every container runs on every CPU
 	UseShared    Use = "shared"    // in the node shared pool, and free to become exclusive; free memory and devices
-	UseReserved  Use = "reserved"  // the system's; containers without CPUs of their own may run there too
-	UseExclusive Use = "exclusive" // one container's alone
+	UseReserved  Use = "reserved"  // for the system; containers without exclusive CPUs may run there too
+	UseExclusive Use = "exclusive" // exclusive to one container
 	UsePooled    Use = "pooled"    // shared by containers of one pod
-	UseIdle      Use = "idle"      // in a pod's pool where no container of it runs
+	UseIdle      Use = "idle"      // in a pod's pool, but no container of the pod runs there
 	UseMoving    Use = "moving"    // the new place of a pod that is being moved
 	UseUnhealthy Use = "unhealthy" // a device that is not given out
 )
 
-// ofPod reports whether what has the use belongs to a pod.
+// ofPod reports whether a CPU or device with this use belongs to a pod.
 func (u Use) ofPod() bool {
 	return u == UseExclusive || u == UsePooled || u == UseIdle || u == UseMoving
 }
 
-// Map is a node with what is assigned to its pods, to be drawn. It keeps the state that it was made
-// of.
+// Map is a node with what is assigned to its pods, ready to be drawn. It keeps the state from which
+// it was made.
 type Map struct {
 	Name     string `json:"machine"`
 	Policy   string `json:"policy"`
 	Revision uint64 `json:"revision"`
-	// CPUs ascend by id.
+	// CPUs are in ascending order of ID.
 	CPUs []CPU `json:"cpus"`
 	// Pods are in order of admission.
 	Pods []Pod `json:"pods"`
-	// Devices ascend by resource or driver, pool and name.
+	// Devices are in ascending order of resource or driver, pool and name.
 	Devices []Device `json:"devices,omitempty"`
 
 	state  *node.State
@@ -56,52 +56,52 @@ type Map struct {
 
 // Pod is a pod on the map.
 type Pod struct {
-	// Tag is in the cells of the pod, Slot is the number of its colour; "" and -1 for a pod
-	// that is assigned nothing.
+	// Tag is the text in the pod's cells. Slot is the number of its colour. They are "" and -1 for
+	// a pod that is assigned nothing.
 	Tag  string `json:"tag,omitempty"`
 	Slot int    `json:"slot"`
-	// Colour is the place in the palette, which begins again after the last one: that of the slot,
-	// or of the pod's group.
+	// Colour is the position in the palette, which repeats after its last colour. It is the slot,
+	// or the number of the pod's group.
 	Colour int `json:"colour"`
-	// Workload is the pod's name without what a controller added: the kubelet knows no controllers,
-	// so it is taken from the name.
+	// Workload is the pod's name without the suffix that a controller added. It is derived from the
+	// name because the kubelet does not know controllers.
 	Workload string `json:"workload"`
-	// Since is the revision that admitted it.
+	// Since is the revision that admitted the pod.
 	Since uint64 `json:"sinceRevision"`
-	// CPUs and Memory are all that is assigned to it, as a pod or to its containers.
+	// CPUs and Memory are everything that is assigned to the pod or to its containers.
 	CPUs   string           `json:"cpus,omitempty"`
 	Memory []view.PlanBlock `json:"memory,omitempty"`
-	// MovingTo are the CPUs to which it is being moved, MovingFrom those that it leaves. CPUs has
-	// both places then.
+	// MovingTo are the CPUs to which the pod is being moved, and MovingFrom those that it leaves.
+	// CPUs includes both places during a move.
 	MovingTo   string `json:"movingTo,omitempty"`
 	MovingFrom string `json:"movingFrom,omitempty"`
-	// moving is to where it is being moved, for people.
+	// moving describes for people where the pod is being moved to.
 	moving string
 	view.PlanPod
 }
 
-// CPU is a thread on the map.
+// CPU is a hardware thread on the map.
 type CPU struct {
 	ID     int `json:"cpu"`
 	Core   int `json:"core"`
 	Node   int `json:"numaNode"`
 	Socket int `json:"socket"`
 	Use    Use `json:"use"`
-	// Reserved CPUs may also be assigned, to pods that were there before the reservation.
+	// Reserved CPUs may also be assigned to pods that were admitted before the reservation.
 	Reserved bool `json:"reserved,omitempty"`
-	// UID is the pod that has the CPU, Container the container that has it alone: empty where the
-	// pod's containers share it.
+	// UID is the UID of the pod that has the CPU. Container is the container that has the CPU
+	// exclusively. It is empty if the pod's containers share the CPU.
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
 	Tag       string `json:"tag,omitempty"`
 	pod       int    // position in Pods, or -1
 }
 
-// noPod is the position of no pod, and the slot of pods without a colour.
+// noPod is the position that means no pod, and the slot of pods without a colour.
 const noPod = -1
 
-// Of makes the map of a state: machine and policy are what people call them. slots, parallel
-// to the grants, are the pods' places in the palette; see NextSlots.
+// Of returns the map of a state. name and policy are for people. slots are parallel to the grants
+// and give each pod its place in the palette; see NextSlots.
 func Of(name, policy string, s *node.State, slots []int32) Map {
 	m := Map{Name: name, Policy: policy, Revision: s.Generation(), state: s, byID: map[int]int{}, Pods: []Pod{}}
 	for i, g := range s.Grants() {
@@ -143,8 +143,8 @@ func Of(name, policy string, s *node.State, slots []int32) Map {
 	return m
 }
 
-// occupy marks the CPUs of a pod. Of containers that come after each other on a CPU the one that
-// runs longer is shown: a sidecar or app container before an init container.
+// occupy marks the CPUs of a pod. If containers use a CPU one after the other, the one that runs
+// longer is shown: a sidecar or app container before an init container.
 func (m *Map) occupy(pod int, g *node.Grant) {
 	mark := func(set cpuset.Set, use Use, container, suffix string) {
 		for id := range set.All() {
@@ -177,7 +177,7 @@ func (m *Map) occupy(pod int, g *node.Grant) {
 	}
 }
 
-// tagOf is the name of a slot: A to Z, AA, AB and so on.
+// tagOf returns the name of a slot: A to Z, AA, AB and so on.
 func tagOf(slot int) string {
 	var letters []byte
 	for n := slot + 1; n > 0; n = (n - 1) / 26 {
@@ -187,10 +187,10 @@ func tagOf(slot int) string {
 	return string(letters)
 }
 
-// NextSlots gives every grant of a state that has CPUs, memory or devices, also given ones, a
-// number of its own, and others -1. Pods that were in the state before keep theirs; others get the
-// lowest that is free, in order of admission, so that a pod keeps its colour while it lives. before
-// may be nil.
+// NextSlots returns a slot for every grant of a state. Grants with CPUs, memory or devices,
+// including devices that others chose, get a number of their own, and all other grants get -1. Pods
+// that were in the state before keep their number. Others get the lowest free number in order of
+// admission, so a pod keeps its colour while it lives. before may be nil.
 func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
 	var old []*node.Grant
 	if before != nil {
@@ -225,7 +225,7 @@ func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
 	return next
 }
 
-// mark sets a bit of a list that grows as needed.
+// mark sets an element of taken, which grows as needed.
 func mark(taken []bool, slot int32) []bool {
 	for int(slot) >= len(taken) {
 		taken = append(taken, false)
@@ -234,8 +234,8 @@ func mark(taken []bool, slot int32) []bool {
 	return taken
 }
 
-// Summary is one sentence: how full the node is. The node shared pool is counted as everywhere
-// else: all CPUs that no pod has, the reserved ones among them.
+// Summary describes in one sentence how full the node is. It counts the node shared pool as all
+// other outputs do: all CPUs that no pod has, including the reserved ones.
 func (m Map) Summary() string {
 	parts := []string{view.Count(len(m.Pods), "pod"), view.Count(len(m.CPUs), "CPU")}
 	if !m.state.Policy().StaticCPU {
@@ -266,7 +266,7 @@ func (m Map) Summary() string {
 	return strings.Join(append(parts, text), ", ")
 }
 
-// about is, in one sentence, where a CPU is and which pod has it.
+// about describes in one sentence where a CPU is and which pod has it.
 func (m Map) about(c CPU) string {
 	text := "CPU " + strconv.Itoa(c.ID) + ", core " + strconv.Itoa(c.Core) + ", NUMA node " + strconv.Itoa(c.Node) +
 		", socket " + strconv.Itoa(c.Socket) + ": "

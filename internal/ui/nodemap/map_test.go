@@ -28,7 +28,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
 )
 
-// read is the content of a file.
+// read returns the content of a file.
 func read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -38,7 +38,7 @@ func read(t testing.TB, name string) []byte {
 	return data
 }
 
-// exampleMachine is one of examples/machines.
+// exampleMachine returns a machine of examples/machines.
 func exampleMachine(t testing.TB, name string) *machine.Machine {
 	t.Helper()
 	found, err := discover.Read(name, read(t, "../../../examples/machines/"+name+".json"))
@@ -48,7 +48,7 @@ func exampleMachine(t testing.TB, name string) *machine.Machine {
 	return found.Machine
 }
 
-// admit puts pods on a node, and does without those that are rejected.
+// admit admits pods to a node and skips those that are rejected.
 func admit(t testing.TB, s *node.State, pods ...request.Pod) *node.State {
 	t.Helper()
 	for _, pod := range pods {
@@ -65,8 +65,8 @@ func mapOf(name string, s *node.State) nodemap.Map {
 	return nodemap.Of(name, kubeletcfg.Describe(s.Policy()), s, nodemap.NextSlots(nil, nil, s))
 }
 
-// TestMap draws testdata/map/*.yaml, whose names are those of a machine and of its devices if
-// there are any, and compares with the pictures beside them.
+// TestMap draws testdata/map/*.yaml and compares the maps with the pictures beside them. The name
+// of a file is the name of a machine and, if there are any, of its devices.
 func TestMap(t *testing.T) {
 	files, err := filepath.Glob("testdata/map/*.yaml")
 	if err != nil || len(files) < 4 {
@@ -86,7 +86,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// drawn is the map of an example machine with the pods of a file.
+// drawn returns the map of an example machine with the pods of a file.
 func drawn(t *testing.T, name, file string) nodemap.Map {
 	t.Helper()
 	m := exampleMachine(t, name)
@@ -127,7 +127,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// largest is a machine of 512 threads: 2 sockets, 16 uncore caches each, in one NUMA node a socket.
+// largest returns a machine of 512 threads: 2 sockets with 16 uncore caches and one NUMA node each.
 func largest(t testing.TB) *machine.Machine {
 	t.Helper()
 	d := machine.Description{Nodes: []machine.NodeDescription{{ID: 0, Memory: 1 << 40}, {ID: 1, Memory: 1 << 40}}}
@@ -148,7 +148,7 @@ var hostile = []string{
 	strings.Repeat("名", 253), "x",
 }
 
-// podOf asks for CPUs and memory for one or two containers.
+// podOf returns a pod that asks for CPUs and memory, with one or two containers.
 func podOf(i, cpus int, name string) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}
 	return request.Pod{
@@ -162,7 +162,7 @@ func podOf(i, cpus int, name string) request.Pod {
 	}
 }
 
-// crowded is a node of many pods with names that are too long or not names at all.
+// crowded returns a node with many pods whose names are too long or invalid.
 func crowded(t testing.TB, m *machine.Machine, pods int) *node.State {
 	t.Helper()
 	policy, _ := kubeletcfg.Default(m)
@@ -181,8 +181,8 @@ func crowded(t testing.TB, m *machine.Machine, pods int) *node.State {
 	return s
 }
 
-// TestMapIsWellFormed: whatever names pods have, the picture and the page are XML, have no element
-// that we did not put there, and every CPU once.
+// TestMapIsWellFormed checks that, whatever names pods have, the picture and the page are XML,
+// contain no element that we did not put there, and contain every CPU once.
 func TestMapIsWellFormed(t *testing.T) {
 	s := crowded(t, largest(t), 250)
 	m := mapOf(`<b onload="x">&`, s)
@@ -229,8 +229,8 @@ func TestMapIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestMapLayout: on all machines, full of pods, boxes are within their outer boxes, cells do
-// not overlap, texts fit and every CPU is there.
+// TestMapLayout checks on all machines, full of pods, that boxes are within their outer boxes,
+// cells do not overlap, texts fit and every CPU is there.
 func TestMapLayout(t *testing.T) {
 	files, err := filepath.Glob("../../../examples/machines/*.json")
 	if err != nil || len(files) == 0 {
@@ -279,7 +279,7 @@ func checkPlaced(t *testing.T, b nodemap.Placed, cells map[int]nodemap.Placed) {
 	}
 }
 
-// TestTermColours: colours change nothing but colours, and no name is an escape.
+// TestTermColours checks that colours change only colours, and that no name contains an escape.
 func TestTermColours(t *testing.T) {
 	m := mapOf("m", crowded(t, exampleMachine(t, "xeon-2s"), 60))
 	plain := m.Term(terminal.Style{Width: 100})
@@ -296,7 +296,8 @@ func TestTermColours(t *testing.T) {
 	}
 }
 
-// TestSlots: pods keep their slot while they live, no two have the same, and slots stay few.
+// TestSlots checks that pods keep their slot while they live, that no two pods have the same slot,
+// and that slots stay few.
 func TestSlots(t *testing.T) {
 	m := exampleMachine(t, "xeon-2s")
 	policy, _ := kubeletcfg.Default(m)
@@ -334,7 +335,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestMapUses: what a CPU is used for, where containers of several kinds meet.
+// TestMapUses checks the uses of CPUs on which containers of several types meet.
 func TestMapUses(t *testing.T) {
 	m := exampleMachine(t, "vm-4cpu")
 	policy, _ := kubeletcfg.Default(m)
@@ -362,7 +363,7 @@ func TestMapUses(t *testing.T) {
 	}
 }
 
-// TestManyDevices: a bar takes the place of cells.
+// TestManyDevices checks that a bar replaces the cells of many devices.
 func TestManyDevices(t *testing.T) {
 	m := exampleMachine(t, "vm-4cpu")
 	policy, _ := kubeletcfg.Default(m)

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestOfflineCPUsAreMarked: pod p has CPUs 1-4, of which its container own has 1-2 and log shares
-// 3-4.
+// TestOfflineCPUsAreMarked uses a pod p with CPUs 1-4. Its container own has 1-2 and its container
+// log shares 3-4.
 func TestOfflineCPUsAreMarked(t *testing.T) {
 	d := machine.NodeDescription{Memory: 1 << 30}
 	for id := range 8 {

@@ -1,12 +1,13 @@
 package nodemap
 
-// holder is whose a cell is: neighbours of one holder are inside one outline.
+// holder identifies the pod and container of a cell. Neighbouring cells with the same holder are
+// inside one outline.
 type holder struct {
 	pod int
 	tag string
 }
 
-// outlines draws a line around the cells of each container, and around those that the
+// outlines draws a line around the cells of each container, and around the cells that the
 // containers of a pod share, within one block of cores.
 func (w *svgWriter) outlines(block *box) {
 	at := map[[2]int]*box{}
@@ -27,9 +28,9 @@ func (w *svgWriter) outlines(block *box) {
 	w.put("\"/>\n")
 }
 
-// outline draws those sides of a cell at which another holder begins. A side goes on
-// through the gap to the next cell of the holder, so that the line has no holes, in inner corners
-// either.
+// outline draws the sides of a cell at which another holder begins. A side continues through the
+// gap to the next cell of the same holder, so that the line has no holes, not even in inner
+// corners.
 func (w *svgWriter) outline(c *box, at map[[2]int]*box) {
 	near := func(down, right int) (*box, bool) {
 		n, there := at[[2]int{c.row + down, c.column + right}]

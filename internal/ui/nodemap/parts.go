@@ -14,20 +14,21 @@ type part struct {
 	amount int64
 }
 
-// amounts is what a bar shows: an amount of a NUMA node and who has which parts of it. What is
-// left of whole is free.
+// amounts is the content of a bar: the amount of a resource on a NUMA node and its parts by pod.
+// What the parts leave of whole is free.
 type amounts struct {
 	name, value string
-	about       string // in full, for people who cannot see the bar
+	about       string // the full text, for people who cannot see the bar
 	whole       int64
 	parts       []part
 }
 
-// memoryOf are the bars of the NUMA node at that position: its memory but for huge pages, and
-// each size of huge pages of which there is any.
+// memoryOf returns the bars of the NUMA node at that position: one for its memory without huge
+// pages, and one for each size of huge pages that it has.
 //
-// Of memory that a pod has on several NUMA nodes together it is not known how much is on which.
-// What the memory accounting has on this one is divided among those pods by their amounts.
+// If a pod has memory on several NUMA nodes together, it is not known how much is on which NUMA
+// node. What the memory accounting has reserved on this NUMA node is divided among those pods in
+// proportion to their amounts.
 func (m Map) memoryOf(at int) []amounts {
 	capacity, used := m.state.Memory().Capacity().Nodes()[at], m.state.Memory().Nodes()
 	var bars []amounts
@@ -66,7 +67,8 @@ func (m Map) memoryOf(at int) []amounts {
 	return bars
 }
 
-// holders are the pods' parts of here bytes on one NUMA node of a group that has all bytes.
+// holders returns each pod's part of the here bytes that are reserved on one NUMA node. all is the
+// number of bytes reserved on its whole group.
 func (m Map) holders(typ string, id int, here, all int64) []part {
 	var parts []part
 	for i, pod := range m.Pods {
@@ -97,7 +99,7 @@ func (m Map) partsText(parts []part, text func(int64) string) string {
 	return "; " + strings.Join(words, ", ")
 }
 
-// bytesOf is "24 of 96 GiB", or with both units where they differ.
+// bytesOf returns a text such as "24 of 96 GiB". It has both units if they differ.
 func bytesOf(some, all int64) string {
 	a, b := request.RoundedBytes(some), request.RoundedBytes(all)
 	number, unit, _ := strings.Cut(a, " ")

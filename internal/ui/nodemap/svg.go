@@ -13,33 +13,33 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// mapStyle is the style sheet of the picture. It knows light and dark, and print.
+// mapStyle is the style sheet of the picture, for light and dark displays and for print.
 //
 //go:embed map.css
 var mapStyle string
 
-// StyleSheet is the style sheet of a page that has pictures.
+// StyleSheet is the style sheet of a page that contains pictures.
 var StyleSheet = mapStyle + arrowStyle
 
-// Colours are those of Okabe and Ito, made lighter where dark letters stand on them; no two
-// neighbours differ in hue alone. After the last colour they begin again,
-// with another mark in the cell.
+// The colours are those of Okabe and Ito, lightened so that dark letters are readable on them. No
+// two neighbours differ in hue alone. After the last colour they repeat with another mark in the
+// cell.
 const (
 	mapColours = 7
 	mapMarks   = 3
 )
 
-// pixels are the measures of the SVG.
+// pixels are the dimensions of the SVG.
 var pixels = metrics{
 	width: 1216, cellW: 29, cellH: 22, threadGap: 1, coreGap: 4, rowGap: 6, gap: 14, padX: 10, padY: 8, title: 18, uncore: 15,
 	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 72, deviceH: 24, node: 224, legend: 500, swatch: 30,
 }
 
-// margin is what the picture keeps free around it.
+// margin is the free space around the picture, in pixels.
 const margin = 16
 
-// SVG writes the picture as a document of its own. style is whether its style sheet,
-// StyleSheet, is part of it; a page that has it already does without.
+// SVG writes the picture as a document of its own. If style is set, the document includes its style
+// sheet. A page that already has StyleSheet does not need it.
 func (m Map) SVG(out io.Writer, style bool) error {
 	picture := layout{pixels, m}.place()
 	picture.move(margin, margin)
@@ -71,17 +71,17 @@ func (m Map) SVG(out io.Writer, style bool) error {
 	return err
 }
 
-// escape makes text of it that means nothing in SVG and HTML.
+// escape returns text as plain text for SVG and HTML, without markup.
 func escape(text string) string { return html.EscapeString(terminal.Clean(text)) }
 
 // svgWriter draws boxes.
 type svgWriter struct {
 	m   Map
 	out strings.Builder
-	// fills are the patterns that were used, by name.
+	// fills maps the name of each pattern in use to its colour.
 	fills map[string]int
-	// cells are the middles of the CPUs, frames those of the NUMA nodes by their ids in the
-	// picture.
+	// cells are the middles of the CPUs by CPU id. frames are the middles of the NUMA nodes by
+	// their id in the picture.
 	cells  map[int]point
 	frames map[string]point
 }
@@ -149,7 +149,7 @@ func (w *svgWriter) title(b *box) {
 	}
 }
 
-// cell draws a cell with its two texts: the id of a CPU above, the tag of its pod below.
+// cell draws a cell with its two texts: the id of a CPU above and the tag of its pod below.
 func (w *svgWriter) cell(b *box) {
 	w.title(b)
 	w.rect(b.x, b.y, b.w, b.h, b.use, b.pod, 2)
@@ -197,7 +197,7 @@ func (w *svgWriter) device(b *box) {
 	w.put("</g>\n")
 }
 
-// rect draws a rectangle in the filling of a use and a pod.
+// rect draws a rectangle with the filling of a use and a pod.
 func (w *svgWriter) rect(x, y, width, height int, use Use, pod, radius int) {
 	class, fill := string(use), ""
 	if use.ofPod() {
@@ -218,8 +218,8 @@ func (w *svgWriter) rect(x, y, width, height int, use Use, pod, radius int) {
 	w.put(`<rect class="%s"%s x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, class, fill, x, y, width, height, radius)
 }
 
-// patterns defines the fillings that were used: stripes for what is shared, wide ones for what is
-// out of use, and dots and lines where the colours begin again.
+// patterns defines the fillings in use: wide stripes for shared CPUs, thin ones for CPUs that are
+// idle or the new place of a pod, and dots and lines for colours that repeat.
 func (w *svgWriter) patterns() {
 	if len(w.fills) == 0 {
 		return
@@ -256,8 +256,8 @@ func (w *svgWriter) patterns() {
 	w.put("</defs>\n")
 }
 
-// bar draws an amount with its parts. Parts end where their sum ends, so that rounding does not
-// add up; one that is too small to see is left to the text.
+// bar draws an amount with its parts. Each part ends at the rounded sum so far, so rounding errors
+// do not add up. A part that is too small to see is only in the text.
 func (w *svgWriter) bar(b *box) {
 	w.put("<g>")
 	w.title(b)

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// Term prints the picture with the characters of a terminal, as wide as the style. Nothing is only
-// in the colours: every cell has a sign, which the key explains.
+// Term returns the picture in the characters of a terminal, as wide as the style. No information is
+// only in the colours: every cell has a sign, which the key explains.
 func (m Map) Term(style terminal.Style) string {
 	picture := m.terminal(style.Width).place()
 	c := &canvas{style: style, rows: make([][]glyph, picture.h)}
@@ -20,7 +20,7 @@ func (m Map) Term(style terminal.Style) string {
 	return c.text() + m.arrowLines(style)
 }
 
-// terminal is the layout for a terminal of that width: cells are as wide as the longest tag.
+// terminal returns the layout for a terminal of that width. Cells are as wide as the longest tag.
 func (m Map) terminal(width int) layout {
 	tag := 2
 	for _, c := range m.CPUs {
@@ -36,9 +36,9 @@ func (m Map) terminal(width int) layout {
 }
 
 const (
-	// minTerm is the least width for which there is a layout.
+	// minTerm is the smallest width that has a layout.
 	minTerm = 60
-	// usualTerm is the width where the style does not limit lines.
+	// usualTerm is the width if the style does not limit lines.
 	usualTerm = 120
 )
 
@@ -48,8 +48,8 @@ type canvas struct {
 	rows  [][]glyph
 }
 
-// glyph is one character with the codes of its colours. One that takes two columns is followed
-// by an empty one.
+// glyph is one character with its colour codes. An empty glyph follows a character that takes two
+// columns.
 type glyph struct {
 	text, code string
 }
@@ -146,7 +146,7 @@ func (c *canvas) frame(b *box) {
 	}
 }
 
-// sign is the text of a cell, followed by a space as far as there is room.
+// sign returns the text of a cell, padded with spaces to the width of the cell.
 func (m Map) sign(b *box) string {
 	sign := b.tag
 	if b.kind == boxSwatch && b.pod == noPod && b.use.ofPod() {
@@ -177,7 +177,7 @@ func (m Map) sign(b *box) string {
 	return sign + strings.Repeat(" ", b.w-terminal.Width(sign))
 }
 
-// span is a part of a bar: the tag, repeated.
+// span returns the text of a part of a bar: the tag, repeated.
 func (m Map) span(s span) string {
 	sign := "#"
 	switch {
@@ -189,7 +189,7 @@ func (m Map) span(s span) string {
 	return strings.Repeat(sign, (s.to-s.from)/len(sign)+1)[:s.to-s.from]
 }
 
-// termColours are those of the SVG among the 256 of terminals.
+// termColours are the colours of the SVG in the palette of 256 colours of terminals.
 var termColours = [mapColours]int{74, 172, 36, 227, 175, 68, 173}
 
 func (m Map) paint(use Use, pod int) string {

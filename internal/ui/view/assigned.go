@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Assigned is, in short, what is assigned: how many CPUs, which ones, and the memory.
+// Assigned describes briefly what is assigned: the number of CPUs, their ids and the memory.
 func Assigned(cpus string, memory []PlanBlock) string {
 	var words []string
 	if cpus != "" {
@@ -21,7 +21,7 @@ func Assigned(cpus string, memory []PlanBlock) string {
 	return strings.Join(words, ", ")
 }
 
-// Assigned is, in short, what is assigned to the container.
+// Assigned describes briefly what is assigned to the container.
 func (c PlanContainer) Assigned() string {
 	text := Assigned(c.CPUs, c.Memory)
 	if c.RunsOn != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// minEven is how many evenly spaced ids are worth a shortened list.
+// minEven is the smallest number of evenly spaced ids for which CPUs shortens the list.
 const minEven = 6
 
-// CPUs prints a set for reading: as a cpuset, but a longer row of evenly spaced ids,
-// or of ranges of one length, as "0,2,…,62" or "0-1,4-5,…,60-61".
+// CPUs formats a set for reading. It is a cpuset in which longer rows of evenly spaced ids, or of
+// ranges of the same length, are shortened to "0,2,…,62" or "0-1,4-5,…,60-61".
 func CPUs(set cpuset.Set) string {
 	ranges := rangesOf(set)
 	var parts []string
@@ -33,7 +33,7 @@ func CPUs(set cpuset.Set) string {
 	return strings.Join(parts, ",")
 }
 
-// rangesOf are the first and last ids of the set's ranges.
+// rangesOf returns the first and last ids of the set's ranges.
 func rangesOf(set cpuset.Set) [][]int {
 	var ranges [][]int
 	for id := range set.All() {
@@ -53,8 +53,8 @@ func rangeText(r []int) string {
 	return strconv.Itoa(r[0]) + "-" + strconv.Itoa(r[1])
 }
 
-// progression is how many of n elements are evenly spaced from the first one on. same
-// reports whether the step after element a is the step after element b.
+// progression returns how many of n elements, counted from the first, are evenly spaced. same
+// reports whether the step after element a equals the step after element b.
 func progression(n int, same func(a, b int) bool) int {
 	if n < 2 {
 		return n
@@ -66,12 +66,11 @@ func progression(n int, same func(a, b int) bool) int {
 	return length
 }
 
-// maxRuns is how many different pieces of a list of cores are printed.
+// maxRuns is the largest number of different runs of cores that are printed.
 const maxRuns = 6
 
-// cores prints how many cores there are and, where cores have several threads, which
-// CPUs are siblings: "32 of 2 threads (0+64 … 31+95)". On hybrid machines every size
-// of core is one entry.
+// cores returns the number of cores and, if cores have several threads, which CPUs are siblings:
+// "32 of 2 threads (0+64 … 31+95)". On hybrid machines each core size is a separate entry.
 func cores(units []machine.Unit) string {
 	bySize := map[int][][]int{}
 	var sizes []int
@@ -97,8 +96,8 @@ func cores(units []machine.Unit) string {
 	return strings.Join(parts, ", ")
 }
 
-// siblings lists cores of one size; runs of cores in the same pattern are shortened to
-// the first and the last.
+// siblings lists cores of one size. Runs of cores in the same pattern are shortened to the first
+// and the last core.
 func siblings(list [][]int) string {
 	if len(list[0]) == 1 {
 		var b cpuset.Builder
@@ -136,8 +135,8 @@ func step(from, to []int) []int {
 	return steps
 }
 
-// core prints the threads of one core: "0+64", or "0-3" if there are more than two in
-// a row.
+// core formats the threads of one core: "0+64", or "0-3" if it has more than two consecutive
+// threads.
 func core(threads []int) string {
 	last := len(threads) - 1
 	if last > 1 && threads[last]-threads[0] == last {
@@ -150,10 +149,10 @@ func core(threads []int) string {
 	return strings.Join(words, "+")
 }
 
-// Count is a number with what it counts: "1 CPU", "3 CPUs".
+// Count formats a number with the thing that it counts: "1 CPU", "3 CPUs".
 func Count(n int, word string) string { return strconv.Itoa(n) + " " + Plural(n, word) }
 
-// Number is a number for reading: "2,620".
+// Number formats a number for reading: "2,620".
 func Number(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {
@@ -162,7 +161,7 @@ func Number(n int) string {
 	return text
 }
 
-// Plural adds an s to a word unless there is one of what it names.
+// Plural returns the word with an s, or without it if n is 1.
 func Plural(n int, word string) string {
 	if n == 1 {
 		return word

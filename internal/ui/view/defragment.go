@@ -17,7 +17,7 @@ type Defragmentation struct {
 	explain.Defragmentation
 }
 
-// Text prints the moves for people.
+// Text formats the moves for people.
 func (d Defragmentation) Text(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(head(style, d.Machine, d.Policy) + "\n")

@@ -10,12 +10,12 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// mostNames is how many devices of one kind in one place are named where not all have to be.
+// mostNames is how many devices of one kind in one place are named if not all of them must be.
 const mostNames = 8
 
-// DevicesText is "nvidia.com/gpu gpu0,gpu1 (NUMA 0); example.com/nic nic1 (NUMA 1, remote)":
-// devices with the NUMA nodes that they are near, and a mark for those that are on another one than
-// their container. Exact names all, with their pools and claims.
+// DevicesText formats devices with the NUMA nodes near them, such as "nvidia.com/gpu gpu0,gpu1
+// (NUMA 0); example.com/nic nic1 (NUMA 1, remote)". It marks devices that are on another NUMA node
+// than their container. If exact is set, it names all devices with their pools and claims.
 func DevicesText(devices []explain.Device, exact bool) string {
 	same := func(d, e explain.Device) bool {
 		return d.Of() == e.Of() && d.Distance == e.Distance && slices.Equal(d.NUMANodes, e.NUMANodes)
@@ -51,7 +51,7 @@ func DevicesText(devices []explain.Device, exact bool) string {
 	return strings.Join(parts, "; ")
 }
 
-// devicesCell is a cell of a table, marked if a device is remote.
+// devicesCell returns a table cell for devices. The cell is highlighted if a device is remote.
 func devicesCell(devices []explain.Device, exact bool) terminal.Cell {
 	text := DevicesText(devices, exact)
 	if slices.ContainsFunc(devices, explain.Device.Remote) {
@@ -60,7 +60,7 @@ func devicesCell(devices []explain.Device, exact bool) terminal.Cell {
 	return terminal.Plain.Of(text)
 }
 
-// devices prints which devices a pod has, whose they are and where.
+// devices prints the devices of a pod, which containers have them, and where they are.
 func (w *explanation) devices(admitted bool, all []explain.ContainerDevice) {
 	if len(all) == 0 {
 		return

@@ -13,32 +13,32 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Explanation is the answer to one pod with its reasons: what `paddock explain` prints.
+// Explanation is the answer about one pod with its reasons. `paddock explain` prints it.
 type Explanation struct {
 	Machine string `json:"machine,omitempty"`
 	Policy  string `json:"policy,omitempty"`
-	// Standing has sentences about the pod on a node that runs, where the answer is not all: since
-	// when it is admitted, or what was decided at another time.
+	// Standing has sentences about a pod on a running node that the answer does not cover: since
+	// when the pod is admitted, or what was decided at another time.
 	Standing []string `json:"standing,omitempty"`
 	// Answer is what the pod gets, or why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
-	// Devices are those of the pod, or those that others chose for it.
+	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
-	// Remedies are what would admit a pod that is rejected.
+	// Remedies are changes that would admit a rejected pod.
 	Remedies *explain.Remedies `json:"remedies,omitempty"`
-	// Spread is set for a pod on more sockets than it needs.
+	// Spread is set for a pod that is on more sockets than it needs.
 	Spread *explain.Spread `json:"spread,omitempty"`
 }
 
-// ExplanationOf makes the document: s is the node before the plan. Remedies is nil for a pod that
-// was admitted.
+// ExplanationOf returns the explanation of a plan. s is the node before the plan. remedies is nil
+// for a pod that was admitted.
 func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
 	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
 }
 
-// AccountOf is the document of a rejection of which nothing is known but the reason with the
-// account.
+// AccountOf returns the explanation of a rejection of which only the reason and the account are
+// known.
 func AccountOf(pod request.Pod, r *node.Rejection) Explanation {
 	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
 		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
@@ -46,12 +46,12 @@ func AccountOf(pod request.Pod, r *node.Rejection) Explanation {
 	}}
 }
 
-// maxNearest is how many reasons why sets lost, and how many sets of each, are shown if not all are
-// asked for.
+// maxNearest is how many reasons why sets lost, and how many sets per reason, are shown unless all
+// are requested.
 const maxNearest = 3
 
-// Text prints the explanation for people: the answer and what would change it, then the way to it.
-// Verbose leaves nothing out.
+// Text formats the explanation for people: first the answer and what would change it, then how it
+// was reached. If verbose is set, nothing is left out.
 func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w := explanation{style: style, verbose: verbose}
 	if e.Machine != "" {
@@ -85,15 +85,15 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	return w.out.String()
 }
 
-// explanation is text in the making.
+// explanation is the text under construction.
 type explanation struct {
 	out     strings.Builder
 	style   terminal.Style
 	verbose bool
 }
 
-// ruled is a sentence with the ids of its rules only where nothing is left out: they say nothing to
-// most people.
+// ruled returns a sentence. It adds the ids of the rules only if verbose is set, because they mean
+// nothing to most people.
 func ruled(text, rule string, verbose bool) string {
 	if !verbose {
 		return text
@@ -103,7 +103,7 @@ func ruled(text, rule string, verbose bool) string {
 
 func (w *explanation) ruled(text, rule string) string { return ruled(text, rule, w.verbose) }
 
-// paragraph prints a sentence; see terminal.Style.
+// paragraph prints a paragraph; see terminal.Style.
 func (w *explanation) paragraph(first, rest string, texts ...terminal.Cell) {
 	w.out.WriteString(w.style.Paragraph(first, rest, texts...))
 }
@@ -143,7 +143,7 @@ func (w *explanation) answer(p PlanPod) {
 		return
 	}
 	word, tone := "admitted", terminal.Good
-	if !p.Admitted { // It fits, and could not be admitted for a reason that is no decision's.
+	if !p.Admitted { // It fits, but was not admitted for a reason other than a decision.
 		word, tone = "not admitted", terminal.Bad
 	}
 	w.out.WriteString(w.style.Paragraph("", "  ", tone.Of(word), terminal.Strong.Of(p.Pod)))
@@ -291,7 +291,7 @@ func (w *explanation) alignment(a explain.Alignment) {
 	w.losers(a.Losers)
 }
 
-// losers shows sets that lost for the same reason in one line, the nearest first.
+// losers prints the sets that lost, nearest first. Sets with the same reason share a line.
 func (w *explanation) losers(losers []explain.Loser) {
 	var whys []string
 	sets := map[string][]string{}
@@ -373,7 +373,7 @@ func (w *explanation) quota(all []explain.Quota) {
 	w.table(rows)
 }
 
-// pickedText is "nvidia.com/gpu gpu0,gpu1".
+// pickedText formats devices by resource: "nvidia.com/gpu gpu0,gpu1".
 func pickedText(devices map[string][]string) string {
 	var parts []string
 	for _, resource := range slices.Sorted(maps.Keys(devices)) {

@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Fleet is what became of pods on a fleet: what `paddock fleet` prints.
+// Fleet is the result of placing pods on a fleet. `paddock fleet` prints it.
 type Fleet struct {
 	Question   string           `json:"question"` // fit, fill or size
 	Scoring    string           `json:"scoring"`
 	Seed       *uint64          `json:"seed,omitempty"`
 	Nodes      int              `json:"nodes"`
-	LowerBound int              `json:"lowerBound,omitempty"` // of size
-	Price      *FleetPrice      `json:"price,omitempty"`      // of size
+	LowerBound int              `json:"lowerBound,omitempty"` // for size
+	Price      *FleetPrice      `json:"price,omitempty"`      // for size
 	Pods       FleetPods        `json:"pods"`
 	CPUs       FleetCPUs        `json:"cpus"`
 	Kinds      []FleetKind      `json:"kinds"`
@@ -29,32 +29,31 @@ type Fleet struct {
 	Placements []FleetPlacement `json:"placements,omitempty"`
 }
 
-// FleetPrice is what nodes cost, in the unit of the prices that were given.
+// FleetPrice is the price of nodes, in the unit of the given prices.
 type FleetPrice struct {
 	Price float64 `json:"price"`
-	// LowerBound is a price below which the sums of the requests cannot fit on any mix of the
-	// kinds, and Gap by how much Price is above it, as a part of it. Tried is how many mixes were
-	// tried. They are only there for a mix.
+	// LowerBound is a price below which no mix of the kinds can fit the sums of the requests. Gap
+	// is the excess of Price over LowerBound, as a fraction of LowerBound. Tried is how many mixes
+	// were tried. They are set only for a mix.
 	LowerBound float64 `json:"lowerBound,omitempty"`
 	Gap        float64 `json:"gap,omitempty"`
 	Tried      int     `json:"tried,omitempty"`
 }
 
-// FleetPods are numbers of pods.
+// FleetPods counts pods.
 type FleetPods struct {
 	Asked    int64 `json:"asked"`
 	Placed   int64 `json:"placed"`
 	Rejected int64 `json:"rejected"`
 }
 
-// FleetCPUs are CPUs as the scheduler counts them: allocatable, and requested by pods that are
-// placed.
+// FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request.
 type FleetCPUs struct {
 	Allocatable float64 `json:"allocatable"`
 	Placed      float64 `json:"placed"`
 }
 
-// FleetKind is what nodes of a kind got.
+// FleetKind describes the pods and CPUs on the nodes of one kind.
 type FleetKind struct {
 	Name   string    `json:"name"`
 	Nodes  int       `json:"nodes"`
@@ -63,32 +62,32 @@ type FleetKind struct {
 	CPUs   FleetCPUs `json:"cpus"`
 }
 
-// FleetCause is why pods are rejected by every node.
+// FleetCause is a reason why every node rejects some pods.
 type FleetCause struct {
 	Reason string `json:"reason"` // of the nodes that came nearest to taking them
 	Count  int64  `json:"count"`  // pods
-	// Nodes is how many nodes give that reason to Example, the first of these pods; Others are the
+	// Nodes is how many nodes give that reason for Example, the first of these pods. Others has the
 	// reasons of the other nodes.
 	Nodes   int             `json:"nodes"`
 	Others  []FleetNodeText `json:"others,omitempty"`
 	Example string          `json:"example"`
-	// Detail is the rejection of Node, and Remedy a change of the pod or of the node with which
-	// Node would take it, proved by planning; empty where there is none.
+	// Detail is the rejection by Node. Remedy is a change of the pod or of the node with which Node
+	// would take the pod, verified by planning. It is empty if there is none.
 	Node   string `json:"node,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// OneMore is a kind of which one more node would take Example.
+	// OneMore is a kind of node. One more node of that kind would take Example.
 	OneMore string `json:"oneMore,omitempty"`
 }
 
-// FleetNodeText is a number of nodes and their reason.
+// FleetNodeText is a reason and the number of nodes that give it.
 type FleetNodeText struct {
 	Reason string `json:"reason"`
 	Nodes  int    `json:"nodes"`
 }
 
-// FleetPlacement is where a pod is; without a node it is nowhere, for Reason. CPUs are those that
-// no other pod has.
+// FleetPlacement is the place of a pod. If Node is empty, no node takes the pod, for Reason. CPUs
+// are those that no other pod has.
 type FleetPlacement struct {
 	Pod    string `json:"pod"`
 	Node   string `json:"node,omitempty"`
@@ -96,8 +95,8 @@ type FleetPlacement struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// FleetOf is an answer without what needs a second look at a node (Detail and Remedy of causes).
-// Policies are by kind.
+// FleetOf returns an answer without the parts that need a second look at a node, which are Detail
+// and Remedy of causes. policies has the policy of each kind.
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
 		Question: question, Scoring: scoring, Nodes: r.Nodes,
@@ -124,12 +123,12 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 	return f
 }
 
-// maxRemedies bounds how many causes are explained: a remedy takes up to 100 ms, and a reader mends
+// maxRemedies limits how many causes are explained. A remedy takes up to 100 ms, and a reader fixes
 // one thing at a time.
 const maxRemedies = 10
 
-// Explain adds to the first causes the reason that the node's planner gives, and what would help.
-// The error is that of the context.
+// Explain adds to the first causes the reason that the node's planner gives, and a remedy. It
+// returns the error of the context.
 func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
 	for i := range r.Causes[:min(maxRemedies, len(r.Causes))] {
 		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" {
@@ -176,7 +175,7 @@ func (c *FleetCause) explain(ctx context.Context, of *capacity.Cause) error {
 	return nil
 }
 
-// counted is an amount with what it is of: "2 CPUs", "16Gi of memory", "1 nvidia.com/gpu".
+// counted formats an amount of a resource: "2 CPUs", "16Gi of memory", "1 nvidia.com/gpu".
 func counted(resource string, n int64) string {
 	switch {
 	case resource == request.CPU && n == 1000:
@@ -191,7 +190,7 @@ func counted(resource string, n int64) string {
 	return plain(resource, n) + " " + resource
 }
 
-// plain is the number alone.
+// plain formats the number alone.
 func plain(resource string, n int64) string {
 	if resource == request.CPU {
 		return decimal(float64(n) / 1000)
@@ -203,7 +202,7 @@ func fleetCPUs(allocatable, placed int64) FleetCPUs {
 	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000}
 }
 
-// Text prints the answer for people, the summary first.
+// Text formats the answer for people, with the summary first.
 func (f *Fleet) Text(style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
@@ -217,7 +216,7 @@ func (f *Fleet) Text(style terminal.Style) string {
 	return out.String()
 }
 
-// Summary is the answer in a line.
+// Summary describes the answer in one line.
 func (f *Fleet) Summary() string {
 	var b strings.Builder
 	if f.Question == "size" && f.Pods.Rejected == 0 {
@@ -231,7 +230,7 @@ func (f *Fleet) Summary() string {
 	return b.String()
 }
 
-// Now is what the nodes have, in a line.
+// Now describes in one line what is on the nodes.
 func (f *Fleet) Now() string {
 	return fmt.Sprintf("%s with %s, which request %s of %s CPUs (%s)", Nodes(f.Nodes), podCount(f.Pods.Placed), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
 }
@@ -291,7 +290,7 @@ func podCount(n int64) string {
 	return grouped(n) + " pods"
 }
 
-// Nodes is a number of nodes: "1 node", "1,523 nodes".
+// Nodes formats a number of nodes: "1 node", "1,523 nodes".
 func Nodes(n int) string {
 	if n == 1 {
 		return "1 node"
@@ -299,7 +298,7 @@ func Nodes(n int) string {
 	return grouped(int64(n)) + " nodes"
 }
 
-// grouped is a number with a comma between thousands.
+// grouped formats a number with commas between thousands.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -308,7 +307,7 @@ func grouped(n int64) string {
 	return text
 }
 
-// amount is a number of CPUs, whole where it is.
+// amount formats a number of CPUs, without decimals if it is whole.
 func amount(cpus float64) string {
 	if whole := int64(cpus); float64(whole) == cpus {
 		return grouped(whole)
@@ -323,7 +322,7 @@ func share(c FleetCPUs) string {
 	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
 }
 
-// SizesText prints the numbers of nodes for people.
+// SizesText formats the numbers of nodes for people.
 func SizesText(answers []Fleet, style terminal.Style) string {
 	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "KIND"},
@@ -364,7 +363,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	return t.Text(style) + below.String()
 }
 
-// tooFew describes the number of nodes of a kind that does not take all pods.
+// tooFew describes the number of nodes of a kind that does not fit all pods.
 func (f *Fleet) tooFew() string {
 	if f.Nodes == 0 {
 		return "no number"
@@ -372,7 +371,7 @@ func (f *Fleet) tooFew() string {
 	return "more than " + grouped(int64(f.Nodes))
 }
 
-// mix is a mix in a sentence.
+// mix describes a mix in a sentence.
 func (f *Fleet) mix() string {
 	var parts []string
 	for _, k := range f.Kinds {
@@ -382,12 +381,12 @@ func (f *Fleet) mix() string {
 		strings.Join(parts, " and "), decimal(rounded(f.Price.Price)), decimal(rounded(f.Price.LowerBound)), f.Price.Gap*100, Count(f.Price.Tried, "placement"))
 }
 
-// rounded is an amount of money for people.
+// rounded returns an amount of money rounded to hundredths.
 func rounded(x float64) float64 { return math.Round(x*100) / 100 }
 
-// Trial is an answer under changed settings.
+// Trial is an answer with changed settings.
 type Trial struct {
-	Nodes   string     `json:"nodes"` // the file
+	Nodes   string     `json:"nodes"` // the file of nodes
 	Setting string     `json:"setting"`
 	Scoring string     `json:"scoring"`
 	Best    bool       `json:"best,omitempty"`
@@ -396,7 +395,7 @@ type Trial struct {
 	CPUs    *FleetCPUs `json:"cpus,omitempty"`
 }
 
-// TrialsOf are the trials of one file of nodes.
+// TrialsOf returns the trials of one file of nodes.
 func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 	var out []Trial
 	for _, t := range trials {
@@ -410,7 +409,8 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 	return out
 }
 
-// MarkBest marks the trial that places the most CPUs, the first of equals.
+// MarkBest marks the trial that places the most CPUs. If several place the same, it marks the
+// first.
 func MarkBest(trials []Trial) {
 	best := -1
 	for i, t := range trials {
@@ -423,7 +423,7 @@ func MarkBest(trials []Trial) {
 	}
 }
 
-// TrialsText prints trials for people.
+// TrialsText formats trials for people.
 func TrialsText(trials []Trial, style terminal.Style) string {
 	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "NODES"},
@@ -450,7 +450,7 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 	return t.Text(style)
 }
 
-// FleetRejections are the pods of one class that nodes of one kind rejected for one cause.
+// FleetRejections counts the pods of one class that nodes of one kind rejected for one cause.
 type FleetRejections struct {
 	Kind  string `json:"kind"`
 	Class string `json:"class"`
@@ -459,8 +459,8 @@ type FleetRejections struct {
 	Nodes int    `json:"nodes"`
 }
 
-// RejectionsText prints rejections for people; since is whether they are those since an earlier
-// time.
+// RejectionsText formats rejections for people. since is set if they are the rejections since an
+// earlier time.
 func RejectionsText(all []FleetRejections, since bool, style terminal.Style) string {
 	switch {
 	case len(all) == 0 && since:

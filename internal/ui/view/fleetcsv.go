@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// CSV prints the placements, or without them the kinds, with a header.
+// CSV writes the placements, or the kinds if there are no placements, with a header.
 func (f *Fleet) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{{"kind", "nodes", "pods", "cpus_placed", "cpus_allocatable", "policy"}}
@@ -24,7 +24,7 @@ func (f *Fleet) CSV(w io.Writer) error {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// SizesRows are the numbers of nodes with a header. Of a kind that does not take all pods, nodes is
+// SizesRows returns the numbers of nodes with a header. If a kind does not fit all pods, nodes is
 // empty and cause has the first reason.
 func SizesRows(answers []Fleet) [][]string {
 	rows := [][]string{{"kind", "nodes", "lower_bound", "scoring", "cpus_placed", "cpus_allocatable", "price", "rejected", "cause"}}
@@ -37,7 +37,7 @@ func SizesRows(answers []Fleet) [][]string {
 		switch {
 		case f.Pods.Rejected > 0:
 			row[1], row[8] = "", f.Causes[0].Reason
-		case f.Question == "mix": // A row for each kind, of which the first has the price of all.
+		case f.Question == "mix": // A row for each kind. The first row has the price of all.
 			for _, k := range f.Kinds {
 				rows = append(rows, []string{"mix: " + k.Name, strconv.Itoa(k.Nodes), "", f.Scoring, decimal(k.CPUs.Placed), decimal(k.CPUs.Allocatable), price, "0", ""})
 				price = ""
@@ -49,7 +49,7 @@ func SizesRows(answers []Fleet) [][]string {
 	return rows
 }
 
-// TrialsRows are trials with a header.
+// TrialsRows returns the trials with a header.
 func TrialsRows(trials []Trial) [][]string {
 	rows := [][]string{{"nodes", "setting", "scoring", "asked", "placed", "rejected", "cpus_placed", "cpus_allocatable", "best", "wrong"}}
 	for _, t := range trials {
@@ -63,7 +63,7 @@ func TrialsRows(trials []Trial) [][]string {
 	return rows
 }
 
-// RejectionsRows are rejections with a header.
+// RejectionsRows returns the rejections with a header.
 func RejectionsRows(all []FleetRejections) [][]string {
 	rows := [][]string{{"kind", "pods", "nodes", "class", "cause"}}
 	for _, r := range all {

@@ -8,20 +8,21 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
-// Kubelet is what a kubelet answers otherwise than the plan, where its answer was asked for.
+// Kubelet lists the differences between the answers of a kubelet and the plan. It is present if the
+// kubelet's answer was requested.
 type Kubelet struct {
 	Version string `json:"version"`
-	// Restart are the pods that get another answer when this kubelet restarts, in the state at the
-	// end.
+	// Restart are the pods that get a different answer when this kubelet restarts with the state at
+	// the end of the plan.
 	Restart []quirk.Changed `json:"restart,omitempty"`
-	// NoStart are the faults that keep it from starting again.
+	// NoStart are the faults that prevent this kubelet from starting again.
 	NoStart []quirk.Quirk `json:"noStart,omitempty"`
 }
 
-// maxNamed is how many pods are named that a fault changes in the same way.
+// maxNamed is how many pods are named of those that a fault changes in the same way.
 const maxNamed = 3
 
-// text describes what a restart does, one line for each fault.
+// text describes the effect of a restart in one line for each fault.
 func (k *Kubelet) text(style terminal.Style, wide bool) string {
 	var out strings.Builder
 	warn := func(format string, args ...any) {

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// Level is a kind of unit of a machine.
+// Level is one kind of unit of a machine, with all its units.
 type Level struct {
 	Kind  Kind
 	Units []machine.Unit
@@ -23,8 +23,8 @@ const (
 	Uncore Kind = "uncore cache"
 )
 
-// Levels are the kinds of units of a machine from the outside to the inside: sockets, NUMA nodes,
-// and uncore caches where they are neither. Where a NUMA node spans sockets, NUMA nodes come
+// Levels returns the kinds of units of a machine from the outside to the inside: sockets, NUMA
+// nodes, and uncore caches if they differ from both. If a NUMA node spans sockets, NUMA nodes come
 // first.
 func Levels(m *machine.Machine) []Level {
 	sockets, nodes := Level{Socket, m.Sockets()}, Level{NUMA, m.CPUNodes()}
@@ -32,14 +32,14 @@ func Levels(m *machine.Machine) []Level {
 	if slices.ContainsFunc(nodes.Units, func(n machine.Unit) bool { return len(Inside(sockets.Units, n.CPUs)) > 1 }) {
 		levels = []Level{nodes, sockets}
 	}
-	// Machines that report no uncore caches have their sockets in place of them.
+	// Machines that report no uncore caches have their sockets instead.
 	if uncores := m.Uncores(); !sameUnits(uncores, sockets.Units) && !sameUnits(uncores, nodes.Units) {
 		levels = append(levels, Level{Uncore, uncores})
 	}
 	return levels
 }
 
-// sameUnits reports whether both divide the machine in the same way.
+// sameUnits reports whether a and b divide the machine in the same way.
 func sameUnits(a, b []machine.Unit) bool {
 	sorted := func(units []machine.Unit) []machine.Unit {
 		units = slices.Clone(units)
@@ -49,7 +49,7 @@ func sameUnits(a, b []machine.Unit) bool {
 	return slices.EqualFunc(sorted(a), sorted(b), func(a, b machine.Unit) bool { return a.CPUs.Equal(b.CPUs) })
 }
 
-// Inside are the parts of units that lie in cpus, without empty ones.
+// Inside returns the parts of units that are in cpus, without empty ones.
 func Inside(units []machine.Unit, cpus cpuset.Set) []machine.Unit {
 	var parts []machine.Unit
 	for _, u := range units {

@@ -1,6 +1,6 @@
-// Package view has the answers of the planner as documents for programs, with their JSON, and as
-// text for people: a plan, an explanation, a report on a node, a machine. It decides nothing: it
-// reads a state, the trace of a plan, and what internal/explain found. Functions are pure.
+// Package view presents the answers of the planner as JSON documents for programs and as text for
+// people: a plan, an explanation, a report on a node, a machine. It decides nothing. It reads a
+// state, the trace of a plan, and the results of internal/explain. Its functions are pure.
 package view
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
-// Plan is the answer to a list of pods, as a document: what `paddock plan -o json` prints and
-// what its tables are made of. CPUs are in the kernel's list format, memory in bytes.
+// Plan is the answer for a list of pods as a document. `paddock plan -o json` prints it, and its
+// tables are made from it. CPUs are in the kernel's list format, memory is in bytes.
 type Plan struct {
 	Machine string     `json:"machine"`
 	Policy  string     `json:"policy"`
 	Pods    []PlanPod  `json:"pods"`
 	Node    NodeTotals `json:"node"`
-	// Kubelet is present where the answer of a kubelet was asked for.
+	// Kubelet is set if the answer of a kubelet was requested.
 	Kubelet *Kubelet `json:"kubelet,omitempty"`
-	// Explanations are in the order of the pods; absent unless asked for.
+	// Explanations are in the order of the pods. They are absent unless requested.
 	Explanations []Explanation `json:"explanations,omitempty"`
 }
 
-// PlanPod is the answer to one pod.
+// PlanPod is the answer for one pod.
 type PlanPod struct {
 	Pod      string `json:"pod"` // namespace/name
 	UID      string `json:"uid"`
@@ -36,51 +36,53 @@ type PlanPod struct {
 	Admitted bool   `json:"admitted"`
 	// Known pods were on the node before and keep their assignments.
 	Known bool `json:"known,omitempty"`
-	// Estimated pods have a request that was read from cgroup numbers; container "*" is all of
-	// theirs.
+	// Estimated pods have a request that was read from cgroup numbers. Their only container is "*",
+	// which represents all of their containers.
 	Estimated bool `json:"estimated,omitempty"`
-	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
+	// Pool has the CPUs and PoolMemory the memory of a pod-level pod.
 	Pool       string      `json:"poolCPUs,omitempty"`
 	PoolMemory []PlanBlock `json:"poolMemory,omitempty"`
 	NUMANodes  []int       `json:"numaNodes,omitempty"`
 	Quota      string      `json:"quota,omitempty"`
-	// Offline are the CPUs among them that are offline: the pod is degraded.
+	// Offline are those of the pod's CPUs that are offline. If not empty, the pod is degraded.
 	Offline string `json:"offlineCPUs,omitempty"`
-	// Remote is how far the farthest of its devices is if it is not near: "another NUMA node" or
-	// "another socket".
+	// Remote is the distance of the pod's farthest device: "another NUMA node" or "another socket".
+	// It is empty if all devices are near.
 	Remote     string          `json:"remote,omitempty"`
 	Containers []PlanContainer `json:"containers,omitempty"`
-	// Resize is what a resize changed.
+	// Resize is set if the pod was resized, and describes what it had before.
 	Resize *PlanResize `json:"resize,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
-	// Quirks are the faults by which a kubelet answers otherwise, where its answer was asked for.
+	// Quirks are the faults because of which a kubelet answers differently. They are set if its
+	// answer was requested.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
 	Rejection *PlanRejection `json:"rejection,omitempty"`
 }
 
-// PlanContainer is what one container gets.
+// PlanContainer describes what one container gets.
 type PlanContainer struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`      // init, sidecar or app
 	Isolation string `json:"isolation"` // host, pod or container
-	// CPUs is empty where the container runs on the node shared pool.
+	// CPUs is empty if the container runs on the node shared pool.
 	CPUs      string `json:"cpus,omitempty"`
 	NUMANodes []int  `json:"numaNodes,omitempty"`
-	// RunsOn is where the container runs while none of its CPUs is online.
+	// RunsOn is the set of CPUs on which the container runs while none of its own CPUs is online.
 	RunsOn string `json:"runsOn,omitempty"`
-	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
+	// MemoryNUMANodes is the container's cpuset.mems. It is empty if memory is not pinned.
 	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
 	Memory          []PlanBlock `json:"memory,omitempty"`
-	// Devices are ids by resource, of the devices that Paddock chose. AllDevices are these and
-	// those that others chose, with their NUMA nodes.
+	// Devices maps resources to the ids of devices that Paddock chose. AllDevices also has the
+	// devices that others chose, and has the NUMA nodes of all.
 	Devices    map[string][]string `json:"devices,omitempty"`
 	AllDevices []explain.Device    `json:"allDevices,omitempty"`
-	// Quota is "none", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
+	// Quota is "none", a number of CPUs, "pod" if it equals the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
-	// Shares is why the container has no CPUs of its own, and Rule the rule behind it.
+	// Shares is why the container has no exclusive CPUs, and Rule is the rule for that.
 	Shares string `json:"shares,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Affinity is what the Topology Manager chose; absent where it was not asked.
+	// Affinity is what the Topology Manager chose. It is absent if the Topology Manager was not
+	// asked.
 	Affinity *PlanAffinity `json:"affinity,omitempty"`
 }
 
@@ -90,14 +92,14 @@ type PlanAffinity struct {
 	Preferred bool  `json:"preferred"`
 }
 
-// PlanBlock is memory of one type.
+// PlanBlock is an amount of memory of one type.
 type PlanBlock struct {
 	Type      string `json:"type"`
 	Bytes     int64  `json:"bytes"`
 	NUMANodes []int  `json:"numaNodes"`
 }
 
-// PlanRejection is why a pod was rejected, with the account.
+// PlanRejection is the reason why a pod was rejected, with the account.
 type PlanRejection struct {
 	Reason    string        `json:"reason"`
 	Rule      string        `json:"rule"`
@@ -116,15 +118,15 @@ type PlanAccount struct {
 	Holders []PlanHolder `json:"holders,omitempty"`
 }
 
-// PlanHolder is a pod that some of a NUMA node's resource is assigned to.
+// PlanHolder is a pod to which a part of a NUMA node's resource is assigned.
 type PlanHolder struct {
 	Pod    string `json:"pod"`
 	Amount int64  `json:"amount"`
-	// NUMANodes is where the amount is when it is on several NUMA nodes together.
+	// NUMANodes is set if the amount is on several NUMA nodes together, and names them.
 	NUMANodes []int `json:"numaNodes,omitempty"`
 }
 
-// NodeTotals is the node after all pods.
+// NodeTotals describes the node after all pods.
 type NodeTotals struct {
 	SharedCPUs   string      `json:"sharedCPUs"`
 	ReservedCPUs string      `json:"reservedCPUs"`
@@ -136,13 +138,14 @@ type NodeTotals struct {
 	devices      []string
 }
 
-// NodeTotal is one NUMA node: CPUs and bytes that pods could have exclusively, in all and now.
+// NodeTotal describes one NUMA node: the CPUs and bytes that pods can have exclusively, in total
+// and free.
 type NodeTotal struct {
 	Node     int         `json:"numaNode"`
 	CPUs     int         `json:"cpus"`
 	FreeCPUs int         `json:"freeCPUs"`
 	Memory   []TypeTotal `json:"memory,omitempty"`
-	// Devices on several NUMA nodes count on each.
+	// A device on several NUMA nodes counts on each of them.
 	Devices []DeviceTotal `json:"devices,omitempty"`
 }
 
@@ -153,14 +156,14 @@ type DeviceTotal struct {
 	Free     int    `json:"free"`
 }
 
-// TypeTotal is one type of memory in bytes.
+// TypeTotal is an amount of one type of memory, in bytes.
 type TypeTotal struct {
 	Type  string `json:"type"`
 	Total int64  `json:"total"`
 	Free  int64  `json:"free"`
 }
 
-// PlanOf makes the document: machine and policy are what people call them, s is the node after
+// PlanOf returns the document of plans. machineName and policy are for people. s is the node after
 // the plans.
 func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan {
 	p := Plan{Machine: machineName, Policy: policy, Pods: []PlanPod{}, Node: totals(s)}
@@ -170,7 +173,7 @@ func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan 
 	return p
 }
 
-// PodOf is the answer to one pod; s is the node after the plan.
+// PodOf returns the answer for one pod. s is the node after the plan.
 func PodOf(p *node.Plan, s *node.State) PlanPod {
 	out := PlanPod{
 		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
@@ -251,7 +254,8 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 	return c
 }
 
-// degradedNote names the CPUs of a pod that are offline, and the containers that run elsewhere.
+// degradedNote names the offline CPUs of a pod and the containers that run elsewhere because of
+// them.
 func degradedNote(s *node.State, g *node.Grant) string {
 	note := "degraded: CPUs " + CPUs(s.OfflineOf(g)) + " are offline"
 	cgroups := s.Cgroups(g)
@@ -276,7 +280,7 @@ func quota(l node.Limit) string {
 	return milliCPUs(l.Milli)
 }
 
-// BlocksOf are blocks of memory for a document, ordinary memory first.
+// BlocksOf returns blocks of memory for a document, with ordinary memory first.
 func BlocksOf(blocks []memory.Block) []PlanBlock {
 	var out []PlanBlock
 	for _, b := range blocks {
@@ -286,7 +290,7 @@ func BlocksOf(blocks []memory.Block) []PlanBlock {
 	return out
 }
 
-// SumOf adds up blocks of one type on the same NUMA nodes.
+// SumOf returns blocks with the sums of all blocks of the same type on the same NUMA nodes.
 func SumOf(blocks []memory.Block) []PlanBlock {
 	var sums []memory.Block
 	for _, b := range blocks {

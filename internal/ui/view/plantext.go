@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Text prints the plan for people. Wide adds what is left out otherwise: every CPU, the
-// affinity, and why containers share.
+// Text formats the plan for people. If wide is set, it also has every CPU, the affinity, and why
+// containers share CPUs.
 func (p Plan) Text(style terminal.Style, wide bool) string {
 	var out strings.Builder
 	admitted, resized := 0, ""
@@ -31,7 +31,7 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	if admitted > 0 {
 		table := style
 		if wide {
-			table.Width = 0 // Every row is one line, for who asked for a wide table.
+			table.Width = 0 // In a wide table every row is one line.
 		}
 		out.WriteString(p.admitted(wide).Text(table) + "\n")
 	}
@@ -57,7 +57,7 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	return out.String()
 }
 
-// head names the machine and lists the policy.
+// head lists the machine and the policy.
 func head(style terminal.Style, machine, policy string) string {
 	t := terminal.Table{Columns: make([]terminal.Column, 2)}
 	t.Cells(terminal.Faint.Of("Machine"), terminal.Plain.Of(machine))
@@ -69,8 +69,8 @@ func head(style terminal.Style, machine, policy string) string {
 	return t.Text(style)
 }
 
-// PolicyList is a policy, as kubeletcfg.Describe has it, in lines: one for each manager. A sentence
-// before it is a line of its own.
+// PolicyList splits a policy, in the form of kubeletcfg.Describe, into lines: one for each manager.
+// A sentence before the managers is a separate line.
 func PolicyList(policy string) []string {
 	return strings.Split(strings.Replace(policy, ": ", ":; ", 1), "; ")
 }
@@ -146,7 +146,7 @@ func (c PlanContainer) affinity() string {
 	return text
 }
 
-// cpuCount is the number of CPUs of a set in list format.
+// cpuCount returns the number of CPUs of a set in list format.
 func cpuCount(set string) string {
 	if set == "" {
 		return ""
@@ -167,7 +167,7 @@ func ShortCPUs(list string) string {
 	return CPUs(set)
 }
 
-// cpuText is a set in list format, shortened unless it is wide.
+// cpuText returns a set in list format, shortened unless wide is set.
 func cpuText(list string, wide bool) string {
 	if wide {
 		return list
@@ -175,7 +175,7 @@ func cpuText(list string, wide bool) string {
 	return ShortCPUs(list)
 }
 
-// nodesText is where the CPUs are, and where the memory is if that is elsewhere.
+// nodesText returns the NUMA nodes of the CPUs and, if they differ, those of the memory.
 func nodesText(cpus, memory []int) string {
 	switch {
 	case len(cpus) == 0 && len(memory) == 0:
@@ -232,7 +232,7 @@ func (n NodeTotals) text(style terminal.Style) string {
 	return out.String()
 }
 
-// table has a line for each NUMA node that has anything for pods.
+// table returns a table with a row for each NUMA node that has resources for pods.
 func (n NodeTotals) table() *terminal.Table {
 	t := &terminal.Table{Columns: terminal.Columns(">NUMA NODE", ">FREE CPUS")}
 	for _, name := range n.types {
@@ -267,7 +267,7 @@ func (n NodeTotals) table() *terminal.Table {
 	return t
 }
 
-// unitOf is the part of a huge page type that keeps its case: "2Mi" of "hugepages-2Mi".
+// unitOf returns the part of a huge page type that keeps its case: "2Mi" of "hugepages-2Mi".
 func unitOf(typ string) string {
 	_, size, _ := strings.Cut(typ, "-")
 	return size

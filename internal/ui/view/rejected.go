@@ -9,16 +9,16 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// rejected are pods that were rejected with the same sentence.
+// rejected are pods that were rejected with the same message.
 type rejected struct {
 	pods []string
-	// PlanRejection is that of the last one.
+	// PlanRejection is the rejection of the last pod.
 	*PlanRejection
-	// differ is set where the others found other amounts on the NUMA nodes.
+	// differ is set if the other pods found different amounts on the NUMA nodes.
 	differ bool
 }
 
-// rejections are those of a plan in the order of their first pods.
+// rejections returns the rejections of a plan, in the order of their first pods.
 func (p Plan) rejections() []*rejected {
 	type sentence struct{ reason, rule, container, resource, message string }
 	var all []*rejected
@@ -42,10 +42,11 @@ func (p Plan) rejections() []*rejected {
 	return all
 }
 
-// maxNames is how many of several pods are named.
+// maxNames is how many pods of a long list are named.
 const maxNames = 3
 
-// text prints the pods, the sentence and the account of the NUMA nodes. Verbose names the rule.
+// text formats the pods, the message and the account of the NUMA nodes. If verbose is set, it names
+// the rule.
 func (r *rejected) text(style terminal.Style, verbose bool) string {
 	var out strings.Builder
 	who := r.pods[0] + ":"
@@ -76,7 +77,7 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	return out.String() + t.Text(style)
 }
 
-// names lists pods, a few of them if there are many.
+// names lists pods. It shortens long lists to maxNames and the number of the others.
 func names(pods []string) string {
 	if len(pods) <= maxNames+1 {
 		return strings.Join(pods, ", ")
@@ -84,7 +85,8 @@ func names(pods []string) string {
 	return strings.Join(pods[:maxNames], ", ") + " and " + Number(len(pods)-maxNames) + " more"
 }
 
-// maxHolders is how many pods are named for one NUMA node: the largest are what one can act on.
+// maxHolders is how many pods are named for one NUMA node. The largest come first, because acting
+// on them has the most effect.
 const maxHolders = 4
 
 func holders(resource string, all []PlanHolder) string {
@@ -103,7 +105,7 @@ func holders(resource string, all []PlanHolder) string {
 	return strings.Join(parts, ", ")
 }
 
-// notes are the notes on the pods, each with all the pods that it is about.
+// notes returns the notes on the pods, each with all the pods to which it applies.
 func (p Plan) notes() [][]terminal.Cell {
 	var order []string
 	pods := map[string][]string{}

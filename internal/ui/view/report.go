@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Report is how a node is used: what `paddock report` prints.
+// Report describes how a node is used. `paddock report` prints it.
 type Report struct {
 	Machine string         `json:"machine"`
 	Policy  string         `json:"policy"`
 	Usage   explain.Report `json:"usage"`
 }
 
-// Text prints the report for people.
+// Text formats the report for people.
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(head(style, r.Machine, r.Policy))
@@ -140,7 +140,7 @@ func (r Report) largest() *terminal.Table {
 	return t
 }
 
-// orMore marks an amount of which the search ended before it had looked at everything larger.
+// orMore marks an amount if the search ended before it had tried all larger ones.
 func orMore(text string, more bool) string {
 	if more {
 		return text + " or more"

@@ -6,17 +6,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// PlanResize is what a pod had before it was resized, and the CPUs with which it was admitted.
+// PlanResize describes what a pod had before it was resized, and the CPUs with which it was
+// admitted.
 type PlanResize struct {
-	// PoolBefore are the CPUs and PoolMemoryBefore the memory of a pod-level pod.
+	// PoolBefore has the CPUs and PoolMemoryBefore the memory of a pod-level pod.
 	PoolBefore       string      `json:"poolCPUsBefore,omitempty"`
 	PoolMemoryBefore []PlanBlock `json:"poolMemoryBefore,omitempty"`
-	// PoolBaseline and those of the containers are CPUs that no resize takes away.
+	// PoolBaseline and the baselines of the containers are CPUs that no resize takes away.
 	PoolBaseline string        `json:"poolBaselineCPUs,omitempty"`
 	Containers   []PlanResized `json:"containers"`
 }
 
-// PlanResized is what one container had before.
+// PlanResized describes what one container had before.
 type PlanResized struct {
 	Name     string      `json:"name"`
 	CPUs     string      `json:"cpusBefore,omitempty"`
@@ -35,7 +36,7 @@ func resizeOf(old, now *node.Grant) *PlanResize {
 	return r
 }
 
-// resized counts the pods that are resized.
+// resized returns the number of pods that are resized.
 func (p Plan) resized() (n int) {
 	for _, pod := range p.Pods {
 		if pod.Resize != nil {
@@ -45,7 +46,8 @@ func (p Plan) resized() (n int) {
 	return n
 }
 
-// resizeText has a sentence for the pool and for each container of which something changes.
+// resizeText formats one sentence for the pool and one for each container, if something changes for
+// it.
 func (p PlanPod) resizeText(style terminal.Style) string {
 	text := ""
 	line := func(who string, change string) {
@@ -58,13 +60,13 @@ func (p PlanPod) resizeText(style terminal.Style) string {
 		was := p.Resize.Containers[i]
 		line("/"+c.Name, changeText(was.CPUs, c.CPUs, was.Memory, c.Memory))
 	}
-	if text == "" { // Only what is not placed changes: shared CPUs and quotas.
+	if text == "" { // Only unpinned resources change: shared CPUs and quotas.
 		return style.Paragraph("", "  ", terminal.Good.Of("resized"), terminal.Strong.Of(p.Pod+":"), terminal.Plain.Of("its CPUs and NUMA nodes stay as they are"))
 	}
 	return text
 }
 
-// changeText is what CPUs and memory become: "CPUs 1,9, and 3,11 more; memory 2 GiB, then 4 GiB".
+// changeText describes how CPUs and memory change: "gets CPUs 3,11; memory 2 GiB, then 4 GiB".
 func changeText(was, now string, blocksBefore, blocks []PlanBlock) string {
 	a, errA := cpuset.Parse(was)
 	b, errB := cpuset.Parse(now)
@@ -92,7 +94,8 @@ func changeText(was, now string, blocksBefore, blocks []PlanBlock) string {
 	return text
 }
 
-// placesText is where blocks are; those of one container are on the same NUMA nodes.
+// placesText returns the NUMA nodes of blocks. All blocks of one container are on the same NUMA
+// nodes.
 func placesText(blocks []PlanBlock) string {
 	if len(blocks) == 0 {
 		return "none"

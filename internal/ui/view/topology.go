@@ -14,20 +14,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Topology is a machine to be shown.
+// Topology is a machine to be displayed.
 type Topology struct {
 	Name    string
 	Machine *machine.Machine
-	// PCI are the devices of the machine that pods use.
+	// PCI are the PCI devices of the machine that pods use.
 	PCI []PCIDevice
-	// Remarks are sentences below it.
+	// Remarks are sentences below the machine.
 	Remarks []string
 }
 
-// Tree prints the machine for reading: sockets, their NUMA nodes, and uncore caches
-// where they divide NUMA nodes. Where a NUMA node spans sockets, NUMA nodes come
-// first. Sets of CPUs and lists of cores are shortened to patterns, so the number of
-// lines does not depend on the number of CPUs.
+// Tree formats the machine for reading: sockets, their NUMA nodes, and uncore caches if they divide
+// NUMA nodes. If a NUMA node spans sockets, NUMA nodes come first. Sets of CPUs and lists of cores
+// are shortened to patterns, so the number of lines does not depend on the number of CPUs.
 func (t Topology) Tree(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(t.summary(style) + "\n")
@@ -85,12 +84,13 @@ func (t Topology) tree() *terminal.Table {
 	return table
 }
 
-// IsEmpty reports whether a NUMA node is only an id, for a GPU's instances or for memory
-// that may be plugged in. Some machines have dozens, so they are kept short.
+// IsEmpty reports whether a NUMA node has neither CPUs nor memory. Its id is reserved for a GPU's
+// instances or for memory that may be plugged in. Some machines have dozens of them, so they are
+// listed briefly.
 func IsEmpty(n machine.Node) bool { return n.CPUs.IsEmpty() && n.Memory == 0 }
 
-// branch adds a unit of the first level and, below it, its parts of the next one.
-// first and rest are to the left of the unit's own line and of those below it.
+// branch adds a unit of the first level and, below it, its parts on the next level. first is the
+// prefix of the unit's own line, and rest the prefix of the lines below it.
 func (t Topology) branch(table *terminal.Table, first, rest string, u machine.Unit, levels []Level) {
 	inner := Inside(t.Machine.Cores(), u.CPUs)
 	if len(levels) == 1 {
@@ -127,7 +127,7 @@ func (t Topology) row(table *terminal.Table, indent string, kind Kind, u machine
 	table.Cells(row...)
 }
 
-// pools are the sizes of huge pages that have pages.
+// pools lists the sizes of huge pages of which the NUMA node has any.
 func pools(n machine.Node) string {
 	var parts []string
 	for _, p := range n.HugePages {
@@ -138,7 +138,7 @@ func pools(n machine.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// MemoryOnly names, for a NUMA node without CPUs, the nearest ones with CPUs.
+// MemoryOnly names the nearest NUMA nodes with CPUs of a NUMA node without CPUs.
 func MemoryOnly(m *machine.Machine, n machine.Node) string {
 	var near mask.Mask
 	best := 0
@@ -158,7 +158,7 @@ func MemoryOnly(m *machine.Machine, n machine.Node) string {
 	return "memory only, nearest to " + Plural(near.Len(), "node") + " " + NodeWords(near)
 }
 
-// NodeWords lists NUMA nodes in a sentence: "0, 1, 2".
+// NodeWords lists NUMA nodes for a sentence: "0, 1, 2".
 func NodeWords(nodes mask.Mask) string {
 	var words []string
 	for n := range nodes.All() {
@@ -167,8 +167,8 @@ func NodeWords(nodes mask.Mask) string {
 	return strings.Join(words, ", ")
 }
 
-// distances is the matrix of NUMA distances, but for empty nodes; nil for one NUMA node
-// or where they are not known.
+// distances returns the matrix of NUMA distances without empty NUMA nodes. It returns nil if there
+// is only one NUMA node or if the distances are not known.
 func (t Topology) distances() *terminal.Table {
 	nodes := slices.DeleteFunc(slices.Clone(t.Machine.Nodes()), IsEmpty)
 	if len(nodes) == 1 || !t.Machine.HasDistances() {
@@ -192,19 +192,19 @@ func (t Topology) distances() *terminal.Table {
 	return table
 }
 
-// PCIDevice is a PCI device to be shown.
+// PCIDevice is a PCI device to be displayed.
 type PCIDevice struct {
-	// Kind is such as GPU, ID the vendor's and the device's number, such as 10de:2330.
+	// Kind is for example "GPU". ID has the vendor and device numbers, for example "10de:2330".
 	Address, Kind, ID string
-	// NUMANode is nil and Root empty where they are not known.
+	// NUMANode is nil and Root is empty if they are not known.
 	NUMANode *int
 	Root     string
-	// Physical is the address of the physical function of a virtual one.
+	// Physical is the address of the physical function. It is set for a virtual function.
 	Physical string
 }
 
-// devices lists the PCI devices by NUMA node and PCIe root, those without a NUMA node last. Virtual
-// functions are counted beside their physical one.
+// devices lists the PCI devices by NUMA node and PCIe root, with those without a NUMA node last.
+// Virtual functions are counted beside their physical function.
 func (t Topology) devices() *terminal.Table {
 	virtual := map[string]int{}
 	var physical []PCIDevice
@@ -240,9 +240,8 @@ func (t Topology) devices() *terminal.Table {
 	return table
 }
 
-// Table prints a line for each NUMA node with exact values, for scripts: sets as
-// cpusets, memory in bytes, the number of huge pages, "-" for what is not there. It
-// has no colours and no remarks.
+// Table formats one line for each NUMA node with exact values for scripts: sets as cpusets, memory
+// in bytes, the number of huge pages, and "-" for missing values. It has no colours and no remarks.
 func (t Topology) Table() string {
 	m := t.Machine
 	table := &terminal.Table{Columns: terminal.Columns(">NODE", "SOCKETS", "UNCORES", ">CORES", ">CPUS", "CPUSET", ">MEMORY")}

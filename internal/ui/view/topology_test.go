@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestTopology prints the example machines and those of testdata/machines, tree and
-// table, and compares with testdata/topology.
+// TestTopology prints the example machines and those of testdata/machines as tree and table, and
+// compares them with testdata/topology.
 func TestTopology(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"../../../examples/machines/*.json", "testdata/machines/*.json"} {
@@ -42,7 +42,8 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// TestTreeStaysShort: 512 threads and 8 threads of one shape are as many lines.
+// TestTreeStaysShort checks that 512 threads and 8 threads of one shape take the same number of
+// lines.
 func TestTreeStaysShort(t *testing.T) {
 	lines := func(perNode int) int {
 		var d machine.Description

@@ -39,7 +39,7 @@ type State struct {
 	Instance string    `json:"instance"`
 	At       time.Time `json:"at"`
 	Summary  string    `json:"summary"`
-	// Moves are the moves that are under way, in a sentence each.
+	// Moves has a sentence for each move that is under way.
 	Moves []string `json:"moves"`
 	nodemap.Map
 }
@@ -47,10 +47,10 @@ type State struct {
 // Pod is the answer to /api/pods/{uid}.
 type Pod struct {
 	nodemap.Pod
-	// Since is the time of admission; absent if that is not known.
+	// Since is the time of admission. It is absent if the time is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
-	// that would be made if the pod came to this state now.
+	// DecisionUnknown is true if the original decision is not known. The explanation is then that
+	// of the decision that would be made if the pod came to this state now.
 	DecisionUnknown bool   `json:"decisionUnknown,omitempty"`
 	Explanation     string `json:"explanation"`
 }
@@ -62,8 +62,8 @@ func fail(rw http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(rw).Encode(map[string]string{"error": text})
 }
 
-// asked returns the moment of a request: that of its revision, or the last. If there is none, it
-// has answered the request.
+// asked returns the moment of the revision that the request names, or the last moment if it names
+// none. If there is no such moment, asked has answered the request and returns false.
 func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	last, there := w.now()
 	if !there {
@@ -109,11 +109,11 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// picture is the type of a map.
+// picture is the media type of a map.
 const picture = "image/svg+xml"
 
-// looked is how a request wants the map: ?colour=namespace, ?legend=no. If that is unknown it has
-// answered.
+// looked returns how a request wants the map drawn: ?colour=namespace, ?legend=no. If a value is
+// unknown, looked has answered the request and returns false.
 func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	by, err := nodemap.ParseGrouping(r.URL.Query().Get("colour"))
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *Web) serveHistory(rw http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// documents are the entries of the moments from that position on.
+// documents returns the entries of the moments from position from on.
 func documents(kept []moment, from int) []Moment {
 	out := []Moment{}
 	for i := from; i < len(kept); i++ {
@@ -214,7 +214,7 @@ func (w *Web) podOf(m moment, uid string) (Pod, error) {
 	return Pod{}, &problem{http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation())}
 }
 
-// origin is the admission of a pod. A grant of the same UID with another sequence is another
+// origin returns the admission of a pod. A grant with the same UID and another sequence is another
 // admission.
 func (w *Web) origin(s *node.State, g *node.Grant) admittedAt {
 	w.mu.Lock()

@@ -15,13 +15,15 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/webuitest"
 )
 
-// screenshots is a directory for pictures of the page, to be looked at.
+// screenshots is a directory into which the test writes pictures of the page for a person to look
+// at.
 var screenshots = flag.String("screenshots", "", "write pictures of the page into this directory")
 
-// patience is how long anything may take; tests on a busy machine are no benchmark.
+// patience bounds every wait. It only ends tests that hang; tests on a busy machine are no
+// benchmark.
 const patience = webuitest.Patience
 
-// browser is a page in a browser.
+// browser is a browser that shows the page.
 type browser struct {
 	*webuitest.Browser
 	t *testing.T
@@ -32,15 +34,15 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{webuitest.New(t), t}
 }
 
-// shows waits until the page shows the node as it is, and has nothing else to draw.
+// shows waits until the page shows the current state of the node and has nothing left to draw.
 func (b *browser) shows(r *rig) {
 	b.t.Helper()
 	b.Await(fmt.Sprintf(`document.getElementById('moment').dataset.revision === '%d' && document.getElementById('picture').getAttribute('aria-busy') === 'false'`,
 		r.engine.State().Generation()))
 }
 
-// click clicks with the mouse on what a selector finds, when the page draws nothing: what is drawn
-// again between the button's way down and its way up is not clicked.
+// click clicks with the mouse on the element that a selector finds, when the page is not drawing.
+// An element that is redrawn between mouse down and mouse up does not get the click.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.Await(`document.getElementById('picture').getAttribute('aria-busy') === 'false'`)
@@ -51,10 +53,10 @@ func (b *browser) picture(name string) { b.Picture(*screenshots, name) }
 
 const cells = `document.querySelectorAll('#map .cpu')`
 
-// tags is an expression for what stands in the cells.
+// tags is an expression for the texts in the cells.
 const tags = `[...` + cells + `].map((c) => (c.querySelector('.tag') || {textContent: ''}).textContent).join(' ').trim()`
 
-// TestPage goes through what a person does on the page.
+// TestPage does what a person does on the page.
 func TestPage(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -64,22 +66,22 @@ func TestPage(t *testing.T) {
 	b.Await(cells + `.length === 8 && document.getElementById('connection').textContent === 'live'`)
 	b.Await(tags + ` === 'A1'`)
 
-	// An admission shows without a reload, and what has the focus keeps it.
+	// An admission appears without a reload, and the element with the focus keeps it.
 	b.Run(chromedp.Evaluate(`document.getElementById('cpu2').focus(); document.activeElement.mine = true`, nil))
 	r.admit("second", 2)
 	t.Logf("an admission is seen after %v", b.Await(tags+` === 'A1 B1 B1' || `+tags+` === 'A1   B1 B1' || `+tags+`.split('B1').length === 3`))
 	b.Await(`document.activeElement.id === 'cpu2' && document.activeElement.mine === true`)
 
-	// With the keyboard: to a neighbour, and who has it.
+	// With the keyboard, move to a neighbour and see which pod has it.
 	b.Run(chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.Enter))
 	b.Await(`document.activeElement.id === 'cpu1' && document.getElementById('details-body').textContent.includes('CPU 1, core 1')`)
 
-	// With the mouse: who, since when and why.
+	// With the mouse, see which pod has it, since when and why.
 	b.shows(r)
 	b.click("#cpu0 rect")
 	b.Await(`['default/first', 'Since', 'admitted default/first', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 
-	// A rejection comes by itself, with its account.
+	// A rejection appears by itself, with its account.
 	r.admit("large", 9)
 	b.Await(`document.querySelectorAll('#rejections button').length === 1 && document.getElementById('rejections').textContent.includes('default/large')`)
 	b.click("#rejections button")
@@ -88,9 +90,9 @@ func TestPage(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageRejection: what would admit a pod is asked for when its rejection is opened, with the
-// keyboard as well, and of the others nothing; the view stays open and the focus where it is when
-// it comes again.
+// TestPageRejection checks that the page asks what would admit a pod when the pod's rejection is
+// opened, also with the keyboard, and does not ask for other rejections. The view stays open and
+// the focus stays when the rejection is repeated.
 func TestPageRejection(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -119,7 +121,7 @@ func TestPageRejection(t *testing.T) {
 	b.Await(status + ` === 'By now it would be admitted.'`)
 	b.Await(`document.title === 'rig – Paddock'`)
 
-	r.web.mu.Lock() // As when others have pushed it out, and the page has not heard of it yet.
+	r.web.mu.Lock() // As if others have displaced it, and the page has not learned of it yet.
 	r.web.rejections.list = nil
 	r.web.mu.Unlock()
 	b.Run(chromedp.Evaluate(`document.querySelector('#rejections button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
@@ -127,8 +129,8 @@ func TestPageRejection(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageRemedy: the NUMA nodes that fail are marked with the reason, and each proposal shows the
-// map as it would be.
+// TestPageRemedy checks that the NUMA nodes that do not fit are marked with the reason, and that
+// each proposal shows the map as it would be.
 func TestPageRemedy(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -136,7 +138,7 @@ func TestPageRemedy(t *testing.T) {
 	r.admit("first", 4)
 	r.admit("large", 6)
 	b.Run(chromedp.Navigate(server.URL))
-	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // What comes above moves what is to be clicked.
+	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // Elements that appear above move the one to be clicked.
 	b.click("#rejections button")
 	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('free of 6 CPUs'))`)
 	b.picture("marked")
@@ -151,9 +153,9 @@ func TestPageRemedy(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageMoves: a move under way is an arrow from place to place, and a sentence that a reader's
-// device says; both come and go with the events. The pod shows it as well, and going back in time
-// the arrow is there again.
+// TestPageMoves checks that a move under way is an arrow from place to place, and a sentence for
+// screen readers. Both come and go with the events. The pod shows the move too, and an earlier
+// revision shows the arrow again.
 func TestPageMoves(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -171,7 +173,7 @@ func TestPageMoves(t *testing.T) {
 	b.Await(`getComputedStyle(` + arrow + `.querySelector('path')).strokeDasharray !== 'none' && document.getElementById('arrowhead') !== null`)
 	b.Await(`document.getElementById('cpu2').getAttribute('aria-label').includes('the new place of pod default/first')`)
 	b.Await(`document.getElementById('moment').textContent.endsWith('began to move default/first') && document.getElementById('pods').textContent.includes('2 CPUs, being moved')`)
-	b.click("#cpu3 rect") // The arrow is over it, and not in the way.
+	b.click("#cpu3 rect") // The arrow is over it, but does not take the click.
 	b.Await(`document.getElementById('details-body').textContent.includes('from CPUs 0-1 to 2-3; it has both until it is moved')`)
 	b.picture("moves")
 
@@ -182,7 +184,7 @@ func TestPageMoves(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSearch: what is found stays bright and listed, the rest does not.
+// TestPageSearch checks that matches stay bright and listed, and the rest does not.
 func TestPageSearch(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -192,7 +194,7 @@ func TestPageSearch(t *testing.T) {
 	r.admit(evil, 1)
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(`document.querySelectorAll('#pods button').length === 2`)
-	// From anywhere; the key is not typed as well.
+	// The shortcut works from anywhere, and its key is not typed into the field.
 	b.Await(`!document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true, cancelable: true})) && document.activeElement.id === 'search' && document.activeElement.value === ''`)
 	b.Run(chromedp.SendKeys("#search", "PLAI", chromedp.ByQuery))
 	b.Await(`document.querySelectorAll('#pods button').length === 1 && document.querySelectorAll('#map .cpu:not(.dim)').length === 1`)
@@ -206,8 +208,8 @@ func TestPageSearch(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSearchFindsRejected: the search goes over pods that were rejected as well, and over their
-// reasons.
+// TestPageSearchFindsRejected checks that the search includes rejected pods and the reasons of
+// their rejections.
 func TestPageSearchFindsRejected(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -223,7 +225,8 @@ func TestPageSearchFindsRejected(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSharedPool: a pod of the node shared pool runs on the cells that no pod has.
+// TestPageSharedPool checks that a pod of the node shared pool is shown on the cells that no pod
+// has.
 func TestPageSharedPool(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -238,8 +241,8 @@ func TestPageSharedPool(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageGroups: pods are grouped and coloured by namespace and workload, groups and the legend
-// fold, and the address says so.
+// TestPageGroups checks that pods are grouped and coloured by namespace and workload, that groups
+// and the legend fold, and that the address contains these settings.
 func TestPageGroups(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -266,7 +269,8 @@ func TestPageGroups(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageLink: the address leads to the same pod, revision and rejection, and says what is gone.
+// TestPageLink checks that the address leads to the same pod, revision and rejection, and that the
+// page reports what is gone.
 func TestPageLink(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -279,9 +283,9 @@ func TestPageLink(t *testing.T) {
 	b.Await(`document.getElementById('why-title').textContent === 'Why default/large was rejected' && document.getElementById('moment').textContent.startsWith('Revision 1,')`)
 	b.Await(`['pod=uid-a', 'revision=1', 'rejection=uid-large'].every((p) => location.search.includes(p))`)
 
-	// The rejection is a mark on the slider, at the revision that it was decided on.
+	// The rejection is a mark on the slider, at the revision of its decision.
 	b.Await(`document.querySelectorAll('#marks .mark').length === 1 && document.querySelector('.mark').getAttribute('aria-label') === 'Rejected in revision 1: default/large'`)
-	// Times are for reading, with the zone in the tooltip.
+	// Times are relative for reading, with the zone in the tooltip.
 	b.Await(`document.querySelector('#moment time').textContent.match(/^now$|ago$/) && document.querySelector('#moment time').title.includes(' · 20')`)
 
 	b.Run(chromedp.Navigate(server.URL + "/?revision=77"))
@@ -304,7 +308,7 @@ func TestPageLegend(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPagePhone: on a narrow screen the details come to the lower edge, over the map.
+// TestPagePhone checks that on a narrow screen the details appear at the lower edge, over the map.
 func TestPagePhone(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -322,7 +326,8 @@ func TestPagePhone(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageHistory: the slider goes back, new events do not take one away, and Live leads back.
+// TestPageHistory checks that the slider goes back in time, that new events do not move the reader
+// away, and that Live returns to the present.
 func TestPageHistory(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -341,8 +346,8 @@ func TestPageHistory(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSurvivesARestart: the page says that it has lost the agent, and goes on with the next
-// one.
+// TestPageSurvivesARestart checks that the page reports that it has lost the agent, and continues
+// with the next one.
 func TestPageSurvivesARestart(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -374,7 +379,7 @@ func TestPageSurvivesARestart(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageFull: 250 pods on 512 CPUs are all there, and one more is seen.
+// TestPageFull checks that 250 pods on 512 CPUs are all shown, and that one more appears.
 func TestPageFull(t *testing.T) {
 	b := newBrowser(t)
 	r := newRigOf(t, 256)
@@ -393,7 +398,7 @@ func TestPageFull(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageDark: the dark page is as complete; it is here to be looked at.
+// TestPageDark checks that the dark page is complete. Its picture is for a person to look at.
 func TestPageDark(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)

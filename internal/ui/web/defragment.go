@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// serveDefragment serves which moves of running pods make room for a larger pod. It searches, as
-// many at a time as for remedies.
+// serveDefragment serves the moves of running pods that make room for a larger pod. It runs as a
+// search, so the limit is shared with remedies.
 func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
 	m, ok := w.asked(rw, r)
 	if !ok {

@@ -24,7 +24,7 @@ func (r *rig) admitWith(name string, cpus int, devices ...request.Given) {
 	}
 }
 
-// bestEffort is a rig that admits pods away from their devices.
+// bestEffort returns a rig that admits pods away from their devices.
 func bestEffort(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -47,9 +47,9 @@ var (
 
 const dims = `[...document.querySelectorAll('#map .device:not(.dim)')].map((d) => d.querySelector('.id').textContent).join(' ')`
 
-// TestPageDevices: devices are on the map with their container and their NUMA node. They are chosen
-// with the mouse and with the keyboard as CPUs are, highlighted with their pod, and found by their
-// names.
+// TestPageDevices checks that devices are on the map with their container and their NUMA node. A
+// reader selects them with the mouse and the keyboard like CPUs. They are highlighted with their
+// pod and found by their names.
 func TestPageDevices(t *testing.T) {
 	b := newBrowser(t)
 	r := bestEffort(t)
@@ -62,13 +62,14 @@ func TestPageDevices(t *testing.T) {
 	b.Await(`document.querySelectorAll('#map .device.remote').length === 1 && document.querySelectorAll('#pods .bad').length === 1`)
 	b.Await(`[...document.querySelectorAll('#map .device')].every((d) => d.getAttribute('role') === 'button' && d.getAttribute('aria-label') === d.querySelector('title').textContent)`)
 
-	// With the mouse: both pods that share the device, and where it is.
+	// With the mouse, see both pods that share the device, and where it is.
 	b.shows(r)
 	b.click(`#map [id^="device0-"] rect`)
 	b.Await(`['example.com/gpu gpu-0 on NUMA node 0: shared by container c of pod default/near', 'default/far', 'example.com/gpu gpu-0 on NUMA 0'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 	b.Await(`document.querySelectorAll('#pods [aria-current]').length === 2 && location.search.includes('device=0-')`)
 
-	// With the keyboard: from the device above to the CPU beside it and back, and who has it.
+	// With the keyboard, move from the device above to the CPU beside it and back, and see which
+	// container has it.
 	b.Run(chromedp.Evaluate(`document.getElementById('cpu0').focus()`, nil), chromedp.KeyEvent(kb.ArrowDown))
 	b.Await(`document.activeElement.id.startsWith('device0-') && document.activeElement.tabIndex === 0`)
 	b.Run(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter))
@@ -77,7 +78,7 @@ func TestPageDevices(t *testing.T) {
 
 	b.picture("devices")
 
-	// Highlighted with their pod, and found by name.
+	// They are highlighted with their pod and found by name.
 	b.click(`#pods button[data-uid="uid-near"]`)
 	b.Await(dims + ` === 'gpu-0' && document.querySelectorAll('#map .cpu:not(.dim)').length === 3`)
 	b.Run(chromedp.SendKeys("#search", "GPU-1", chromedp.ByQuery))
@@ -85,8 +86,8 @@ func TestPageDevices(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageDeviceNames: whatever devices and pods are named, the page shows the names as text, an
-// address leads to a device again, and a device that is gone does not break the page.
+// TestPageDeviceNames checks that the page shows all names of devices and pods as text, that an
+// address leads to a device again, and that a device that is gone does not break the page.
 func TestPageDeviceNames(t *testing.T) {
 	b := newBrowser(t)
 	r := bestEffort(t)
@@ -112,7 +113,7 @@ func TestPageDeviceNames(t *testing.T) {
 	b.Quiet()
 }
 
-// TestDevicesForPrograms: the numbers of the map have the devices too.
+// TestDevicesForPrograms checks that the JSON of the map has the devices too.
 func TestDevicesForPrograms(t *testing.T) {
 	r := bestEffort(t)
 	r.admitWith("far", 3, gpu1, gpu0)

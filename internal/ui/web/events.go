@@ -10,37 +10,38 @@ import (
 )
 
 const (
-	// lookEvery is how often a stream looks for changes without an event, and beatEvery the largest
-	// number of looks without a message, so that both sides notice when the other is gone.
+	// lookEvery is how often a stream looks for changes without an event. beatEvery is the largest
+	// number of looks without a message. It lets both sides notice that the other is gone.
 	lookEvery = time.Second
 	beatEvery = 15
-	// breath is the time between two events: changes during that time are one event.
+	// breath is the time between two events. Changes during that time become one event.
 	breath = 50 * time.Millisecond
 	// retry is the time after which a page that lost the agent tries again.
 	retry = 500 * time.Millisecond
 )
 
 // Hello is the first event of a stream. All later changes have events, so a page reads everything
-// now.
+// when it gets Hello.
 type Hello struct {
 	Instance string `json:"instance"`
 }
 
-// Change is an event "change": the new entries of the history, and the number of all rejections so
-// far.
+// Change is the event "change". It has the new entries of the history and the number of all
+// rejections so far.
 type Change struct {
 	Moments    []Moment `json:"moments"`
 	Rejections int      `json:"rejections"`
 }
 
-// Notice is an event "notice": the reason why the map is not in force from now on; empty: it is.
+// Notice is the event "notice". Text is the reason why the map is not in force from now on. If
+// empty, the map is in force.
 type Notice struct {
 	Text string `json:"text"`
-	// Warning is a problem that the map does not show from now on; empty: none.
+	// Warning is a problem that the map does not show from now on. If empty, there is none.
 	Warning string `json:"warning,omitempty"`
 }
 
-// notice is the present one.
+// notice returns the present notice.
 func (w *Web) notice() (n Notice) {
 	if w.config.Notice != nil {
 		n.Text = w.config.Notice()
@@ -51,7 +52,7 @@ func (w *Web) notice() (n Notice) {
 	return n
 }
 
-// serveEvents streams until the reader or the agent ends.
+// serveEvents streams the changes until the reader or the agent ends.
 func (w *Web) serveEvents(ctx context.Context, rw http.ResponseWriter, r *http.Request) {
 	select {
 	case w.streams <- struct{}{}:
@@ -105,7 +106,7 @@ func (w *Web) follow(ctx context.Context, s webui.Stream) {
 			return
 		case <-w.config.After(breath):
 		}
-		changed = w.watch() // Before looking, so that nothing is missed.
+		changed = w.watch() // Called before w.since, so that no change is missed.
 		change, next := w.since(seen)
 		if seen == next {
 			continue
@@ -117,7 +118,7 @@ func (w *Web) follow(ctx context.Context, s webui.Stream) {
 	}
 }
 
-// position is how far a reader has read.
+// position is the point up to which a reader has read.
 type position struct {
 	revision   uint64
 	rejections int
@@ -139,7 +140,7 @@ func (w *Web) seen() position {
 	return p
 }
 
-// since has the changes after a position, and the new position.
+// since returns the changes after a position, and the new position.
 func (w *Web) since(p position) (Change, position) {
 	w.mu.Lock()
 	kept, count := w.history.kept(), w.rejections.count

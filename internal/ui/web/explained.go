@@ -15,26 +15,28 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Explained is the answer about one pod, to "/api/explain" and to "/api/rejections/{number}":
-// Standing has its situation, and the rest the decision. For an admitted pod, Answer has its
-// assignments. For a rejected pod, the decision is the one that would be made on the present node,
-// with its remedies. If the present node would admit the pod, it is the decision that rejected it.
+// Explained is the answer about one pod, for "/api/explain" and "/api/rejections/{number}".
+// Standing describes the pod's situation, and the rest describes the decision. For an admitted pod,
+// Answer has its assignments. For a rejected pod, the decision is the one that would be made on the
+// present node, with remedies. If the present node would admit the pod, it is the decision that
+// rejected it.
 type Explained struct {
 	view.Explanation
 	Assigned bool `json:"assigned"`
-	// Since is the time of admission; absent if that is not known, or if the pod was not admitted.
+	// Since is the time of admission. It is absent if the time is not known or if the pod was not
+	// admitted.
 	Since         *time.Time `json:"since,omitempty"`
 	SinceRevision uint64     `json:"sinceRevision,omitempty"`
-	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
-	// that would be made if the pod came to the node now.
+	// DecisionUnknown is true if the original decision is not known. The explanation is then that
+	// of the decision that would be made if the pod came to the node now.
 	DecisionUnknown bool `json:"decisionUnknown,omitempty"`
-	// Rejected is the newest rejection of a pod of that name.
+	// Rejected is the newest rejection of a pod with that name.
 	Rejected *RejectedWhen `json:"rejected,omitempty"`
 	// WouldAdmit is true if the present node would admit the rejected pod.
 	WouldAdmit bool `json:"wouldAdmit,omitempty"`
 }
 
-// RejectedWhen are the times at which a pod was rejected for the same reason.
+// RejectedWhen has the times at which a pod was rejected for the same reason.
 type RejectedWhen struct {
 	Number int       `json:"number"`
 	UID    string    `json:"uid"`
@@ -44,7 +46,7 @@ type RejectedWhen struct {
 	Times  int       `json:"times"`
 }
 
-// searched are the remedies of the last search.
+// searched is the result of the last search for remedies.
 type searched struct {
 	state    *node.State
 	number   int // of the rejection
@@ -69,7 +71,7 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
 		return
 	}
-	var grants []*node.Grant // The newest first: there are two while a new pod takes the name of another.
+	var grants []*node.Grant // Newest first. There are two while a new pod takes the name of another.
 	for _, g := range m.state.Grants() {
 		if g.Pod.ID() == name {
 			grants = append(grants, g)
@@ -100,8 +102,8 @@ func (w *Web) serveRejection(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askedRejection is the entry that a request is about, and the node as it is. If there is none it
-// has answered.
+// askedRejection returns the rejection that a request names, and the present moment. If there is no
+// such rejection, it has answered the request and returns false.
 func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, rejection, bool) {
 	text := r.PathValue("number")
 	number, err := strconv.Atoi(text)
@@ -125,7 +127,7 @@ func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, r
 	return m, list[i], true
 }
 
-// serveRejected answers about a rejection. For a reader who has gone, it does nothing.
+// serveRejected answers a request about a rejection. If the reader has gone, it does nothing.
 func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n rejection) {
 	ctx, now := r.Context(), w.current(m)
 	var plan *node.Plan
@@ -134,7 +136,7 @@ func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n
 		plan = now.Plan(n.pod)
 		return nil
 	})
-	if err == nil && plan.Rejection != nil { // It waits for the search in no turn of an answer.
+	if err == nil && plan.Rejection != nil { // Wait for the search without occupying a turn of answers.
 		remedies, err = w.remedies(ctx, now, n)
 	}
 	if well(rw, r, err) {
@@ -142,15 +144,15 @@ func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n
 	}
 }
 
-// admissionOf is the plan that gave a pod its place. Planning on the same state gives that, unless
-// a scheduler chose the place, which is planned as it did then. A note has the CPUs that the node
-// would have chosen.
+// admissionOf returns the plan that gave a pod its place. Planning on the same state gives that
+// plan, unless a scheduler chose the place. In that case the grant is planned again as it was then,
+// and a note has the CPUs that the node would have chosen.
 func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 	own := base.Plan(g.Pod)
 	if own.Grant == nil || own.Known || own.Grant.CPUs().Equal(g.CPUs()) {
 		return own
 	}
-	// What init containers left is gone from the grant. The sizes follow from the request.
+	// The grant no longer has what init containers left. The sizes follow from the request.
 	admitted := *g
 	admitted.Containers = slices.Clone(g.Containers)
 	for i := range admitted.Containers {
@@ -168,8 +170,8 @@ func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 	return handed
 }
 
-// admittedOf explains the first of the grants. If there are rejections, the last one is of that
-// name.
+// admittedOf explains the first of the grants. If rejections is not empty, its last element is a
+// rejection of a pod with that name.
 func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection) Explained {
 	g := grants[0]
 	from := w.origin(m.state, g)
@@ -222,7 +224,7 @@ func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection)
 	return out
 }
 
-// rejectedOf explains a rejection on the present node, with the pod's plan there.
+// rejectedOf explains a rejection. plan is the pod's plan on the present node.
 func (w *Web) rejectedOf(now *node.State, n rejection, plan *node.Plan, remedies explain.Remedies) Explained {
 	var out Explained
 	switch {
@@ -230,7 +232,7 @@ func (w *Web) rejectedOf(now *node.State, n rejection, plan *node.Plan, remedies
 		out.Explanation = view.ExplanationOf(now, plan, &remedies)
 	case n.rejection != nil:
 		out.Explanation = n.explanation()
-	default: // It fitted, and could not be written.
+	default: // It fitted, but the state could not be written.
 		out.Explanation = view.ExplanationOf(now, plan, nil)
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
@@ -255,7 +257,7 @@ func (w *Web) rejectedOf(now *node.State, n rejection, plan *node.Plan, remedies
 	return out
 }
 
-// current is the node without pods that are gone.
+// current returns the present node without pods that are gone.
 func (w *Web) current(m moment) *node.State {
 	s := w.config.Snapshot()
 	if s == nil {
@@ -269,14 +271,14 @@ func (w *Web) current(m moment) *node.State {
 }
 
 // remedies searches for changes that would admit a pod, unless the last search was the same. It
-// waits for the turn of a search. The error is as webui.Turns has it.
+// waits for a turn of searches. The errors are those of webui.Turns.
 func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (found explain.Remedies, err error) {
 	if found, there := w.found(s, n); there {
 		return found, nil
 	}
 	err = w.searches.Do(ctx, func() (err error) {
 		var there bool
-		if found, there = w.found(s, n); there { // For another reader, for whom this one waited.
+		if found, there = w.found(s, n); there { // Found for another reader while this one waited.
 			return nil
 		}
 		if found, err = w.search(ctx, s, n.pod); err != nil {
@@ -290,7 +292,7 @@ func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (found e
 	return found, err
 }
 
-// found is what the last search found, if it was the same.
+// found returns the result of the last search if it was for the same state and rejection.
 func (w *Web) found(s *node.State, n rejection) (explain.Remedies, bool) {
 	w.finding.Lock()
 	defer w.finding.Unlock()
@@ -302,14 +304,14 @@ func (e *Explained) say(format string, args ...any) {
 	e.Standing = append(e.Standing, fmt.Sprintf(format, args...))
 }
 
-// stamp is the text of a time.
+// stamp formats a time.
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func (n rejection) when() *RejectedWhen {
 	return &RejectedWhen{Number: n.number, UID: n.pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
 }
 
-// often is the text of when a pod was rejected: "3 times since …, last at …".
+// often describes when a pod was rejected: "3 times since …, last at …".
 func (n rejection) often() string {
 	if n.times == 1 {
 		return "at " + stamp(n.last)
@@ -324,7 +326,7 @@ func (n rejection) reason() string {
 	return n.err.Error()
 }
 
-// assignment is a short text about a pod's CPUs.
+// assignment describes a pod's CPUs briefly.
 func assignment(s *node.State, g *node.Grant) string {
 	cpus := g.CPUs()
 	if cpus.IsEmpty() {
@@ -333,7 +335,7 @@ func assignment(s *node.State, g *node.Grant) string {
 	return fmt.Sprintf("CPUs %s on NUMA %s", cpus, strings.Trim(s.Machine().NodesOf(cpus).String(), "{}"))
 }
 
-// unknown is the answer for a name that is not known.
+// unknown returns the answer for an unknown name.
 func unknown(s *node.State, list []rejection, name string) string {
 	var names []string
 	for _, g := range s.Grants() {
@@ -353,8 +355,8 @@ func unknown(s *node.State, list []rejection, name string) string {
 	return text
 }
 
-// nearest are the most similar names: the same name in another namespace, then those with the same
-// beginning, for at least half of its length.
+// nearest returns the most similar names: first the same name in another namespace, then names that
+// share at least half of its length as a prefix.
 func nearest(names []string, name string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)

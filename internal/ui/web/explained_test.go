@@ -22,13 +22,13 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// explained asks about a pod by its name.
+// explained requests the explanation of a pod by its name.
 func (r *rig) explained(name string) Explained {
 	r.t.Helper()
 	return read[Explained](r, "/api/explain?pod="+url.QueryEscape(name))
 }
 
-// stands fails unless the sentences about the pod hold all of the texts.
+// stands fails unless the sentences about the pod contain all of the texts.
 func (e Explained) stands(t *testing.T, want ...string) {
 	t.Helper()
 	for _, text := range want {
@@ -38,7 +38,8 @@ func (e Explained) stands(t *testing.T, want ...string) {
 	}
 }
 
-// TestExplainHeld: what the pod holds, since when, and the very decision that admitted it.
+// TestExplainHeld checks that the answer has the assignments of the pod, since when it has them,
+// and exactly the decision that admitted it.
 func TestExplainHeld(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 2)
@@ -65,8 +66,8 @@ func TestExplainHeld(t *testing.T) {
 	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is no longer known")
 }
 
-// TestExplainHanded: a pod whose place a scheduler chose is explained with that place, and with the
-// node's own choice.
+// TestExplainHanded checks that a pod whose place a scheduler chose is explained with that place
+// and with the node's own choice.
 func TestExplainHanded(t *testing.T) {
 	r := newRig(t)
 	full, err := r.engine.State().Apply(r.engine.State().Plan(pod("other", 3)))
@@ -96,8 +97,8 @@ func TestExplainHanded(t *testing.T) {
 	}
 }
 
-// TestExplainRejected: what would admit it, on the node as it is; whether it would be admitted by
-// now; and that it was.
+// TestExplainRejected checks that the answer has what would admit the pod on the present node,
+// whether the node would admit it now, and whether it was admitted later.
 func TestExplainRejected(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -134,7 +135,8 @@ func TestExplainRejected(t *testing.T) {
 	read[Explained](r, number).stands(t, "it was admitted after that, in revision ")
 }
 
-// TestExplainNotWritten: a pod that fits and could not be written is not told to be admitted.
+// TestExplainNotWritten checks that a pod that fits but could not be written is not reported as
+// admitted.
 func TestExplainNotWritten(t *testing.T) {
 	r := newRig(t)
 	r.disk.broken.Store(true)
@@ -147,7 +149,8 @@ func TestExplainNotWritten(t *testing.T) {
 	e.stands(t, "no space left on device")
 }
 
-// TestExplainTwoOfAName: one is admitted, one was rejected, as when a pod is created again.
+// TestExplainTwoOfAName has two pods of one name of which one is admitted and one was rejected, as
+// when a pod is created again.
 func TestExplainTwoOfAName(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 5)
@@ -172,8 +175,8 @@ func TestExplainTwoOfAName(t *testing.T) {
 	e.stands(t, "another pod of that name, UID uid-a, was admitted in revision 1: CPUs 0-4 on NUMA 0-1")
 }
 
-// TestExplainUnknown: what is asked wrongly, and what is not there, with the nearest names. Markup
-// stays text.
+// TestExplainUnknown checks the answers to invalid questions and unknown names, with the nearest
+// names. Markup stays text.
 func TestExplainUnknown(t *testing.T) {
 	r := newRig(t)
 	evil := `<img src=x onerror="alert(1)">`
@@ -209,7 +212,7 @@ func TestExplainUnknown(t *testing.T) {
 	}
 }
 
-// TestRejectionsThatAreNotKept: the number of a rejection that others have pushed out.
+// TestRejectionsThatAreNotKept asks for the number of a rejection that others have displaced.
 func TestRejectionsThatAreNotKept(t *testing.T) {
 	r := newRig(t)
 	for i := range maxRejections + 1 {
@@ -223,7 +226,8 @@ func TestRejectionsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// slow makes searches last until their reader has gone, and tells of each that began and ended.
+// slow makes searches last until their reader has gone, and reports the beginning and the end of
+// each.
 func (r *rig) slow(names ...string) (began, ended chan string) {
 	began, ended = make(chan string, 2*maxRejections), make(chan string, 2*maxRejections)
 	quick := r.web.search
@@ -239,7 +243,7 @@ func (r *rig) slow(names ...string) (began, ended chan string) {
 	return began, ended
 }
 
-// ask asks the server, as a page does, until ctx ends.
+// ask sends a request to the server, as a page does, until ctx ends.
 func (r *rig) ask(ctx context.Context, path string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.server.URL+path, nil)
 	if err != nil {
@@ -254,8 +258,8 @@ func (r *rig) ask(ctx context.Context, path string) (int, error) {
 	return answer.StatusCode, err
 }
 
-// TestSlowSearchHoldsUpNothing: while a search lasts every page is answered, that of another
-// rejected pod too, and the search ends when its reader leaves.
+// TestSlowSearchHoldsUpNothing checks that every page is answered while a search runs, also that of
+// another rejected pod, and that the search ends when its reader leaves.
 func TestSlowSearchHoldsUpNothing(t *testing.T) {
 	r := newRig(t)
 	began, ended := r.slow("endless")
@@ -288,7 +292,7 @@ func TestSlowSearchHoldsUpNothing(t *testing.T) {
 	<-ended
 }
 
-// TestSearchesEndWithTheAgent: a stopping agent does not wait for searches.
+// TestSearchesEndWithTheAgent checks that an agent that stops does not wait for searches.
 func TestSearchesEndWithTheAgent(t *testing.T) {
 	r := newRig(t)
 	began, ended := r.slow("endless")
@@ -309,8 +313,8 @@ func TestSearchesEndWithTheAgent(t *testing.T) {
 	}
 }
 
-// TestSearchesAreBounded: no more than maxSearches run at a time, and those that wait for a place
-// end with their readers.
+// TestSearchesAreBounded checks that at most maxSearches run at the same time, and that those that
+// wait for a turn end with their readers.
 func TestSearchesAreBounded(t *testing.T) {
 	r := newRig(t)
 	var names []string
@@ -353,7 +357,8 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestEstimatedPodIsMarked: on the map, in what a pod holds, and in its explanation.
+// TestEstimatedPodIsMarked checks the marks on the map, in the pod's assignments, and in its
+// explanation.
 func TestEstimatedPodIsMarked(t *testing.T) {
 	r := newRig(t)
 	guess := pod("guess", 0)
@@ -382,8 +387,8 @@ func TestEstimatedPodIsMarked(t *testing.T) {
 	}
 }
 
-// TestExplainResized: the decision that admitted a pod is not that about its present size. The
-// sentence with which its last resize was rejected is said.
+// TestExplainResized checks that the decision that admitted a pod is not presented as the decision
+// about its present size, and that the answer has the reason why its last resize was rejected.
 func TestExplainResized(t *testing.T) {
 	r := newRig(t)
 	veto := ""

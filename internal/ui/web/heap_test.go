@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// heap is what is live, in bytes.
+// heap returns the number of bytes of live objects.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -21,8 +21,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestHeapIsBounded: thousands of decisions of each kind leave little behind besides the pods
-// themselves.
+// TestHeapIsBounded checks that thousands of decisions of each kind leave little memory in use
+// besides the pods themselves.
 func TestHeapIsBounded(t *testing.T) {
 	const most = 40 << 20
 	wide := func(name string, cpus, containers int) request.Pod {
@@ -79,8 +79,8 @@ func TestHeapIsBounded(t *testing.T) {
 	}
 }
 
-// TestRejectionKeepsItsAccount: the explanation of a rejection that is made later, without the pods
-// that were there then, is the one that would have been made at once.
+// TestRejectionKeepsItsAccount checks that an explanation of a rejection that is made later, when
+// the other pods are gone, equals the one that would have been made at once.
 func TestRejectionKeepsItsAccount(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Kept is how many states are kept at most.
+	// Kept is the largest number of states that are kept.
 	Kept = 1000
-	// maxHistoryBytes is about the memory that they may need; the last is always kept. A node with
-	// 250 pods of four containers stays below it with Kept states.
+	// maxHistoryBytes is the approximate limit of their memory. The last state is always kept. A
+	// node with 250 pods of four containers stays below it with Kept states.
 	maxHistoryBytes = 16 << 20
 )
 
@@ -24,20 +24,20 @@ type moment struct {
 	// slots are the pods' places in the palette; see nodemap.NextSlots.
 	slots []int32
 	at    time.Time
-	// bytes is about the memory that it needs and does not share with the moment before.
+	// bytes is the approximate memory that it needs and does not share with the moment before.
 	bytes int
 }
 
-// history are the last states, ascending by revision.
+// history has the last states in ascending order of revision.
 type history struct {
 	moments []moment
-	// Moments before first are not kept any more. Readers may have slices of them, so they stay
-	// until the list is copied. size is the bytes of the kept moments, gone of the others.
+	// Moments before first are no longer kept. Readers may have slices of them, so they stay until
+	// the list is copied. size is the bytes of the kept moments, and gone those of the others.
 	first      int
 	size, gone int
 }
 
-// add keeps a state, unless it is not newer than the last one.
+// add keeps a state if it is newer than the last one.
 func (h *history) add(s *node.State, at time.Time) bool {
 	last := h.last()
 	if last.state != nil && s.Generation() <= last.state.Generation() {
@@ -50,14 +50,14 @@ func (h *history) add(s *node.State, at time.Time) bool {
 		h.size -= h.moments[h.first].bytes
 		h.gone += h.moments[h.first].bytes
 	}
-	if h.first >= Kept || h.gone > maxHistoryBytes { // Readers have slices of it: what they read never changes.
+	if h.first >= Kept || h.gone > maxHistoryBytes { // Readers have slices of moments, which never change.
 		h.moments, h.first, h.gone = slices.Clone(h.moments[h.first:]), 0, 0
 	}
 	return true
 }
 
-// stateBytes is about the memory that a state needs and does not share with the one before it: its
-// list of grants with the slots, and the new grants.
+// stateBytes returns the approximate memory that a state needs and does not share with the one
+// before it: its list of grants with the slots, and the new grants.
 func stateBytes(before, s *node.State) int {
 	var old []*node.Grant
 	if before != nil {
@@ -82,12 +82,12 @@ func (h *history) last() moment {
 	return h.moments[len(h.moments)-1]
 }
 
-// kept are the last moments, for reading.
+// kept returns the moments that are kept. The caller must not change them.
 func (h *history) kept() []moment {
 	return slices.Clip(h.moments[h.first:])
 }
 
-// after is the position of the first moment of a later revision.
+// after returns the position of the first moment with a later revision.
 func after(moments []moment, revision uint64) int {
 	i, _ := slices.BinarySearchFunc(moments, revision, func(m moment, g uint64) int {
 		if m.state.Generation() <= g {
@@ -101,7 +101,7 @@ func after(moments []moment, revision uint64) int {
 // maxNames is how many pods a change names.
 const maxNames = 3
 
-// The words for what became of pods.
+// The words that describe what happened to pods.
 const (
 	wasAdmitted = "admitted "
 	wasReleased = "released "
@@ -112,7 +112,7 @@ const (
 	gaveBack    = "gave back a part: "
 )
 
-// changeOf is the word for what became of a pod that was there before.
+// changeOf returns the word that describes what happened to a pod that was there before.
 func changeOf(old, g *node.Grant) string {
 	switch {
 	case g.Moving != nil && old.Moving == nil:
@@ -127,7 +127,7 @@ func changeOf(old, g *node.Grant) string {
 	return gaveBack
 }
 
-// changeText describes the difference between two states; before is nil for the first one.
+// changeText describes the difference between two states. before is nil for the first state.
 func changeText(before, s *node.State) string {
 	if before == nil {
 		return "the first state that was seen, with " + strconv.Itoa(s.NumGrants()) + " pods"

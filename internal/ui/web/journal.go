@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Journal has the decisions that must be known after a restart. The edition grows with each change.
+// Journal returns the decisions that must survive a restart. The edition grows with each change.
 func (w *Web) Journal() (j journal.Journal, edition uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,7 +27,8 @@ func (w *Web) Journal() (j journal.Journal, edition uint64) {
 	return j, w.edition
 }
 
-// Edited has an element when the journal has changed since the last one was taken.
+// Edited returns a channel that has an element if the journal has changed since the last element
+// was received.
 func (w *Web) Edited() <-chan struct{} { return w.edited }
 
 // edit notes a change of the journal. The caller has locked mu.
@@ -39,9 +40,9 @@ func (w *Web) edit() {
 	}
 }
 
-// Restore adds the rejections of an earlier agent, and the admissions of the pods that have the
-// same grant in s. It is called before any decision. It is not known how these decisions were made,
-// because the machine and the policy may be different now.
+// Restore adds the rejections of an earlier agent, and the admissions of those pods that have the
+// same grant in s. The caller must call it before any decision. The steps of these decisions are
+// not known, because the machine and the policy may be different now.
 func (w *Web) Restore(j journal.Journal, s *node.State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,16 +62,16 @@ func (w *Web) Restore(j journal.Journal, s *node.State) {
 	}
 }
 
-// before is true if an earlier agent made the decision: its steps are not known.
+// before reports whether an earlier agent made the decision, so that its steps are not known.
 func (n rejection) before() bool { return n.base == nil }
 
-// decidedBefore is the text for such a decision.
+// decidedBefore describes such a decision.
 const decidedBefore = "this was decided before the agent was restarted: the account is the one of that time, the steps of the decision are not kept"
 
-// admittedAt is the admission of a pod, as far as it is known.
+// admittedAt describes the admission of a pod, as far as it is known.
 type admittedAt struct {
-	// base is the state that the decision is based on; if that is not known, the present state
-	// without the pod.
+	// base is the state on which the decision is based. If that is not known, it is the present
+	// state without the pod.
 	base *node.State
 	// since is nil if the time is not known. decided is true if the decision is known.
 	since   *time.Time

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// restart is the rig with a web that has the journal of the one before, in bytes.
+// restart returns the rig with a new web that has the encoded journal of the one before.
 func (r *rig) restart() *rig {
 	r.t.Helper()
 	before, _ := r.web.Journal()
@@ -38,8 +38,8 @@ func (r *rig) restart() *rig {
 	return next
 }
 
-// TestExplainAfterARestart: what was known of each pod is known, with its time, and that the way is
-// not.
+// TestExplainAfterARestart checks that everything that was known of each pod is still known, with
+// its time, and that the steps of the decision are reported as unknown.
 func TestExplainAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -82,8 +82,9 @@ func TestExplainAfterARestart(t *testing.T) {
 	}
 }
 
-// TestRejectedAgainAfterARestart: times and the first one go on, numbers too, and the way is known
-// again; what has room by now would be admitted.
+// TestRejectedAgainAfterARestart checks that the count, the time of the first rejection and the
+// numbers continue, and that the steps of the decision are known again. A pod that fits by now
+// would be admitted.
 func TestRejectedAgainAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -114,8 +115,8 @@ func TestRejectedAgainAfterARestart(t *testing.T) {
 	}
 }
 
-// TestRestoreLeavesOutWhatIsGone: admissions of pods that are not there, or there by another grant,
-// age out.
+// TestRestoreLeavesOutWhatIsGone checks that admissions of pods that are gone, or that have another
+// grant, are left out.
 func TestRestoreLeavesOutWhatIsGone(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 1)
@@ -131,7 +132,7 @@ func TestRestoreLeavesOutWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestEdited: every change of the journal is told, and nothing else.
+// TestEdited checks that every change of the journal is signalled, and nothing else.
 func TestEdited(t *testing.T) {
 	r := newRig(t)
 	told := func() bool {
@@ -162,8 +163,8 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// FuzzRestore: whatever a file says that can be decoded, the pages and explanations are made, and
-// what comes next can be written.
+// FuzzRestore checks that for every file that can be decoded, the pages and explanations are served
+// and the next journal can be written.
 func FuzzRestore(f *testing.F) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	odd := pod("odd", 1<<40)
@@ -201,7 +202,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// serveAll makes everything that is made of a journal, without searches.
+// serveAll requests everything that is made from a journal, without searches.
 func (w *Web) serveAll(t *testing.T) {
 	t.Helper()
 	r := &rig{t: t, web: w}
@@ -215,8 +216,9 @@ func (w *Web) serveAll(t *testing.T) {
 	}
 }
 
-// TestUnknownDevices: the account of a pod has which of its devices are not known, why, and what to
-// do, whether it was admitted or rejected, on the page and in the answer, also after a restart.
+// TestUnknownDevices checks that the account of a pod names the devices that are not known, why,
+// and what to do, whether it was admitted or rejected, on the page and in the answer, also after a
+// restart.
 func TestUnknownDevices(t *testing.T) {
 	r := newRig(t)
 	for name, cpus := range map[string]int{"a": 2, "large": 9} {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// disk is a store that fails when it is told to.
+// disk is a store that fails while broken is set.
 type disk struct{ broken atomic.Bool }
 
 func (d *disk) Write([]byte) error {
@@ -32,7 +32,7 @@ func (d *disk) Write([]byte) error {
 	return nil
 }
 
-// rig is an engine on a machine of two NUMA nodes, with a web that sees it.
+// rig is an engine on a machine of two NUMA nodes, with a web that observes it.
 type rig struct {
 	t      *testing.T
 	disk   disk
@@ -43,10 +43,10 @@ type rig struct {
 	clock  time.Time
 }
 
-// newRig has 8 CPUs.
+// newRig returns a rig with 8 CPUs.
 func newRig(t *testing.T) *rig { return newRigOf(t, 4) }
 
-// newRigOf has as many cores on each NUMA node, of one thread.
+// newRigOf returns a rig with that many cores of one thread on each NUMA node.
 func newRigOf(t *testing.T, cores int) *rig {
 	t.Helper()
 	var d machine.Description
@@ -82,7 +82,7 @@ func newRigOf(t *testing.T, cores int) *rig {
 	return r
 }
 
-// serve opens a server that ends with the test, on the loopback interface.
+// serve starts a server on the loopback interface that ends with the test.
 func (r *rig) serve() *httptest.Server {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
@@ -104,7 +104,7 @@ func pod(name string, cpus int) request.Pod {
 	}
 }
 
-// admit asks for CPUs, and tells whether the pod got them.
+// admit asks for CPUs and reports whether the pod got them.
 func (r *rig) admit(name string, cpus int) bool {
 	r.t.Helper()
 	plan, err := r.engine.Admit(r.t.Context(), pod(name, cpus))
@@ -139,7 +139,7 @@ func (r *rig) release(name string) {
 	}
 }
 
-// fill admits and releases a pod so often.
+// fill admits and releases a pod that many times.
 func (r *rig) fill(times int) {
 	r.t.Helper()
 	for i := range times {

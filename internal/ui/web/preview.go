@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
 )
 
-// servePreview draws the node as it would be after one of the proposals for a rejected pod, or with
-// ?proposal=now, with the pod where it would be admitted by now.
+// servePreview draws the node as it would be after one of the proposals for a rejected pod. With
+// ?proposal=now it draws the pod where the present node would admit it.
 func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 	m, n, ok := w.askedRejection(rw, r)
 	if !ok {
@@ -41,8 +41,8 @@ func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proposed is the node with the pod, after the proposal of that number. Pods that stay keep their
-// colours.
+// proposed returns the node with the pod after the proposal with that number. Pods that stay keep
+// their colours.
 func proposed(m moment, now *node.State, n rejection, proposals []explain.Proposal, proposal string) (moment, error) {
 	s, pod := now, n.pod
 	if proposal != "now" {

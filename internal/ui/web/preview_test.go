@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPreview: a picture for each proposal, with the pod in it, and for one that would be admitted
-// by now.
+// TestPreview checks that there is a picture with the pod for each proposal, and one for a pod that
+// would be admitted by now.
 func TestPreview(t *testing.T) {
 	r := newRig(t)
 	r.admit("first", 4)

@@ -12,19 +12,20 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// NoticeHeader is in the answers of what commands print: why the state is not in force now. Without
-// it, it is.
+// NoticeHeader is a header of the answers that commands print. Its value is the reason why the
+// state is not in force. If it is absent or empty, the state is in force.
 const NoticeHeader = "Paddock-Notice"
 
-// MinWidth and MaxWidth limit a map in a terminal, in characters. Below the least nothing is
-// legible; the most is a wall of screens.
+// MinWidth and MaxWidth limit the width of a map in a terminal, in characters. Below MinWidth
+// nothing is legible. MaxWidth is as wide as a wall of screens.
 const (
 	MinWidth     = 20
 	defaultWidth = 120
 	MaxWidth     = 1000
 )
 
-// servePrinted serves the map as "paddock map" prints it: in a form, for a terminal of a width.
+// servePrinted serves the map as "paddock map" prints it, in the requested form and for a terminal
+// of the requested width.
 func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 	m, ok := w.asked(rw, r)
 	if !ok {
@@ -44,7 +45,7 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rw.Header().Set(NoticeHeader, w.notice().Text)
-	// For a command, whatever the form: a browser shows it as text.
+	// The answer is for a command in every form. A browser shows it as text.
 	send(rw, "text/plain; charset=utf-8", printed)
 }
 
@@ -66,8 +67,8 @@ func (w *Web) printed(m moment, form string, color bool, width int) ([]byte, err
 	return printed.Bytes(), err
 }
 
-// serveReport serves how the node is divided. It searches for the largest pods, as many at a time
-// as for remedies.
+// serveReport serves how the node is used. It searches for the largest pods, so it takes a turn of
+// searches, as remedies do.
 func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 	m, ok := w.asked(rw, r)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestPrinted: what commands print is of the state that was asked for, and a question that makes no
-// sense is an error.
+// TestPrinted checks that the output for commands shows the requested state, and that an invalid
+// request is an error.
 func TestPrinted(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 2)

@@ -12,30 +12,32 @@ import (
 )
 
 const (
-	// maxRejections is how many rejections are kept; a repeated one of the same pod is counted.
+	// maxRejections is how many rejections are kept. A repeated rejection of the same pod is only
+	// counted.
 	maxRejections = 100
-	// maxRejectionBytes is how much memory they may need together. The newest is always kept.
+	// maxRejectionBytes is the approximate limit of their memory. The newest is always kept.
 	maxRejectionBytes = 16 << 20
 )
 
-// rejection is a pod that was not admitted, with everything that an explanation needs. Of the other
-// pods it has only the names in the account. A stored rejection never changes.
+// rejection is a pod that was not admitted, with everything that an explanation needs. It keeps
+// only the names of other pods, in the account. A stored rejection never changes.
 type rejection struct {
 	pod       request.Pod
-	revision  uint64          // of the state that the decision is based on
+	revision  uint64          // of the state on which the decision is based
 	rejection *node.Rejection // the reason and the account; nil if err is set
 	err       error           // set if the pod fitted and the state could not be written
-	// base is the state that the decision is based on, without its grants: planning on it gives the
-	// explanation. It is nil for a decision before a restart.
+	// base is the state on which the decision is based, without its grants. Planning on it gives
+	// the explanation. It is nil for a decision before a restart.
 	base *node.State
-	// first and last are the times of the rejections for the same reason, times is their number.
+	// first and last are the times of the first and last rejection for the same reason. times is
+	// the number of these rejections.
 	first, last time.Time
 	times       int
-	number      int // of all rejections, ascending
-	bytes       int // about the memory that it needs
+	number      int // ascending over all rejections
+	bytes       int // the approximate memory that it needs
 }
 
-// rejections are the last ones, the newest at the end.
+// rejections has the last rejections, with the newest at the end.
 type rejections struct {
 	list  []rejection
 	count int
@@ -47,14 +49,14 @@ func (r *rejections) add(d engine.Decision, at time.Time) {
 		pod: d.Plan.Pod, revision: d.Plan.Base, rejection: d.Plan.Rejection, err: d.Err, base: d.Base.Bare(),
 		first: at, last: at, times: 1, number: r.count + 1,
 	}
-	n.pod.ResourceClaims = nil // They explain nothing.
+	n.pod.ResourceClaims = nil // Explanations do not need them.
 	if i := slices.IndexFunc(r.list, n.same); i >= 0 {
 		n.first, n.times = r.list[i].first, r.list[i].times+1
 	}
 	r.keep(n)
 }
 
-// keep adds the newest rejection. It replaces, and counts, earlier ones that are the same.
+// keep adds the newest rejection. It replaces earlier ones that are the same.
 func (r *rejections) keep(n rejection) {
 	r.count = n.number
 	n.bytes = podBytes(n.pod)
@@ -77,10 +79,10 @@ func (r *rejections) keep(n rejection) {
 	r.list = slices.Clone(list[len(list)-keep:])
 }
 
-// givenBytes is about how much memory a given device needs: five strings, their text and a mask.
+// givenBytes is the approximate memory of a given device: five strings, their text and a mask.
 const givenBytes = 160
 
-// podBytes is about the memory that a pod needs.
+// podBytes returns the approximate memory that a pod needs.
 func podBytes(pod request.Pod) int {
 	bytes := 1<<10 + len(pod.DevicesUnknown)
 	for i := range pod.Containers {
@@ -104,14 +106,15 @@ func (n rejection) same(m rejection) bool {
 	return n.rejection.Error() == m.rejection.Error()
 }
 
-// plan makes the decision again, with the account as it was.
+// plan makes the decision again, with the original account.
 func (n rejection) plan() *node.Plan {
 	p := n.base.Plan(n.pod)
 	p.Rejection = n.rejection
 	return p
 }
 
-// explanation is the decision, or, if it was before a restart, the account.
+// explanation explains the decision. If the decision was made before a restart, it has only the
+// account.
 func (n rejection) explanation() view.Explanation {
 	if !n.before() {
 		return view.ExplanationOf(n.base, n.plan(), nil)
@@ -129,16 +132,16 @@ type Rejected struct {
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
 	Times  int       `json:"times"`
-	// Generation is the revision of the state that was asked the last time.
+	// Revision is the revision of the state on which the last decision was based.
 	Revision uint64 `json:"revision"`
 	// Error is the reason why a pod that fits was not admitted: the state could not be written.
 	Error string `json:"error,omitempty"`
-	// Rejection is the reason with the account, Explanation has the steps of the decision, as text.
+	// Rejection is the reason with the account. Explanation has the steps of the decision as text.
 	Rejection   *view.PlanRejection `json:"rejection,omitempty"`
 	Explanation string              `json:"explanation,omitempty"`
 }
 
-// document is the rejection for readers.
+// document returns the rejection for readers.
 func (n rejection) document() Rejected {
 	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Revision: n.revision}
 	if n.err != nil {

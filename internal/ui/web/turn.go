@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
-// problem is an error that is the reader's.
+// problem is an error that the reader's request caused.
 type problem struct {
 	status int
 	text   string
@@ -18,8 +18,9 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// compute computes the body of an answer when it is its turn. It returns false if there is none;
-// then it has answered, unless the reader has gone. The body is sent after the turn.
+// compute computes the body of an answer when it gets a turn. It returns false if there is no body.
+// In that case it has answered with the error, unless the reader has gone. The caller sends the
+// body after the turn.
 func (w *Web) compute(rw http.ResponseWriter, r *http.Request, turns *webui.Turns, body func() ([]byte, error)) (out []byte, ok bool) {
 	err := turns.Do(r.Context(), func() (err error) {
 		out, err = body()
@@ -28,8 +29,8 @@ func (w *Web) compute(rw http.ResponseWriter, r *http.Request, turns *webui.Turn
 	return out, well(rw, r, err)
 }
 
-// well returns whether there is an answer. If not, it has answered with the error, unless the
-// reader has gone.
+// well reports whether there is an answer to send. If not, it has answered with the error, unless
+// the reader has gone.
 func well(rw http.ResponseWriter, r *http.Request, err error) bool {
 	var wrong *problem
 	switch {
@@ -47,7 +48,7 @@ func well(rw http.ResponseWriter, r *http.Request, err error) bool {
 	return false
 }
 
-// document is a body in JSON.
+// document encodes a body as JSON.
 func document(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := json.NewEncoder(&out).Encode(value)
@@ -70,18 +71,18 @@ func (w *Web) answer(rw http.ResponseWriter, r *http.Request, value func() (any,
 
 func send(rw http.ResponseWriter, kind string, body []byte) {
 	rw.Header().Set("Content-Type", kind)
-	_, _ = rw.Write(body) // An error is the reader's, who is gone.
+	_, _ = rw.Write(body) // An error means that the reader is gone.
 }
 
-// picture renders a moment, unless it is the last that was rendered. The caller must not change the
-// result.
+// picture renders a moment, or returns the picture if it was rendered before. The caller must not
+// change the result.
 func (w *Web) picture(ctx context.Context, m moment, as look) ([]byte, error) {
 	svg := w.drawn(m, as)
 	if svg != nil {
 		return svg, nil
 	}
 	err := w.pictures.Do(ctx, func() (err error) {
-		if svg = w.drawn(m, as); svg != nil { // By another reader, for whom this one waited.
+		if svg = w.drawn(m, as); svg != nil { // Another reader rendered it while this one waited.
 			return nil
 		}
 		if svg, err = w.draw(m, as); err == nil {
@@ -92,7 +93,7 @@ func (w *Web) picture(ctx context.Context, m moment, as look) ([]byte, error) {
 	return svg, err
 }
 
-// drawn is the picture if it was rendered before.
+// drawn returns the picture if it was rendered before, or else nil.
 func (w *Web) drawn(m moment, as look) []byte {
 	w.drawing.Lock()
 	defer w.drawing.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
-// from asks a handler, for a reader who leaves when ctx ends.
+// from sends a request to a handler for a reader who leaves when ctx ends.
 func from(ctx context.Context, h http.Handler, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody))
 	return w
 }
 
-// TestSlowPictureDelaysNoOtherReader: while pictures take their time, everything else is answered.
-// Some readers wait for a picture, all others are rejected at once, and those who leave are gone
-// before the picture is there.
+// TestSlowPictureDelaysNoOtherReader checks that everything else is answered while pictures take
+// their time. Some readers wait for a picture and all others are rejected at once. Readers who
+// leave are gone before the picture is ready.
 func TestSlowPictureDelaysNoOtherReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -76,7 +76,7 @@ func TestSlowPictureDelaysNoOtherReader(t *testing.T) {
 	})
 }
 
-// stuck is a reader who takes nothing of an answer until it is freed.
+// stuck is a reader who accepts no data until it is freed.
 type stuck struct {
 	httptest.ResponseRecorder
 	free <-chan struct{}
@@ -87,7 +87,8 @@ func (s *stuck) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestSlowReadersDelayNobodyElse: a reader who does not take an answer has no turn any more.
+// TestSlowReadersDelayNobodyElse checks that a reader who does not accept an answer does not occupy
+// a turn.
 func TestSlowReadersDelayNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -129,7 +130,7 @@ func TestSlowReadersDelayNobodyElse(t *testing.T) {
 	})
 }
 
-// TestProblems: which error is answered how.
+// TestProblems checks how each error is answered.
 func TestProblems(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()

@@ -1,23 +1,24 @@
-// Package web serves the live map of a node: one page, its numbers, and a stream of changes.
+// Package web serves the live map of a node: one page, its data, and a stream of changes.
 //
-// It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and
-// maxHistoryBytes allow. No request changes anything. The engine never waits for it: expensive
+// It gets every written state (engine.Observer) and keeps the last states within the limits Kept
+// and maxHistoryBytes. No request changes anything. The engine never waits for it: expensive
 // answers are computed when a page asks for them, from a state that does not change and without a
-// lock. A few are computed at a time, a few more wait, and all others are rejected at once (503).
-// Searches have turns of their own, so that a slow one delays no other page. What waits or searches
-// ends when its reader has gone, and an answer is sent after its turn, so that a slow reader delays
-// no other one. A picture is drawn once for each state.
+// lock. A few are computed at the same time, a few more wait, and all others are rejected at once
+// (503). Searches have turns of their own, so a slow search delays no other page. Requests that
+// wait or search end when their reader has gone. An answer is sent after its turn, so a slow reader
+// delays no other reader. A picture is drawn once for each state.
 //
-// Explanations are not stored. The web keeps the pod of each decision and the state before it
-// without its grants (node.State.Bare), and for rejections the account. Planning again gives the
-// same answer. So the memory for a decision does not grow with the pods on the node.
+// Explanations are not stored. The web keeps the pod of each decision, the state before the
+// decision without its grants (node.State.Bare), and for rejections the account. Planning again
+// gives the same answer. So the memory for a decision does not grow with the number of pods on the
+// node.
 //
-// The journal survives a restart: rejections with their accounts, and the times of admission. The
-// agent writes it and passes it in again; see Journal and Restore.
+// The journal survives a restart. It has rejections with their accounts, and the times of
+// admission. The agent writes it and passes it in again; see Journal and Restore.
 //
-// The page is part of the program and loads nothing from other hosts; its content security policy
-// allows nothing else. It names pods, so it is for clients on the node: internal/base/access guards
-// it, and everything else that is served at the same address.
+// The page is part of the program and loads nothing from other hosts. Its content security policy
+// allows nothing else. It names pods, so it is for clients on the node. internal/base/access guards
+// it and everything else that is served at the same address.
 package web
 
 import (
@@ -42,90 +43,94 @@ import (
 //go:embed page
 var page embed.FS
 
-// maxStreams is how many pages can follow the changes at a time.
+// maxStreams is how many pages can follow the changes at the same time.
 const maxStreams = 32
 
-// Config is the web's environment.
+// Config is the environment of the web.
 type Config struct {
 	// Machine and Policy are names for people.
 	Machine, Policy string
-	// Snapshot is the present state; nil while there is none. It must not wait, and several
-	// goroutines may call it at any time.
+	// Snapshot returns the present state, or nil while there is none. It must not block, and
+	// several goroutines may call it at any time.
 	Snapshot func() *engine.Snapshot
 	// Notice returns the reason why the map is not in force, for example another manager that
-	// assigns CPUs on this node; empty: it is. It must not wait, and several goroutines may call it
-	// at any time. Nil: the map is always in force.
+	// assigns CPUs on this node. An empty reason means that the map is in force. Notice must not
+	// block, and several goroutines may call it at any time. If Notice is nil, the map is always in
+	// force.
 	Notice func() string
 	// Warning returns a problem that the map does not show, for example a manifest that cannot be
-	// used; empty: none. It has the same limits as Notice. Nil: there is never one.
+	// used, or "" if there is none. It has the same limits as Notice. If Warning is nil, there is
+	// never a problem.
 	Warning func() string
-	// Veto returns why the last resize of a pod was rejected, by its UID; empty: it was not. It has
-	// the same limits as Notice. Nil: no resize is ever rejected.
+	// Veto returns why the last resize of the pod with that UID was rejected, or "" if it was not.
+	// It has the same limits as Notice. If Veto is nil, no resize is ever rejected.
 	Veto func(uid string) string
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 }
 
-// Web observes the engine and serves the map. It is safe for use by several goroutines.
+// Web observes the engine and serves the map. It is safe for concurrent use.
 type Web struct {
 	config Config
-	// instance shows pages that the program was restarted.
+	// instance lets pages detect that the program was restarted.
 	instance string
 	streams  chan struct{}
 
-	mu         sync.Mutex // only for short times: the engine waits for it
+	mu         sync.Mutex // locked only briefly, because the engine waits for it
 	history    history
 	rejections rejections
-	// admitted are the decisions about the pods that are there, by UID.
+	// admitted has the decisions about the present pods, by UID.
 	admitted map[string]admission
 	changed  chan struct{} // closed with the next change
-	// edition counts the changes of the journal, edited has an element when there was one.
+	// edition counts the changes of the journal. edited has an element after a change.
 	edition uint64
 	edited  chan struct{}
 
 	// answers are computed from a moment, without a lock.
 	answers *webui.Turns
-	// pictures have turns of their own: most readers who wait for one wait for the same.
+	// pictures have turns of their own, because most readers who wait for a picture wait for the
+	// same one.
 	pictures *webui.Turns
 	draw     func(moment, look) ([]byte, error)
-	drawing  sync.Mutex // only for short times
+	drawing  sync.Mutex // locked only briefly
 	rendered rendered
 
-	// searches take longer than answers; search is explain.Search.
+	// searches take longer than answers. search is explain.Search.
 	searches *webui.Turns
 	search   func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
-	finding  sync.Mutex // only for short times
+	finding  sync.Mutex // locked only briefly
 	searched searched
 }
 
 const (
-	// maxSearches is how many searches run at a time. Each is limited, ends when its reader has
-	// gone, and uses one CPU. As many wait as two pages ask for at once: one for a rejection, and
-	// a picture for each proposal.
+	// maxSearches is how many searches run at the same time. Each is limited, ends when its reader
+	// has gone, and uses one CPU. As many can wait as two pages request at once: one for a
+	// rejection, and a picture for each proposal.
 	maxSearches, waitingSearches = 4, 32
-	// maxAnswers is how many answers are computed at a time, of some milliseconds each. A page asks
-	// for a few at once, and there are maxStreams of them.
+	// maxAnswers is how many answers are computed at the same time. Each takes a few milliseconds.
+	// A page requests a few at once, and there are up to maxStreams pages.
 	maxAnswers, waitingAnswers = 4, 128
-	// maxPictures is how many pictures are drawn at a time, and waitingPictures two for each page.
+	// maxPictures is how many pictures are drawn at the same time. waitingPictures is two for each
+	// page.
 	maxPictures, waitingPictures = 2, 64
 )
 
-// admission is the time at which a pod was admitted, the sequence of its grant, and the state that
-// the decision is based on, without its grants: nil for a decision before a restart.
+// admission has the time at which a pod was admitted, the sequence of its grant, and the state on
+// which the decision is based, without its grants. base is nil for a decision before a restart.
 type admission struct {
 	base     *node.State
 	at       time.Time
 	revision uint64
 }
 
-// rendered are the pictures of the state that was asked for last.
+// rendered has the pictures of the state that was requested last.
 type rendered struct {
 	state *node.State
 	svg   map[look][]byte
 }
 
-// look is how a picture is drawn.
+// look describes how a picture is drawn.
 type look struct {
 	by     nodemap.Grouping
 	folded bool
@@ -147,15 +152,15 @@ func New(c Config) *Web {
 	return w
 }
 
-// Search runs a search of somebody else as one of the web's: a few at a time, and a few more wait.
-// The error is webui.ErrBusy if there are others already, that of ctx if it ends first, or the
-// search's.
+// Search runs the search of another caller as one of the web's: a few run at the same time, and a
+// few more wait. The error is webui.ErrBusy if too many are waiting, that of ctx if ctx ends first,
+// or that of search.
 func (w *Web) Search(ctx context.Context, search func() error) error {
 	return w.searches.Do(ctx, search)
 }
 
-// Handler serves the page and its data, and passes all other requests to next. Streams end with
-// ctx.
+// Handler returns a handler that serves the page and its data, and passes all other requests to
+// next. Streams and computations end with ctx.
 func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
@@ -193,7 +198,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	return mux
 }
 
-// until ends the context of requests when ctx ends.
+// until ends the contexts of requests when ctx ends.
 func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		both, cancel := context.WithCancel(r.Context())
@@ -204,7 +209,7 @@ func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveRule prints a rule of the rule book, for reading.
+// serveRule writes a rule of the rule book as text.
 func serveRule(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	found, missing := rules.Find(r.PathValue("id"))
@@ -213,7 +218,7 @@ func serveRule(rw http.ResponseWriter, r *http.Request) {
 			missing = []string{r.PathValue("id")}
 		}
 		rw.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(rw, rules.Unknown(missing)+"\n") // An error is the reader's, who is gone.
+		_, _ = io.WriteString(rw, rules.Unknown(missing)+"\n") // An error means that the reader is gone.
 		return
 	}
 	for _, rule := range found {
@@ -221,7 +226,7 @@ func serveRule(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Wrote is engine.Observer's: a state was written.
+// Wrote implements engine.Observer. It is called when a state was written.
 func (w *Web) Wrote(write engine.Write) {
 	if write.Err == nil && write.State != nil {
 		w.mu.Lock()
@@ -230,8 +235,8 @@ func (w *Web) Wrote(write engine.Write) {
 	}
 }
 
-// Released is engine.Observer's: a pod is gone. The state that was written before shows that
-// already.
+// Released implements engine.Observer. It is called when a pod is gone. The state that was written
+// before already shows that.
 func (w *Web) Released(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +246,8 @@ func (w *Web) Released(uid string) {
 	}
 }
 
-// Decided is engine.Observer's: a pod was admitted, which Wrote has reported already, or rejected.
+// Decided implements engine.Observer. It is called when a pod was admitted, which Wrote has
+// reported already, or rejected.
 func (w *Web) Decided(d engine.Decision) {
 	at := w.config.Now()
 	w.mu.Lock()
@@ -271,7 +277,7 @@ func (w *Web) wake() {
 }
 
 // now records the present state, because some changes are not written at once. It returns the last
-// moment of the history, and false while there is none.
+// moment of the history, or false if there is none.
 func (w *Web) now() (moment, bool) {
 	s := w.config.Snapshot()
 	w.mu.Lock()

@@ -15,10 +15,10 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// next is the handler of everything that is not ours.
+// next handles all requests that are not for the web.
 func next(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "next") }
 
-// get asks the handler without a network.
+// get sends a request to the handler without a network.
 func (r *rig) get(path string) *httptest.ResponseRecorder {
 	r.t.Helper()
 	recorder := httptest.NewRecorder()
@@ -26,7 +26,7 @@ func (r *rig) get(path string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// read asks for a document.
+// read requests a document.
 func read[T any](r *rig, path string) T {
 	r.t.Helper()
 	var document T
@@ -40,7 +40,8 @@ func read[T any](r *rig, path string) T {
 	return document
 }
 
-// TestHistory: every state that was written is there, with what changed, and each can be shown.
+// TestHistory checks that every written state is listed with its change, and that each can be
+// shown.
 func TestHistory(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 2)
@@ -66,7 +67,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded: the last states stay, older ones are named as gone.
+// TestHistoryIsBounded checks that the last states are kept, and that older ones are reported as
+// gone.
 func TestHistoryIsBounded(t *testing.T) {
 	r := newRig(t)
 	r.fill(Kept + 100)
@@ -83,7 +85,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestPod: since when, and the very decision that admitted it.
+// TestPod checks since when a pod is admitted, and that the explanation is exactly the decision
+// that admitted it.
 func TestPod(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 2)
@@ -98,7 +101,7 @@ func TestPod(t *testing.T) {
 	if p.DecisionUnknown || p.Since == nil || p.Explanation != want || p.CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("got %+v\nwant the explanation\n%s", p, want)
 	}
-	r.fill(Kept / 2) // The revision that admitted it is not kept any more, but why is.
+	r.fill(Kept / 2) // The revision that admitted it is no longer kept, but the reason is.
 	if p = read[Pod](r, "/api/pods/uid-b"); p.DecisionUnknown || p.Since == nil || p.Explanation != want {
 		t.Errorf("after %d revisions: %+v", Kept, p)
 	}
@@ -114,7 +117,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestRejections: the newest first, with the account, and one entry for the same again.
+// TestRejections checks that the newest rejection is first and has its account, and that repeated
+// rejections are one entry.
 func TestRejections(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -141,7 +145,7 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// TestRule: the page links to the rule of a rejection.
+// TestRule checks that the page links to the rule of a rejection.
 func TestRule(t *testing.T) {
 	r := newRig(t)
 	if answer := r.get("/rules/R-HINT-62"); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), "topologyManagerPolicy restricted") {
@@ -154,8 +158,8 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// TestReadOnly: there is no way to change anything, every answer has the policy, and what is not
-// ours goes to the next handler.
+// TestReadOnly checks that no request changes anything, that every answer has the policy, and that
+// other requests go to the next handler.
 func TestReadOnly(t *testing.T) {
 	r := newRig(t)
 	h := r.web.Handler(t.Context(), http.HandlerFunc(next))
@@ -233,7 +237,8 @@ func (e *events) next() (name, data string) {
 	return "", ""
 }
 
-// TestEvents: a stream says hello, then everything that happens, also when it comes at once.
+// TestEvents checks that a stream begins with hello and then reports everything that happens, also
+// when several changes come at once.
 func TestEvents(t *testing.T) {
 	r := newRig(t)
 	r.serve()
@@ -263,7 +268,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestNotice: a stream and the history say why what is shown is not in force, and that it is again.
+// TestNotice checks that a stream and the history report why the map is not in force, and that it
+// is in force again.
 func TestNotice(t *testing.T) {
 	r := newRig(t)
 	var unmanaged atomic.Bool
@@ -298,8 +304,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestStreamsAreBounded: one more than there may be is told to come later, and there is room again
-// when one ends.
+// TestStreamsAreBounded checks that one stream too many is asked to retry later, and that there is
+// room again when a stream ends.
 func TestStreamsAreBounded(t *testing.T) {
 	r := newRig(t)
 	server := r.serve()
@@ -319,6 +325,6 @@ func TestStreamsAreBounded(t *testing.T) {
 	if err := streams[0].close(); err != nil {
 		t.Fatal(err)
 	}
-	r.web.streams <- struct{}{} // Waits until the stream has ended.
+	r.web.streams <- struct{}{} // Wait until the stream has ended.
 	<-r.web.streams
 }

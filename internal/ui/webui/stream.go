@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// sendTime is how long a reader may take for an event. After that Send fails, and the reader
-// connects again.
+// sendTime is the time in which a reader must accept an event. After that Send fails, and the
+// reader connects again.
 const sendTime = 10 * time.Second
 
-// Stream sends server-sent events to one reader. It is for one goroutine.
+// Stream sends server-sent events to one reader. Only one goroutine may use it.
 type Stream struct {
 	rw      http.ResponseWriter
 	control *http.ResponseController
@@ -19,18 +19,17 @@ type Stream struct {
 	retry   time.Duration
 }
 
-// NewStream begins an answer that is a stream. A page that loses it tries again after the time
+// NewStream begins an answer that is a stream. A page that loses the stream tries again after
 // retry.
 func NewStream(rw http.ResponseWriter, now func() time.Time, retry time.Duration) Stream {
 	s := Stream{rw, http.NewResponseController(rw), now, retry}
 	rw.Header().Set("Content-Type", "text/event-stream")
 	rw.Header().Set("X-Accel-Buffering", "no")
-	_ = s.control.SetReadDeadline(time.Time{}) // A server's limit for reading a request is no limit for a stream.
+	_ = s.control.SetReadDeadline(time.Time{}) // A server's limit for reading requests must not end a stream.
 	return s
 }
 
-// Send sends an event with a document as JSON. The error is that of a reader who is gone or too
-// slow.
+// Send sends an event with a JSON document. It returns an error if the reader is gone or too slow.
 func (s Stream) Send(event string, document any) error {
 	data, err := json.Marshal(document)
 	if err != nil {

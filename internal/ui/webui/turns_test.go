@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
-// TestTurns: two run, three wait, all others are rejected at once. Who leaves while it waits makes
-// room for another one and is never computed for.
+// TestTurns checks that two computations run, three wait, and all others are rejected at once. A
+// caller that leaves while it waits makes room for another one, and its computation never runs.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := webui.NewTurns(2, 3)
@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsAfterAPanic: a computation that panics leaves its room.
+// TestTurnsAfterAPanic checks that a computation that panics releases its turn.
 func TestTurnsAfterAPanic(t *testing.T) {
 	turns := webui.NewTurns(1, 0)
 	func() {

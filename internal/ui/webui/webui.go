@@ -1,5 +1,5 @@
-// Package webui is what the pages of Paddock have in common: a script, what a browser may do with
-// an answer, streams, and how many answers are computed at a time.
+// Package webui has what the pages of Paddock share: a script, headers that limit what a browser
+// may do with an answer, streams, and a limit on concurrent computations.
 package webui
 
 import (
@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// TextJS is the script text.js that the scripts of all pages import.
+// TextJS is the script text.js, which the scripts of all pages import.
 //
 //go:embed text.js
 var TextJS []byte
 
-// ServeTextJS serves it.
+// ServeTextJS serves TextJS.
 func ServeTextJS(rw http.ResponseWriter, _ *http.Request) {
 	rw.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-	_, _ = rw.Write(TextJS) // An error is the reader's, who is gone.
+	_, _ = rw.Write(TextJS) // An error means that the reader is gone.
 }
 
-// Harden limits what a browser may do with an answer: nothing is loaded from elsewhere, and nothing
-// is kept.
+// Harden limits what a browser may do with an answer: it loads nothing from other hosts and stores
+// nothing.
 func Harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		h := rw.Header()
