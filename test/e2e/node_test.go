@@ -23,9 +23,9 @@ type node struct {
 	vm   *vm.VM
 	dir  string
 	pods map[string]*v1.Pod // by name
-	// settings are those of the agent's configuration; nil: there was no agent yet.
+	// settings are those of the agent's configuration. Nil means that there was no agent yet.
 	settings settings
-	// metrics is where the agent answers, while it runs.
+	// running is set while the agent runs.
 	running bool
 }
 
@@ -34,6 +34,7 @@ const (
 	podResSocket = "/run/paddock/podresources.sock"
 	metricsURL   = "http://127.0.0.1:9925"
 	kubeletFile  = "/etc/paddock/kubelet.json"
+	agentFile    = "/etc/paddock/agent.yaml"
 	stateFile    = "/var/lib/paddock/state.json"
 )
 
@@ -60,8 +61,8 @@ func (n *node) startContainerd(ctx context.Context) error {
 	if err := n.start(ctx, "containerd", "log:containerd successfully booted", "/usr/bin/containerd", "--log-level", "info"); err != nil {
 		return err
 	}
-	// It answers before it has found out what runs; then CRI reports that it is not initialized
-	// yet.
+	// containerd answers before it has found out what runs. Until then, CRI reports that it is not
+	// initialized yet.
 	deadline := time.Now().Add(patience)
 	for {
 		_, err := n.observe(ctx)
@@ -88,7 +89,7 @@ func (n *node) stop(ctx context.Context, name string, signal syscall.Signal) (in
 	return ended.Code, err
 }
 
-// exec runs a command on the node that must end with 0.
+// exec runs a command on the node that must exit with 0.
 func (n *node) exec(ctx context.Context, argv ...string) (string, error) {
 	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Argv: argv, Timeout: patience})
 	if err == nil && ended.Code != 0 {
@@ -97,7 +98,7 @@ func (n *node) exec(ctx context.Context, argv ...string) (string, error) {
 	return ended.Stdout, err
 }
 
-// reset leaves containerd and nothing else.
+// reset stops everything except containerd.
 func (n *node) reset(ctx context.Context) error {
 	if _, err := n.observe(ctx); err != nil {
 		return fmt.Errorf("containerd does not answer: %w", err)
@@ -121,11 +122,10 @@ func (n *node) reset(ctx context.Context) error {
 	return err
 }
 
-// startAgent starts the agent with the configuration that is there, beside the substitute for a
-// kubelet.
+// startAgent starts the agent with the current configuration, beside the simulated kubelet.
 func (n *node) startAgent(ctx context.Context) error { return n.startAgentBeside(ctx, standInPods) }
 
-// startAgentBeside starts it beside a kubelet that lists its pods at url.
+// startAgentBeside starts the agent beside a kubelet that lists its pods at url.
 func (n *node) startAgentBeside(ctx context.Context, url string) error {
 	err := n.start(ctx, "agent", metricsURL+"/healthz", n.agentArgv(url)...)
 	if n.running = err == nil; err == nil {
@@ -134,8 +134,8 @@ func (n *node) startAgentBeside(ctx context.Context, url string) error {
 	return err
 }
 
-// awaitAgent waits until the agent, if it runs, manages the node, also while the kubelet does not
-// answer: then it is not ready, and keeps what runs.
+// awaitAgent waits until the agent, if it runs, manages the node. It also returns while the kubelet
+// does not answer: then the agent is not ready, and keeps what runs.
 func (n *node) awaitAgent(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for n.running {
@@ -153,10 +153,10 @@ func (n *node) awaitAgent(ctx context.Context) error {
 	return nil
 }
 
-// agentArgv is the agent beside a kubelet that lists its pods at url.
+// agentArgv returns the command line of an agent beside a kubelet that lists its pods at url.
 func (n *node) agentArgv(url string) []string {
 	argv := []string{
-		"/in/paddock", "agent", "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
+		"/in/paddock", "agent", "--config", agentFile, "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
 		"--listen", strings.TrimPrefix(metricsURL, "http://"), "--podresources-socket", podResSocket, "--log-level", "debug",
 	}
 	if n.settings["estimate"] != "" {
@@ -165,7 +165,7 @@ func (n *node) agentArgv(url string) []string {
 	return append(argv, n.quotaFlag()...)
 }
 
-// quotaFlag is the setting quota, as a flag of the agent and of paddock verify.
+// quotaFlag returns the setting quota as a flag of the agent and of paddock verify.
 func (n *node) quotaFlag() []string {
 	if mode := n.settings["quota"]; mode != "" {
 		return []string{"--cpu-quota", mode}
@@ -173,17 +173,25 @@ func (n *node) quotaFlag() []string {
 	return nil
 }
 
-// configure writes the agent's KubeletConfiguration.
+// agentConfig gives the agent as long for an answer as half of containerd's plugin_request_timeout
+// allows. An emulated CPU is twenty times slower than a real one, and the host may be busy, too.
+const agentConfig = "nri:\n  timeout: 5s\n"
+
+// configure writes the agent's KubeletConfiguration and its own configuration.
 func (n *node) configure(ctx context.Context, s settings) error {
 	data, err := s.kubeletConfiguration()
 	if err != nil {
 		return err
 	}
-	_, err = vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: kubeletFile, Data: data, Mode: 0o644})
-	return err
+	for path, text := range map[string][]byte{kubeletFile: data, agentFile: []byte(agentConfig)} {
+		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: path, Data: text, Mode: 0o644}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// saveLogs keeps the machine's logs, and reports where.
+// saveLogs saves the machine's logs, and logs the directory.
 func (n *node) saveLogs(t *testing.T) {
 	dir := *keep
 	if dir == "" {
