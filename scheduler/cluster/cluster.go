@@ -19,17 +19,17 @@ import (
 // Source is what the objects of one node report.
 type Source struct {
 	*fleetsource.Node
-	// Problem is why nothing is planned for the node, in words; empty: nothing is wrong. Node may
-	// be nil if there is one.
+	// Problem describes why nothing is planned for the node. If empty, nothing is wrong. If it is
+	// set, Node may be nil.
 	Problem string
 }
 
-// World is what a cluster looks at and does not own.
+// World has everything that a cluster reads and does not own.
 type World struct {
-	// Pods are the pods that are bound to a node and have not ended. The caller does not change
+	// Pods returns the pods that are bound to a node and have not ended. The caller must not change
 	// them.
 	Pods func(node string) []*v1.Pod
-	// Exists reports whether there is a pod with that UID which has not ended, bound or not.
+	// Exists reports whether a pod with that UID exists and has not ended, bound or not.
 	Exists func(namespace, name, uid string) bool
 	// AgentReady reports whether one of the pods of a node is an agent that is ready.
 	AgentReady func(pods []*v1.Pod) bool
@@ -37,39 +37,39 @@ type World struct {
 	Report func(node, pod string, err error)
 }
 
-// Cluster is all nodes. The zero value is not usable; see New.
+// Cluster represents all nodes. The zero value is not usable; see New.
 type Cluster struct {
 	world   World
 	ranking *fleet.Ranking
 	// Questions are shared by all nodes.
 	Questions memo.Questions
 
-	mu      sync.Mutex // of writers of members
+	mu      sync.Mutex // for writers of members
 	members atomic.Pointer[map[string]*member]
 	recent  recent
 	gates   atomic.Uint32 // a bit for each combination of gates that a node has
 }
 
-// New is a cluster without nodes.
+// New returns a cluster without nodes.
 func New(ranking *fleet.Ranking, world World) *Cluster {
 	c := &Cluster{world: world, ranking: ranking}
 	c.members.Store(&map[string]*member{})
 	return c
 }
 
-// At is what is known of a node at one moment. It does not change.
+// At is a snapshot of what is known of a node. It is immutable.
 type At struct {
 	sighting
-	// View is the node. It may be nil if there is a Problem.
+	// View is the node. It may be nil if Problem is set.
 	View *memo.Node
-	// Problem is why the node takes no pod that Concerns, in words.
+	// Problem describes why the node takes no pod that Concerns. If empty, it takes such pods.
 	Problem string
-	// Gates are how the node reads pods.
+	// Gates are the feature gates with which the node reads pods.
 	Gates podspec.Gates
 }
 
-// Update sets what the objects of a node report; nil: it has none. The caller does not change it
-// afterwards.
+// Update sets what the objects of a node report. A nil source means that the node has no objects.
+// The caller must not change the source afterwards.
 func (c *Cluster) Update(name string, source *Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Cluster) Update(name string, source *Source) {
 		}
 		m = &member{cluster: c, name: name, pods: map[string]*held{}, listed: map[*v1.Pod]uint64{}, unbound: map[string]*held{}}
 		next[name] = m
-		defer c.members.Store(&next) // With its state, not before.
+		defer c.members.Store(&next) // After the state is set, not before.
 	}
 	if source.Problem == "" {
 		c.gates.Or(1 << gatesIndex(podspec.GatesOf(source.Policy)))
@@ -96,9 +96,10 @@ func (c *Cluster) Update(name string, source *Source) {
 	m.update(source)
 }
 
-// At is what is known of a node, nil if it has no objects. The generation is that of the
-// scheduler's cache, which no two nodes ever have in common, and count what the scheduler counts of
-// the node: it is called if the generation is not that of the last call.
+// At returns what is known of a node, or nil if it has no objects. The generation is that of the
+// scheduler's cache; no two nodes ever have the same one. count returns the amounts that the
+// scheduler itself counts for the node. At calls it only if the generation differs from that of the
+// last call.
 func (c *Cluster) At(name string, generation int64, count func() (allocatable, used fleet.Amounts)) *At {
 	if at := c.recent.find(generation); at != nil {
 		return at
@@ -122,8 +123,8 @@ func (c *Cluster) At(name string, generation int64, count func() (allocatable, u
 	return at
 }
 
-// After is what is known of a node after all events that the pod informer has; nil if it has no
-// objects.
+// After returns what is known of a node after all events that the pod informer has seen. It returns
+// nil if the node has no objects.
 func (c *Cluster) After(name string) *At {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -135,7 +136,7 @@ func (c *Cluster) After(name string) *At {
 	return m.at.Load()
 }
 
-// Names are the nodes that have objects.
+// Names returns the nodes that have objects, in no particular order.
 func (c *Cluster) Names() []string {
 	var names []string
 	for name := range *c.members.Load() {
@@ -144,7 +145,7 @@ func (c *Cluster) Names() []string {
 	return names
 }
 
-// Gates are the combinations of feature gates that nodes read pods with.
+// Gates returns the combinations of feature gates with which nodes read pods.
 func (c *Cluster) Gates() []podspec.Gates {
 	var list []podspec.Gates
 	for i, seen := uint32(0), c.gates.Load(); i < 4; i++ {
@@ -155,7 +156,7 @@ func (c *Cluster) Gates() []podspec.Gates {
 	return list
 }
 
-// gatesIndex numbers the combinations of gates.
+// gatesIndex returns the number of a combination of gates.
 func gatesIndex(g podspec.Gates) uint32 {
 	var i uint32
 	if g.PodLevelResources {
@@ -167,17 +168,18 @@ func gatesIndex(g podspec.Gates) uint32 {
 	return i
 }
 
-// Reservation is what Reserve has done.
+// Reservation is the result of Reserve.
 type Reservation struct {
 	Plan *node.Plan
-	// Here is what the grant was planned with, After the node with the grant, or as it was.
+	// Here describes what the grant was planned with. After is the node with the grant; without a
+	// grant, it is the node as it was.
 	Here  handover.Here
 	After *memo.Node
 }
 
-// Reserve plans a pod on what the node is now, and keeps the grant until Unreserve or until the pod
-// is gone. The reservation is nil if the node has no objects. A plan that rejects the pod changes
-// nothing. The error names the node and what is wrong.
+// Reserve plans a pod on the current state of the node. It keeps the grant until Unreserve is
+// called or the pod is gone. The reservation is nil if the node has no objects. A plan that rejects
+// the pod changes nothing. The error names the node and what is wrong.
 func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -195,7 +197,7 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
 	if plan.Grant != nil {
-		if m.pods[pod.UID] != nil { // It is bound or published as well: what counts is found out again.
+		if m.pods[pod.UID] != nil { // It is also bound or published, so the next comparison decides which grant counts.
 			m.compared = nil
 		}
 		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
@@ -205,8 +207,8 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	return &Reservation{Plan: plan, Here: m.source.Here, After: view}, nil
 }
 
-// Hand sets the annotation that the pod of a reservation will be bound with. Its grant is the
-// reserved one.
+// Hand sets the annotation with which the pod of a reservation will be bound. The annotation has
+// the reserved grant.
 func (c *Cluster) Hand(name, uid, text string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
@@ -217,8 +219,8 @@ func (c *Cluster) Hand(name, uid, text string) {
 	}
 }
 
-// Unreserve takes a reservation back. It does nothing if there is none, and if the pod was bound
-// meanwhile.
+// Unreserve takes a reservation back. It does nothing if there is none, or if the pod has been
+// bound.
 func (c *Cluster) Unreserve(name, uid string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
@@ -228,7 +230,7 @@ func (c *Cluster) Unreserve(name, uid string) {
 			delete(m.unbound, uid)
 			m.release(uid)
 			m.compared, m.freed = nil, true
-			m.compare() // The pod may be bound although the scheduler gave up waiting.
+			m.compare() // The pod may be bound even if the scheduler gave up waiting.
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// world is an API server with one node, its pods by UID.
+// world is an API server with one node. It has the pods of the node by UID.
 type world struct {
 	mu   sync.Mutex
 	pods map[string]*v1.Pod
@@ -65,7 +65,7 @@ func (w *world) remove(uid string) {
 	delete(w.pods, uid)
 }
 
-// source is a node of two NUMA nodes of 8 CPUs.
+// source returns a node of two NUMA nodes of 8 CPUs.
 func source(t interface{ Fatal(args ...any) }) *fleetsource.Node {
 	var d machine.Description
 	for id := range 2 {
@@ -85,7 +85,7 @@ func source(t interface{ Fatal(args ...any) }) *fleetsource.Node {
 	}
 }
 
-// pod is a pod that is not bound.
+// pod returns a pod that is not bound.
 func pod(uid string, cpus int) *v1.Pod {
 	amounts := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(int64(cpus), resource.DecimalSI), v1.ResourceMemory: resource.MustParse("1Gi")}
 	return &v1.Pod{
@@ -103,31 +103,31 @@ func bound(p *v1.Pod, text string) *v1.Pod {
 	return p
 }
 
-// history is a cluster of one node with what must be true of it.
+// history is a cluster of one node, with the facts that must be true of it.
 type history struct {
 	*world
 	*cluster.Cluster
 	node *fleetsource.Node
-	// texts are the annotations of pods, known the CPUs of those that have not ended.
+	// texts has the annotations of pods. known has the CPUs of those that have not ended.
 	texts map[string]string
 	known map[string]cpuset.Set
-	// gone are the grants of pods that have ended, late those that the node shows nevertheless: it
-	// wrote before.
+	// gone has the grants of pods that have ended. late has those of them that the node still
+	// shows, because it wrote them before the end of the pod.
 	gone, late map[string]*node.Grant
 }
 
-// some is one of the pods of a map.
+// some returns the key of one of the pods of a map.
 func some[T any](t *rapid.T, of map[string]T) string {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(of))).Draw(t, "pod")
 }
 
-// publish shows the next revision of the node, with a grant of a pod or without it.
+// publish shows the next revision of the node, with the grant of a pod, or without it if g is nil.
 func (h *history) publish(uid string, g *node.Grant) {
 	h.node = published(h.node, uid, g)
 	h.Update("n", &cluster.Source{Node: h.node})
 }
 
-// step does something at random.
+// step performs a random action.
 func (h *history) step(t *rapid.T, uid string) {
 	switch action := rapid.IntRange(0, 8).Draw(t, "action"); {
 	case action <= 2:
@@ -151,7 +151,7 @@ func (h *history) step(t *rapid.T, uid string) {
 		delete(h.gone, uid)
 		h.publish(uid, nil)
 	case len(h.known) == 0 || action >= 7:
-	case action == 3: // The binding succeeds, and the scheduler may believe that it failed.
+	case action == 3: // The binding succeeds. The scheduler may believe that it failed.
 		uid := some(t, h.known)
 		h.set(bound(h.pods[uid], h.texts[uid]))
 		if rapid.Bool().Draw(t, "seen") {
@@ -160,18 +160,18 @@ func (h *history) step(t *rapid.T, uid string) {
 		if rapid.Bool().Draw(t, "timeout") {
 			h.Unreserve("n", uid)
 		}
-	case action == 4: // It fails.
+	case action == 4: // The binding fails.
 		if uid := some(t, h.known); h.pods[uid].Spec.NodeName == "" {
 			h.Unreserve("n", uid)
 			delete(h.known, uid)
 		}
-	case action == 5: // It ends.
+	case action == 5: // The pod ends.
 		uid := some(t, h.known)
 		h.gone[uid], _ = h.After("n").View.State.Grant(uid)
 		h.remove(uid)
 		delete(h.known, uid)
 		h.publish(uid, nil)
-	default: // Its node publishes it, as it is.
+	default: // The node publishes the grant unchanged.
 		uid := some(t, h.known)
 		if g, has := h.After("n").View.State.Grant(uid); has && h.pods[uid].Spec.NodeName != "" {
 			h.publish(uid, g)
@@ -179,11 +179,11 @@ func (h *history) step(t *rapid.T, uid string) {
 	}
 }
 
-// TestHistories: through any history of reservations, bindings that succeed or fail, pods that end
-// or come from others, and publications that may be late, no CPU is assigned twice, a pod keeps
-// what it was reserved until its node publishes something else, and another scheduler that starts
-// then knows the same. A comparison that looks at everything finds what the one found that looks
-// for changes.
+// TestHistories runs random histories: reservations, bindings that succeed or fail, pods that end
+// or that other schedulers bind, and publications that may be late. It checks that no CPU is
+// assigned twice, that a pod keeps its reserved CPUs until its node publishes something else, and
+// that another scheduler that starts then finds the same state. A full comparison must find the
+// same as an incremental one.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{pods: map[string]*v1.Pod{}}
@@ -213,8 +213,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// fleetAgrees checks that the fleet, which makes a state of the same objects, gives the bound pods the
-// same CPUs at every moment, and that both have the same grants when no pod is about to be bound.
+// fleetAgrees checks the fleet, which makes a state of the same objects. It must always give the
+// bound pods the same CPUs. Both must have the same grants if no pod is about to be bound.
 func (h *history) fleetAgrees(t *rapid.T) {
 	var list []fleetsource.Bound
 	underWay := false
@@ -247,7 +247,7 @@ func (h *history) fleetAgrees(t *rapid.T) {
 	}
 }
 
-// reserve plans a pod; nil: it does not fit.
+// reserve plans a pod. It returns nil if the pod does not fit.
 func reserve(t *rapid.T, c *cluster.Cluster, p *v1.Pod) *node.Grant {
 	asked, err := cluster.Read(p, podspec.Gates{})
 	if err != nil {
@@ -260,7 +260,8 @@ func reserve(t *rapid.T, c *cluster.Cluster, p *v1.Pod) *node.Grant {
 	return done.Plan.Grant
 }
 
-// published is the next revision of a node, with a grant of a pod or without it.
+// published returns the next revision of a node, with the grant of a pod, or without it if g is
+// nil.
 func published(n *fleetsource.Node, uid string, g *node.Grant) *fleetsource.Node {
 	next := *n
 	next.Revision++
@@ -274,7 +275,7 @@ func published(n *fleetsource.Node, uid string, g *node.Grant) *fleetsource.Node
 	return &next
 }
 
-// compare checks that a cluster has these pods, with these CPUs, and no other but late ones.
+// compare checks that a cluster has these pods with these CPUs, and no others except late ones.
 func compare(t *rapid.T, c *cluster.Cluster, known map[string]cpuset.Set, late map[string]*node.Grant) {
 	state := c.After("n").View.State
 	if err := state.Check(); err != nil {
@@ -292,8 +293,8 @@ func compare(t *rapid.T, c *cluster.Cluster, known map[string]cpuset.Set, late m
 	}
 }
 
-// TestConcurrency: many goroutines look at a node, reserve and give back. It is for the race
-// detector, and at the end everything is free.
+// TestConcurrency reads, reserves and releases in many goroutines, for the race detector. It checks
+// that everything is free at the end.
 func TestConcurrency(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })
@@ -329,8 +330,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestProblems: a node that cannot be planned for has a problem, and none any more when its objects
-// are right.
+// TestProblems checks that a node for which nothing can be planned has a problem, and that it has
+// none when its objects are right.
 func TestProblems(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })
@@ -362,9 +363,9 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestResize: a pod that was handed its grant asks for more. As long as its node has not published
-// what became of that, it has what its annotation says, whatever it asks for; then it has what the
-// node says. A scheduler that starts later knows the same.
+// TestResize has a pod that was handed its grant and then requests more. Until its node publishes
+// the result of the resize, the pod has what its annotation has, whatever it requests. Then it has
+// what the node published. A scheduler that starts later must find the same state.
 func TestResize(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })
@@ -394,7 +395,7 @@ func TestResize(t *testing.T) {
 	}
 	c.Update("n", &cluster.Source{Node: n})
 	want("bound", c, "2-3")
-	w.set(bound(pod("p", 4), text)) // Resized, and the node has not accepted it, or has no room.
+	w.set(bound(pod("p", 4), text)) // The pod is resized. The node has not accepted it, or has no room.
 	c.Update("n", &cluster.Source{Node: n})
 	want("asking for more", c, "2-3")
 	resized, err := cluster.Read(pod("p", 4), podspec.Gates{})
@@ -403,7 +404,7 @@ func TestResize(t *testing.T) {
 	}
 	plan := c.After("n").View.State.Resize("p", resized.Pod)
 	for what, published := range map[string]*fleetsource.Node{
-		"2-3": published(n, "p", done.Plan.Grant), // It asks for more than its annotation has, so the node publishes it.
+		"2-3": published(n, "p", done.Plan.Grant), // The pod requests more than its annotation has, so the node publishes the grant.
 		"2-5": published(n, "p", plan.Grant),
 	} {
 		c.Update("n", &cluster.Source{Node: published})

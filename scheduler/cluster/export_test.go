@@ -1,6 +1,6 @@
 package cluster
 
-// CompareInFull compares a node as if nothing of it had been compared before.
+// CompareInFull compares a node as if it had never been compared before.
 func (c *Cluster) CompareInFull(name string) {
 	m := (*c.members.Load())[name]
 	m.mu.Lock()

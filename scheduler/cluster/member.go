@@ -25,59 +25,63 @@ import (
 type held struct {
 	origin          fleetsource.Origin
 	namespace, name string
-	// text is the annotation that the grant was made of.
+	// text is the annotation from which the grant was decoded.
 	text string
-	// reported is the grant as its origin has it; nil: the pod is planned here.
+	// reported is the grant of its origin. Nil means that the pod is planned here.
 	reported *node.Grant
-	// asks is what a pod asks for that is planned here; nil: nothing of its own.
+	// asks is what a pod that is planned here requests. Nil means no exclusive resources.
 	asks *request.Pod
-	// grant is the one in the state: the reported one or, if that contradicts others, one that is
-	// planned here until it does not. Nil: the pod does not fit, or has nothing of its own.
+	// grant is the one in the state. It is the reported one, unless that contradicts others; then
+	// it is planned here until the contradiction ends. Nil means that the pod does not fit, or that
+	// it has no exclusive resources.
 	grant        *node.Grant
 	contradicted bool
-	// seen is the last comparison that found the pod, bound the last one that found it bound to the
-	// node.
+	// seen is the number of the last comparison that found the pod. bound is that of the last one
+	// that found it bound to the node.
 	seen, bound uint64
 }
 
-// pending reports whether the pod is to be planned.
+// pending reports whether the pod has to be planned.
 func (h *held) pending() bool { return h.grant == nil && h.asks != nil }
 
-// member is one node.
+// member represents one node.
 type member struct {
 	cluster *Cluster
 	name    string
 	at      atomic.Pointer[At] // never nil once the node is known, see set
 
-	mu          sync.Mutex // of what follows, and of writing the above
+	mu          sync.Mutex // guards the fields below, and writes of the fields above
 	source      *Source
-	pods        map[string]*held // by UID, of static pods by that of their source
+	pods        map[string]*held // by UID; for a static pod, the UID of its source
 	comparisons uint64
-	// compared, listed and unbound are what the last comparison saw: the source, nil if the next
-	// one has to look at everything; the pods, with its number; and the reservations of pods that
-	// were not bound, by UID.
+	// compared, listed and unbound are what the last comparison saw. compared is the source; it is
+	// nil if the next comparison must look at everything. listed maps the pods to the number of
+	// that comparison. unbound has the reservations of pods that were not bound, by UID.
 	compared *Source
 	listed   map[*v1.Pod]uint64
 	unbound  map[string]*held
-	// freed: a reservation was taken back since the last comparison. What it contradicted counts again.
+	// freed is set if a reservation was taken back since the last comparison. A grant that it
+	// contradicted then counts again.
 	freed bool
-	// contradictions are how many grants are not in the state because they contradict others.
+	// contradictions is the number of grants that are not in the state because they contradict
+	// others.
 	contradictions    int
 	allocatable, used fleet.Amounts
-	// unusable is why no state can be made of the objects.
+	// unusable describes why no state can be made of the objects. If empty, one can be made.
 	unusable string
-	// ended: the node has no objects any more.
+	// ended is set if the node has no objects any more.
 	ended bool
 }
 
-// update sets the source and makes the state again if more changed than the published grants.
+// update sets the source. It makes the state again if anything but the published grants changed.
 func (m *member) update(source *Source) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.source
 	m.source = source
 	if old == nil || old.Problem != source.Problem || source.Problem == "" && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
-		// Requests are read by the policy. What is being bound keeps its place.
+		// The policy determines how requests are read, so pods are read again. Reservations are
+		// kept.
 		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != fleetsource.Reserved })
 		m.unusable, m.compared = source.Problem, nil
 		m.rebuild()
@@ -85,7 +89,7 @@ func (m *member) update(source *Source) {
 	m.compare()
 }
 
-// rebuild makes the state of the grants that are reported, without what contradicts them.
+// rebuild makes the state from the reported grants. Those that contradict others are left out.
 func (m *member) rebuild() {
 	if m.unusable != "" {
 		m.set(&At{Problem: m.unusable})
@@ -119,7 +123,8 @@ func (m *member) rebuild() {
 		if f.Kept {
 			continue
 		}
-		// Its pod is planned instead, as its node will, until what it contradicts has ended.
+		// Its pod is planned instead, as its node will do, until the contradicting grants have
+		// ended.
 		h := m.pods[f.UID]
 		h.grant = nil
 		if h.reported == nil {
@@ -137,12 +142,12 @@ func (m *member) rebuild() {
 	m.show(memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used})))
 }
 
-// contradiction is why a grant is not in a state.
+// contradiction is the reason why a grant is not in a state.
 type contradiction struct{ what string }
 
 func (c *contradiction) Error() string { return "its grant contradicts others: " + c.what }
 
-// show makes a view the one that is decided on.
+// show makes a view the current one.
 func (m *member) show(view *memo.Node) {
 	at := &At{View: view, Gates: podspec.GatesOf(m.source.Policy)}
 	if old := m.at.Load(); old != nil {
@@ -151,7 +156,7 @@ func (m *member) show(view *memo.Node) {
 	m.set(at)
 }
 
-// release takes the grant of a pod out of the state.
+// release removes the grant of a pod from the state.
 func (m *member) release(uid string) {
 	if at := m.at.Load(); at.View != nil {
 		if next := at.View.State.Release(uid); next != at.View.State {
@@ -176,12 +181,12 @@ func (m *member) compare() {
 		rebuild, ended = m.publishedChanged()
 	}
 	ended, m.freed = ended || m.freed, false
-	more := false // pods that are planned here
+	more := false // there are pods that are planned here
 	for _, pod := range pods {
 		m.listed[pod] = m.comparisons
 		uid := fleetsource.UID(pod)
 		text := pod.Annotations[handover.Annotation]
-		if fleetsource.IsMirror(pod) { // That of a mirror pod does not count.
+		if fleetsource.IsMirror(pod) { // The annotation of a mirror pod does not count.
 			text = ""
 		}
 		h := m.pods[uid]
@@ -189,7 +194,7 @@ func (m *member) compare() {
 			h.seen, h.bound = m.comparisons, m.comparisons
 			continue
 		}
-		if h != nil { // It had another annotation.
+		if h != nil { // The annotation has changed.
 			m.release(uid)
 		}
 		h = m.read(pod, text)
@@ -221,9 +226,9 @@ func (m *member) compare() {
 	m.compared = m.source
 }
 
-// settled reports that a comparison would find what the last one found. Of most nodes that were
-// given another generation nothing has changed but that, so it reads no pod: an informer does not
-// change the objects that it has shown.
+// settled reports whether a comparison would find the same as the last one. Most nodes with a new
+// generation have not changed otherwise, so it reads no pod: an informer does not change the
+// objects that it has shown.
 func (m *member) settled(pods []*v1.Pod) bool {
 	if m.compared != m.source || len(m.listed) != len(pods) {
 		return false
@@ -241,13 +246,13 @@ func (m *member) settled(pods []*v1.Pod) bool {
 	return true
 }
 
-// publishedChanged takes over what was published. It reports whether the state has to be made
+// publishedChanged takes over the published grants. It reports whether the state has to be made
 // again, and whether a grant is not published any more.
 func (m *member) publishedChanged() (changed, ended bool) {
 	for uid, g := range m.source.Published {
 		h := m.pods[uid]
 		if h == nil || h.origin != fleetsource.Published || h.reported != g {
-			// The same again, in a later revision of the object.
+			// The assignments are the same, in a later revision of the object.
 			same := h != nil && !h.contradicted && h.grant != nil && h.grant.SameAssignments(g)
 			changed = changed || !same
 			next := &held{origin: fleetsource.Published, reported: g, grant: g}
@@ -268,12 +273,12 @@ func (m *member) publishedChanged() (changed, ended bool) {
 	return changed, ended
 }
 
-// read is a bound pod with the grant of its annotation. Without one, or with one that is not valid,
-// the pod is planned: its node does the same.
+// read returns a bound pod with the grant of its annotation. If the annotation is missing or not
+// valid, the pod is planned, as its node does.
 func (m *member) read(pod *v1.Pod, annotation string) *held {
 	h := &held{origin: fleetsource.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
 	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
-	if wrong == nil && Concerns(&bound.Pod) { // Its node does not start one that is not valid.
+	if wrong == nil && Concerns(&bound.Pod) { // A node does not start a pod that is not valid.
 		h.asks = &bound.Pod
 	}
 	if annotation == "" {
@@ -297,8 +302,8 @@ func (m *member) read(pod *v1.Pod, annotation string) *held {
 	return h
 }
 
-// provide plans the pods that have no grant, in the order in which they were made. One that does
-// not fit is planned again when others end: its node tries it again, too.
+// provide plans the pods that have no grant, in the order of their creation. A pod that does not
+// fit is planned again when others end, because its node tries it again too.
 func (m *member) provide() {
 	var list []*held
 	for _, h := range m.pods {

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Concerns reports whether a pod asks for anything that a node may assign to it alone, under some
-// policy. The planner has nothing to decide about other pods, and every node takes them.
+// Concerns reports whether a pod requests anything that a node may assign to it exclusively under
+// some policy. The planner has nothing to decide about other pods, and every node takes them.
 func Concerns(pod *request.Pod) bool {
 	if pod.Kind == request.Unmanaged || pod.BudgetCPUs > 0 || len(pod.BudgetMemory) > 0 {
 		return true
@@ -23,7 +23,8 @@ func Concerns(pod *request.Pod) bool {
 	return false
 }
 
-// Read is a pod as nodes with these feature gates read it. The error names the pod and the field.
+// Read returns a pod as nodes with these feature gates read it. The error names the pod and the
+// field.
 func Read(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, error) {
 	asked, err := podspec.Request(pod, gates)
 	if err != nil {

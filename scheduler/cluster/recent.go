@@ -2,17 +2,17 @@ package cluster
 
 import "sync/atomic"
 
-// recent finds what is known of a node by the generation of the scheduler's cache. A look-up by
-// name reads the name, the map and the name in it, and none of that is in a cache of the CPU if a
-// cluster has thousands of nodes: it is most of what a known answer costs. Of two nodes in one slot
-// one is looked up by name.
+// recent finds what is known of a node by its generation in the scheduler's cache. A look-up by
+// name reads the name, the map and the name in the map. In a cluster of thousands of nodes, none of
+// these is in a CPU cache, and reading them is most of the cost of a known answer. If two nodes
+// share a slot, one of them is looked up by name.
 type recent [1 << 16]atomic.Pointer[At] // At 5,000 nodes, 7 % of them share a slot.
 
 func (r *recent) slot(generation int64) *atomic.Pointer[At] {
 	return &r[uint64(generation)%uint64(len(r))]
 }
 
-// find returns nil if the node has to be looked up.
+// find returns nil if the node has to be looked up by name.
 func (r *recent) find(generation int64) *At {
 	if at := r.slot(generation).Load(); at != nil && at.generation.Load() == generation && !at.replaced.Load() {
 		return at
@@ -23,23 +23,24 @@ func (r *recent) find(generation int64) *At {
 func (r *recent) keep(generation int64, at *At) {
 	slot := r.slot(generation)
 	slot.Store(at)
-	if at.replaced.Load() { // Meanwhile; whoever did that may have been too early to forget it.
+	if at.replaced.Load() { // It was replaced meanwhile. The replacing goroutine may have called forget too early.
 		slot.CompareAndSwap(at, nil)
 	}
 }
 
-// forget lets the memory go of what is not known any more.
+// forget removes an entry that is not current any more, so that its memory can be freed.
 func (r *recent) forget(at *At) { r.slot(at.generation.Load()).CompareAndSwap(at, nil) }
 
-// sighting is whether an At is what is known now. It is all that changes of an At.
+// sighting records whether an At is current. It is the only part of an At that changes.
 type sighting struct {
-	// generation is the one that the node had in the scheduler's cache when its state was compared.
+	// generation is the generation of the node in the scheduler's cache when its state was
+	// compared.
 	generation atomic.Int64
-	// replaced: something else is known since.
+	// replaced is set when a newer At exists.
 	replaced atomic.Bool
 }
 
-// set makes at what is known of the node. The caller has the lock.
+// set makes at the current knowledge of the node. The caller must have locked mu.
 func (m *member) set(at *At) {
 	old := m.at.Load()
 	if old != nil {
@@ -57,7 +58,7 @@ func (c *Cluster) replace(at *At) {
 	c.recent.forget(at)
 }
 
-// end is for a node that has no objects any more.
+// end is called when the node has no objects any more.
 func (m *member) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestRecent: through any history, what At finds by the generation is what a look-up by name finds,
-// with the amounts of that generation, and what is not known any more is not kept. Generations that
-// are far apart share slots.
+// TestRecent checks, through any history, that At finds by the generation what a look-up by name
+// finds, with the amounts of that generation, and that outdated entries are not kept. Generations
+// that are far apart share slots.
 func TestRecent(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}}}}})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestRecent(t *testing.T) {
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			name := fmt.Sprint("n", rapid.IntRange(0, 4).Draw(t, "node"))
 			switch rapid.IntRange(0, 5).Draw(t, "action") {
-			case 0: // Another change in the scheduler's cache. It may be 2^16 changes later.
+			case 0: // Another change in the scheduler's cache. Up to 2^16 changes may have been made.
 				newest += rapid.SampledFrom([]int64{1, 2, int64(len(c.recent))}).Draw(t, "changes")
 				generations[name] = newest
 			case 1:

@@ -9,16 +9,17 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 )
 
-// Shown is what is known of a node, for people.
+// Shown is the printable form of what is known of a node.
 type Shown struct {
 	Node string `json:"node"`
-	// Problem is why the node takes no pod with something of its own; empty: nothing is wrong.
+	// Problem describes why the node takes no pod that requests exclusive resources. If empty,
+	// nothing is wrong.
 	Problem string `json:"problem,omitempty"`
-	// Machine and Policy are digests, Revision that of the state that the node published.
+	// Machine and Policy are digests. Revision is that of the state that the node published.
 	Machine  string `json:"machine,omitempty"`
 	Policy   string `json:"policy,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
-	// FreeCPUs are not assigned to any pod, and not reserved.
+	// FreeCPUs are the CPUs that are neither assigned to a pod nor reserved.
 	FreeCPUs string       `json:"freeCPUs"`
 	Pods     []ShownGrant `json:"pods"`
 }
@@ -29,15 +30,16 @@ type ShownGrant struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Origin    string `json:"origin"`
-	// Contradicted: the grant of the origin contradicts those of others, and Grant is planned here.
+	// Contradicted is set if the grant of the origin contradicts others. Grant is then planned
+	// here.
 	Contradicted bool `json:"contradicted,omitempty"`
-	// Grant has the form of the agent's state file. Without it the pod has nothing of its own, or
-	// does not fit.
+	// Grant has the form of the agent's state file. If it is missing, the pod has no exclusive
+	// resources, or does not fit.
 	Grant json.RawMessage `json:"grant,omitempty"`
 }
 
-// Show is what is known of a node after all events that the pod informer has; nil if it has no
-// objects.
+// Show returns what is known of a node after all events that the pod informer has seen. It returns
+// nil if the node has no objects.
 func (c *Cluster) Show(name string) *Shown {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -59,7 +61,7 @@ func (c *Cluster) Show(name string) *Shown {
 		p := ShownGrant{UID: uid, Namespace: h.namespace, Name: h.name, Origin: string(h.origin), Contradicted: h.contradicted}
 		if g, has := at.View.State.Grant(uid); has {
 			p.Namespace, p.Name = g.Pod.Namespace, g.Pod.Name
-			if text, err := statefile.EncodeGrant(g); err == nil { // One that cannot be written cannot be read either.
+			if text, err := statefile.EncodeGrant(g); err == nil { // A grant that cannot be encoded cannot be read either.
 				p.Grant = text
 			}
 		}

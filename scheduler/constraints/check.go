@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hard are the constraints of topology spread that keep the pod from nodes.
+// hard returns the topology spread constraints that keep the pod from nodes (DoNotSchedule).
 func hard(pod *v1.Pod) (out []v1.TopologySpreadConstraint) {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == v1.DoNotSchedule {
@@ -17,8 +17,8 @@ func hard(pod *v1.Pod) (out []v1.TopologySpreadConstraint) {
 	return out
 }
 
-// Check is what an API server rejects in constraints, and the plugins would take for something
-// else. The error names the field.
+// Check returns an error for constraints that an API server rejects and that the plugins would
+// misinterpret. The error names the field.
 func Check(pod *v1.Pod) error {
 	for i, c := range pod.Spec.TopologySpreadConstraints {
 		at := fmt.Sprintf("spec.topologySpreadConstraints[%d]", i)
@@ -65,8 +65,8 @@ func checkTerms(kind string, terms []v1.PodAffinityTerm) error {
 	return nil
 }
 
-// merged is the pod with the terms that an API server makes of matchLabelKeys and
-// mismatchLabelKeys. Stored pods have them already, and twice is as once.
+// merged returns the pod with the terms that an API server derives from matchLabelKeys and
+// mismatchLabelKeys. Stored pods already have these terms. Adding them twice changes nothing.
 func merged(pod *v1.Pod) *v1.Pod {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {

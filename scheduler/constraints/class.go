@@ -12,34 +12,35 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// class is the pods that the plugins cannot distinguish. As a fleet.Rule it judges them at the
-// moment of its last refresh.
+// class represents the pods that the plugins cannot distinguish. It is a fleet.Rule that judges
+// these pods as of its last refresh.
 type class struct {
 	of   *Constraints
 	pod  *v1.Pod
 	info *framework.PodInfo
-	// spreads and terms: the pods have required topology spread, or terms of pod affinity or
-	// anti-affinity.
+	// spreads is set if the pods have required topology spread. terms is set if they have terms of
+	// pod affinity or anti-affinity.
 	spreads, terms bool
 
-	// spread and affinity are what the plugins have computed; nil: not yet, or nothing that bars a
-	// node.
+	// spread and affinity are the states that the plugins computed. Nil means that the state is not
+	// computed yet, or that the plugin keeps the pods from no node.
 	spread, affinity fwk.CycleState
 	domains          domains
-	// read is how many placements they take account of: of all pods if the class has constraints,
-	// else of keepers. Spaces is how many namespaces they know.
+	// read is the number of placements that spread and affinity take into account: of all pods if
+	// the class has constraints, else of keepers. spaces is the number of namespaces that they take
+	// into account.
 	read, spaces int
 	began        bool
 }
 
-// refresh takes account of what was placed since the last time.
+// refresh takes into account what was placed since the last refresh.
 func (c *class) refresh() error {
 	log := c.of.keepers
 	if c.spreads || c.terms {
 		log = c.of.placed
 	}
 	fresh := log[c.read:]
-	if !c.began { // The snapshot has them.
+	if !c.began { // The snapshot already contains them.
 		fresh = nil
 	}
 	if err := c.refreshAffinity(fresh); err != nil {
@@ -54,13 +55,13 @@ func (c *class) refresh() error {
 	return nil
 }
 
-// refreshAffinity asks InterPodAffinity.
+// refreshAffinity updates the state of InterPodAffinity.
 func (c *class) refreshAffinity(fresh []placement) error {
 	nodes := c.of.handle.nodes
 	switch {
 	case !c.began, c.terms && c.spaces != len(c.of.spaces): // A term may select a new namespace.
 		return c.preFilterAffinity(nodes.nodes)
-	case c.affinity == nil: // No keeper so far is about the pods: only new ones can be.
+	case c.affinity == nil: // No keeper so far concerns these pods. Only new ones can.
 		all := nodes.apart
 		defer func() { nodes.apart = all }()
 		nodes.apart = keepersAmong(fresh)
@@ -77,7 +78,7 @@ func (c *class) refreshAffinity(fresh []placement) error {
 	return nil
 }
 
-// keepersAmong are the nodes where new pods keep others away, each once.
+// keepersAmong returns the nodes of new pods that have required anti-affinity, each node once.
 func keepersAmong(fresh []placement) (nodes []fwk.NodeInfo) {
 	seen := map[fwk.NodeInfo]bool{}
 	for _, p := range fresh {
@@ -95,7 +96,7 @@ func (c *class) preFilterAffinity(nodes []fwk.NodeInfo) error {
 	return err
 }
 
-// refreshSpread asks PodTopologySpread, if a new pod counts.
+// refreshSpread updates the state of PodTopologySpread if a new pod counts for the class.
 func (c *class) refreshSpread(fresh []placement) error {
 	counts := false
 	if !c.began {
@@ -113,7 +114,8 @@ func (c *class) refreshSpread(fresh []placement) error {
 	return err
 }
 
-// preFilter is what a plugin computes for a pod; nil: it has nothing against any node.
+// preFilter returns the state that a plugin computes for a pod. Nil means that the plugin keeps the
+// pod from no node.
 func (c *Constraints) preFilter(plugin judge, pod *v1.Pod, nodes []fwk.NodeInfo) (fwk.CycleState, error) {
 	state := framework.NewCycleState()
 	_, status := plugin.PreFilter(c.ctx, state, pod, nodes)
@@ -126,7 +128,7 @@ func (c *Constraints) preFilter(plugin judge, pod *v1.Pod, nodes []fwk.NodeInfo)
 	return state, nil
 }
 
-// words are what a plugin has against a node, in fewer words than its own.
+// words maps the reasons of the plugins to shorter ones.
 var words = map[string]string{
 	podtopologyspread.ErrReasonConstraintsNotMatch:              "topology spread constraints",
 	podtopologyspread.ErrReasonNodeLabelNotMatch:                "topology spread constraints (label missing)",
@@ -135,7 +137,7 @@ var words = map[string]string{
 	interpodaffinity.ErrReasonExistingAntiAffinityRulesNotMatch: "anti-affinity of other pods",
 }
 
-// Bars is fleet.Rule.
+// Bars implements fleet.Rule.
 func (c *class) Bars(n *fleet.Node) (what string, err error) {
 	status := c.judge(c.of.handle.nodes.byName[n.Name])
 	switch {

@@ -18,34 +18,35 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// Constraints are the rules of one fleet, for one goroutine at a time.
+// Constraints implements the rules of one fleet. It must not be used by several goroutines at a
+// time.
 type Constraints struct {
 	ctx              context.Context //nolint:containedctx // The plugins want one; a question about a fleet is one call.
 	handle           *handle
 	spread, affinity judge
 	classes          map[*v1.Pod]*class
-	// spaces are the namespaces that the plugins know.
+	// spaces is the set of namespaces that the plugins know.
 	spaces map[string]bool
-	// placed are the pods that the fleet has placed. Keepers are those that keep others away, also
-	// of the beginning.
+	// placed lists the pods that the fleet has placed. keepers lists the pods with required
+	// anti-affinity, including those that were there at the start.
 	placed, keepers []placement
 }
 
-// judge is a plugin.
+// judge is a plugin of kube-scheduler that filters nodes.
 type judge interface {
 	fwk.PreFilterPlugin
 	fwk.FilterPlugin
 }
 
-// placement is a pod on a node. Pods of a class share a PodInfo.
+// placement is a pod on a node. The pods of a class share a PodInfo.
 type placement struct {
 	name string
 	pod  fwk.PodInfo
 	node fwk.NodeInfo
 }
 
-// New makes the rules of a fleet with these nodes. Namespaces have labels by name. The error is
-// about a pod that a node has.
+// New returns the rules of a fleet with these nodes. The map namespaces has the labels of each
+// namespace by its name. An error concerns a pod that is already on a node.
 func New(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error) {
 	c := &Constraints{ctx: ctx, handle: newHandle(), classes: map[*v1.Pod]*class{}, spaces: map[string]bool{}}
 	for name, labels := range namespaces {
@@ -68,8 +69,8 @@ func New(ctx context.Context, places []inputs.Place, namespaces map[string]map[s
 	return c, c.plugins()
 }
 
-// plugins makes the plugins, with the arguments that kube-scheduler has by default. Its default
-// constraints of topology spread only prefer nodes.
+// plugins creates the plugins with the default arguments of kube-scheduler. The default constraints
+// of topology spread only prefer nodes.
 func (c *Constraints) plugins() error {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	spread, err := podtopologyspread.New(c.ctx, &config.PodTopologySpreadArgs{DefaultingType: config.ListDefaulting}, c.handle, features)
@@ -89,7 +90,7 @@ func (c *Constraints) plugins() error {
 	return nil
 }
 
-// namespace makes a namespace known.
+// namespace adds a namespace to those that the plugins know.
 func (c *Constraints) namespace(name string, labels map[string]string) error {
 	if c.spaces[name] {
 		return nil
@@ -98,7 +99,7 @@ func (c *Constraints) namespace(name string, labels map[string]string) error {
 	return c.handle.namespace(name, labels)
 }
 
-// classOf is the class of a pod. The error is about what is wrong with its constraints.
+// classOf returns the class of a pod. The error describes what is wrong with the pod's constraints.
 func (c *Constraints) classOf(pod *v1.Pod) (*class, error) {
 	if known := c.classes[pod]; known != nil {
 		return known, nil
@@ -120,7 +121,7 @@ func (c *Constraints) classOf(pod *v1.Pod) (*class, error) {
 	return made, nil
 }
 
-// add puts a pod on a node.
+// add adds a pod to a node of the snapshot, and to keepers if it has required anti-affinity.
 func (c *Constraints) add(p placement) {
 	c.handle.nodes.add(p.pod, p.node)
 	if len(p.pod.GetRequiredAntiAffinityTerms()) > 0 {
@@ -128,10 +129,10 @@ func (c *Constraints) add(p placement) {
 	}
 }
 
-// errOrigin is about pods that are not made by package inputs.
+// errOrigin is returned for pods that package inputs did not create.
 var errOrigin = errors.New("the pod has no object that topology spread and pod affinity can be read from")
 
-// For is fleet.Rules.
+// For implements fleet.Rules.
 func (c *Constraints) For(pod *fleet.Pod) (fleet.Rule, error) {
 	object, ok := pod.Origin.(*v1.Pod)
 	if !ok {
@@ -153,7 +154,7 @@ func (c *Constraints) For(pod *fleet.Pod) (fleet.Rule, error) {
 	return of, nil
 }
 
-// Placed is fleet.Rules.
+// Placed implements fleet.Rules.
 func (c *Constraints) Placed(pod *fleet.Pod, n *fleet.Node) error {
 	object, ok := pod.Origin.(*v1.Pod)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestAsIfAskedWithoutMemory: whatever was placed and asked before, a class judges every node as
-// the plugins do that see all nodes with all pods for the first time.
+// TestAsIfAskedWithoutMemory checks that a class judges every node like plugins that see all nodes
+// and pods for the first time, whatever was placed and asked before.
 func TestAsIfAskedWithoutMemory(t *testing.T) {
 	namespaces := map[string]map[string]string{"two": {"team": "red"}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,8 +49,8 @@ func TestAsIfAskedWithoutMemory(t *testing.T) {
 	})
 }
 
-// compare asks the rules about every place. What bars the pod is explained, but for constraints
-// that only bar it together.
+// compare asks the rules about every place. It also checks that each reason is explained, except
+// for topology spread constraints that keep the pod away only in combination.
 func compare(t *rapid.T, rules fleet.Rules, pod *fleet.Pod, want []string, places []inputs.Place) {
 	rule, err := rules.For(pod)
 	if err != nil {
@@ -70,7 +70,7 @@ func compare(t *rapid.T, rules fleet.Rules, pod *fleet.Pod, want []string, place
 	}
 }
 
-// dumb is what bars a pod from each place: both plugins see all nodes and all pods.
+// dumb returns what bars a pod from each place. It shows all nodes and all pods to both plugins.
 func dumb(t *rapid.T, ctx context.Context, pod *v1.Pod, places []inputs.Place, namespaces map[string]map[string]string) []string { //nolint:revive // t is first in tests.
 	rules, err := New(ctx, places, namespaces)
 	if err != nil {
@@ -125,7 +125,7 @@ func drawPlaces(t *rapid.T) []inputs.Place {
 	return places
 }
 
-// drawPod draws labels and constraints. Few values make matches frequent.
+// drawPod draws labels and constraints. It uses few values, so that matches are frequent.
 func drawPod(t *rapid.T) *v1.Pod {
 	app := func() map[string]string {
 		return map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(t, "app")}

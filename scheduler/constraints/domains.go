@@ -13,9 +13,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// domains are the nodes as PodTopologySpread sees them for one class. Nodes that it cannot
-// distinguish are one, with the pods of all of them that can count. So its PreFilter takes as long
-// as there are domains and such pods, in place of nodes and pods.
+// domains represents the nodes as PodTopologySpread sees them for one class. Nodes that the plugin
+// cannot distinguish form one domain, with the pods of all of them that can count. So the time that
+// PreFilter takes depends on the number of domains and of such pods, not of nodes and pods.
 type domains struct {
 	nodes     []fwk.NodeInfo
 	byNode    map[fwk.NodeInfo]fwk.NodeInfo
@@ -23,7 +23,7 @@ type domains struct {
 	selectors []labels.Selector
 }
 
-// newDomains are those of nodes with the pods that they have. The pod was checked.
+// newDomains returns the domains of nodes with their pods. The pod must have passed Check.
 func newDomains(pod *v1.Pod, nodes []fwk.NodeInfo) domains {
 	d := domains{byNode: make(map[fwk.NodeInfo]fwk.NodeInfo, len(nodes)), namespace: pod.Namespace}
 	keys := map[string]bool{}
@@ -52,7 +52,8 @@ func newDomains(pod *v1.Pod, nodes []fwk.NodeInfo) domains {
 	return d
 }
 
-// nodeKeys adds the labels of nodes that the pod selects by; true: it also selects by name.
+// nodeKeys adds the keys of the node labels by which the pod selects. It reports whether the pod
+// also selects by node name.
 func nodeKeys(pod *v1.Pod, keys map[string]bool) (byName bool) {
 	for key := range pod.Spec.NodeSelector {
 		keys[key] = true
@@ -68,7 +69,7 @@ func nodeKeys(pod *v1.Pod, keys map[string]bool) (byName bool) {
 	return byName
 }
 
-// domainKey is the same for nodes that are the same to the plugin.
+// domainKey returns a key that is equal for nodes that the plugin cannot distinguish.
 func domainKey(n *v1.Node, keys []string, byName bool) string {
 	var b strings.Builder
 	for _, key := range keys {
@@ -84,7 +85,7 @@ func domainKey(n *v1.Node, keys []string, byName bool) string {
 	return b.String()
 }
 
-// add adds a pod that can count, and reports whether it can.
+// add adds a pod if it can count, and reports whether it can.
 func (d *domains) add(p placement) bool {
 	pod := p.pod.GetPod()
 	if pod.Namespace != d.namespace || !slices.ContainsFunc(d.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }) {

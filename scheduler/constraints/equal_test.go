@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestWithoutConstraintsNothingChanges: pods that have no constraints, on nodes whose pods keep
-// none of them away, are placed and rejected as without rules.
+// TestWithoutConstraintsNothingChanges checks that pods without constraints are placed and rejected
+// as without rules, on nodes whose pods keep none of them away.
 func TestWithoutConstraintsNothingChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []capacity.Kind{kind(t, "a", rapid.IntRange(1, 3).Draw(t, "a")), kind(t, "b", rapid.IntRange(0, 3).Draw(t, "b"))}
@@ -49,8 +49,8 @@ func TestWithoutConstraintsNothingChanges(t *testing.T) {
 	})
 }
 
-// rulesOf are rules of nodes in two zones, one of which has a pod that keeps pods of another
-// namespace away.
+// rulesOf returns the rules for nodes in two zones. With keeper, one zone has a pod that keeps pods
+// of another namespace away.
 func rulesOf(ctx context.Context, nodes []fleet.Node, keeper bool) (fleet.Rules, error) {
 	var places []inputs.Place
 	for i, n := range nodes {
@@ -66,7 +66,7 @@ func rulesOf(ctx context.Context, nodes []fleet.Node, keeper bool) (fleet.Rules,
 	return New(ctx, places, nil)
 }
 
-// summary is a result as text.
+// summary formats a result as text.
 func summary(r *capacity.Result) []string {
 	out := []string{fmt.Sprint(r.Asked, r.Placed, r.Rejected, r.PlacedMilli, r.Kinds)}
 	for _, p := range r.Placements {
@@ -84,7 +84,7 @@ func summary(r *capacity.Result) []string {
 
 const gib = 1 << 30
 
-// kind is nodes of two NUMA nodes with 4 CPUs and 16 GiB each, of which CPU 0 is reserved.
+// kind returns count nodes with two NUMA nodes of 4 CPUs and 16 GiB each. CPU 0 is reserved.
 func kind(t *rapid.T, name string, count int) capacity.Kind {
 	m := scenario.Machine("sockets=2 cores=4 uncore=4 memory=16Gi")
 	s, err := node.New(m, node.Policy{Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0)})
@@ -94,7 +94,8 @@ func kind(t *rapid.T, name string, count int) capacity.Kind {
 	return capacity.Kind{Name: name, Count: count, State: s, Allocatable: fleet.Amounts{Milli: 7000, Memory: 32 * gib, Pods: 10}}
 }
 
-// item is equal pods of one container, with CPUs of their own if cpus is not 0.
+// item returns count equal pods with one container each. The container has exclusive CPUs unless
+// cpus is 0.
 func item(name string, cpus int, count int64) capacity.Item {
 	milli := int64(cpus) * 1000
 	return capacity.Item{Name: name, Count: count, Pod: fleet.Pod{

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// Explain is fleet.Rule. The plugins are asked about each constraint alone, and about the pod with
-// the change.
+// Explain implements fleet.Rule. It asks the plugins about each constraint alone, and about the pod
+// with the suggested change.
 func (c *class) Explain(n *fleet.Node) (detail, remedy string) {
 	at := c.of.handle.nodes.byName[n.Name]
 	switch c.judge(at).Message() {
@@ -43,15 +43,16 @@ func (c *class) Explain(n *fleet.Node) (detail, remedy string) {
 	return "", ""
 }
 
-// domain is where the node is by a label.
+// domain returns the node's value of a topology label, with the key.
 func domain(n fwk.NodeInfo, key string) string {
 	return key + " " + cmp.Or(n.Node().Labels[key], "(the node has no such label)")
 }
 
 func selected(s *metav1.LabelSelector) string { return metav1.FormatLabelSelector(s) }
 
-// explainSpread names the first constraint that alone keeps the pod from the node, and finds the
-// least maxSkew of it with which the pod, with everything else that it wants, may run there.
+// explainSpread names the first constraint that alone keeps the pod from the node. It finds the
+// least maxSkew of this constraint with which the pod may run there, given all its other
+// constraints.
 func (c *class) explainSpread(at fwk.NodeInfo) (detail, remedy string) {
 	for i, s := range c.pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable != v1.DoNotSchedule {
@@ -69,7 +70,7 @@ func (c *class) explainSpread(at fwk.NodeInfo) (detail, remedy string) {
 			changed.Spec.TopologySpreadConstraints[i].MaxSkew = s.MaxSkew + int32(skew)
 			return c.spreadsTo(&changed, at)
 		}
-		most := len(c.of.placed) + len(c.domains.byNode) // No skew is larger than the number of pods, nor is a useful one.
+		most := len(c.of.placed) + len(c.domains.byNode) // No skew exceeds the number of pods, so a larger maxSkew is useless.
 		more := sort.Search(most, func(k int) bool { return with(k + 1) })
 		if more < most && (c.affinity == nil || c.of.affinity.Filter(c.of.ctx, c.affinity, c.pod, at).IsSuccess()) {
 			remedy = fmt.Sprintf("allow maxSkew %d over %s", int(s.MaxSkew)+more+1, s.TopologyKey)
@@ -79,8 +80,7 @@ func (c *class) explainSpread(at fwk.NodeInfo) (detail, remedy string) {
 	return "", ""
 }
 
-// spreadsTo reports whether PodTopologySpread has nothing against a changed pod of the class on the
-// node.
+// spreadsTo reports whether PodTopologySpread accepts a changed pod of the class on the node.
 func (c *class) spreadsTo(changed *v1.Pod, at fwk.NodeInfo) bool {
 	state, err := c.of.preFilter(c.of.spread, changed, c.domains.nodes)
 	return err == nil && (state == nil || c.of.spread.Filter(c.of.ctx, state, changed, at).IsSuccess())
@@ -99,7 +99,7 @@ func (c *class) explainApart(at fwk.NodeInfo) string {
 	return ""
 }
 
-// explainKept names the first pod that keeps the pod from the node.
+// explainKept names the first other pod that keeps the pod from the node.
 func (c *class) explainKept(at fwk.NodeInfo) string {
 	space := labels.Set{}
 	if o, err := c.of.handle.factory.Core().V1().Namespaces().Lister().Get(c.pod.Namespace); err == nil {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// snapshot is the nodes with their pods, as plugins see them.
+// snapshot represents the nodes with their pods, as plugins see them.
 type snapshot struct {
 	nodes  []fwk.NodeInfo
 	byName map[string]fwk.NodeInfo
-	// apart are the nodes with a pod that has required anti-affinity.
+	// apart lists the nodes that have a pod with required anti-affinity.
 	apart []fwk.NodeInfo
 }
 
@@ -29,7 +29,7 @@ func (s *snapshot) node(o *v1.Node) {
 	s.byName[o.Name] = n
 }
 
-// add puts a pod on a node.
+// add adds a pod to a node.
 func (s *snapshot) add(pod fwk.PodInfo, n fwk.NodeInfo) {
 	if len(pod.GetRequiredAntiAffinityTerms()) > 0 && len(n.GetPodsWithRequiredAntiAffinity()) == 0 {
 		s.apart = append(s.apart, n)
@@ -37,7 +37,8 @@ func (s *snapshot) add(pod fwk.PodInfo, n fwk.NodeInfo) {
 	n.AddPodInfo(pod)
 }
 
-// NodeInfos, StorageInfos and PodGroupStates make it a SharedLister. Only the first one is asked.
+// NodeInfos, StorageInfos and PodGroupStates implement SharedLister. The plugins call only
+// NodeInfos.
 func (s *snapshot) NodeInfos() fwk.NodeInfoLister { return s }
 
 // StorageInfos is part of SharedLister; see NodeInfos.
@@ -46,18 +47,19 @@ func (s *snapshot) StorageInfos() fwk.StorageInfoLister { return nil }
 // PodGroupStates is part of SharedLister; see NodeInfos.
 func (s *snapshot) PodGroupStates() fwk.PodGroupStateLister { return nil }
 
-// List is all nodes. The other methods are those of a NodeInfoLister, too.
+// List returns all nodes. It and the methods below implement NodeInfoLister.
 func (s *snapshot) List() ([]fwk.NodeInfo, error) { return s.nodes, nil }
 
-// HavePodsWithAffinityList is for preferences, which are not asked about.
+// HavePodsWithAffinityList is used for preferences, which this package does not evaluate.
 func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s.nodes, nil }
 
-// HavePodsWithRequiredAntiAffinityList is the nodes with pods that keep others away.
+// HavePodsWithRequiredAntiAffinityList returns the nodes that have pods with required
+// anti-affinity.
 func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
 	return s.apart, nil
 }
 
-// Get is the node of that name.
+// Get returns the node of that name.
 func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
 	n := s.byName[name]
 	if n == nil {
@@ -66,7 +68,7 @@ func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
 	return n, nil
 }
 
-// handle is the part of a framework that the plugins use.
+// handle implements the part of fwk.Handle that the plugins use.
 type handle struct {
 	fwk.Handle
 	nodes   *snapshot
@@ -76,7 +78,7 @@ type handle struct {
 func newHandle() *handle {
 	return &handle{
 		nodes:   &snapshot{byName: map[string]fwk.NodeInfo{}},
-		factory: informers.NewSharedInformerFactory(nil, 0), // It is never started: what it knows is put there.
+		factory: informers.NewSharedInformerFactory(nil, 0), // It is never started. Objects are added to its stores.
 	}
 }
 
@@ -87,11 +89,11 @@ func (h *handle) Parallelizer() fwk.Parallelizer                         { retur
 // processes is a fwk.Parallelizer without the scheduler's metrics.
 type processes struct{}
 
-// few is how many nodes one goroutine looks at sooner than several are started: about 10 µs of
-// work.
+// few is the largest number of nodes that one goroutine checks alone: about 10 µs of work. It is
+// also the chunk size for more nodes.
 const few = 64
 
-// Until is fwk.Parallelizer.
+// Until implements fwk.Parallelizer.
 func (processes) Until(ctx context.Context, pieces int, do workqueue.DoWorkPieceFunc, _ string) {
 	if pieces > few {
 		workqueue.ParallelizeUntil(ctx, runtime.GOMAXPROCS(0), pieces, do, workqueue.WithChunkSize(few))
@@ -102,7 +104,7 @@ func (processes) Until(ctx context.Context, pieces int, do workqueue.DoWorkPiece
 	}
 }
 
-// namespace makes a namespace known. It has its name as a label, as the API server sees to.
+// namespace adds a namespace. Like the API server, it adds the label with the namespace's name.
 func (h *handle) namespace(name string, labels map[string]string) error {
 	o := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelMetadataName: name}}}
 	maps.Copy(o.Labels, labels)

@@ -1,8 +1,9 @@
-// Package duties does what one of several schedulers must do, once: it evicts pods that their nodes
-// reject (package eviction) and deletes PaddockMachines that no node uses (package machines).
+// Package duties performs the tasks that only one of several schedulers must do: it evicts pods
+// that their nodes reject (package eviction) and deletes PaddockMachines that no node uses (package
+// machines).
 //
-// The one is the holder of the Lease Name. It need not be the one that schedules: a plugin does not
-// know which that is.
+// That scheduler is the holder of the Lease Name. It need not be the one that schedules: a plugin
+// does not know which one schedules.
 package duties
 
 import (
@@ -30,19 +31,19 @@ import (
 // Name is the name of the Lease.
 const Name = "paddock-duties"
 
-// period is the time between two passes of eviction: a fraction of the shortest time that can be
-// set.
+// period is the time between two passes of eviction. It is a fraction of the shortest time after
+// which pods can be evicted.
 const period = 5 * time.Second
 
-// The times of the Lease are those of kube-scheduler.
+// The times of the Lease are the defaults of kube-scheduler.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// Start does the duties until the context ends, while this process has the Lease in that namespace.
-// Pods that are rejected for so long are evicted; 0: never.
+// Start performs the duties until the context ends, while this process has the Lease in the
+// namespace. It evicts pods that are rejected for evictAfter. Zero means that it evicts none.
 func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error {
 	client, err := objects.NewClient(handle.KubeConfig())
 	if err != nil {
@@ -62,7 +63,8 @@ func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter 
 		},
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			// What was seen under an earlier Lease does not count: there was no look in between.
+			// Observations of an earlier Lease do not count, because this process did not look in
+			// between.
 			OnStartedLeading: func(ctx context.Context) {
 				var all sync.WaitGroup
 				defer all.Wait()
@@ -77,13 +79,13 @@ func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter 
 	if err != nil {
 		return err
 	}
-	go wait.UntilWithContext(ctx, elector.Run, retryPeriod) // One that lost the Lease waits for it again.
+	go wait.UntilWithContext(ctx, elector.Run, retryPeriod) // A process that loses the Lease waits for it again.
 	return nil
 }
 
 func evict(ctx context.Context, client rest.Interface, handle fwk.Handle, after time.Duration) {
 	nodes, err := rejections(client)
-	if err != nil { // Only an informer that runs has one.
+	if err != nil { // Only an informer that has started returns one.
 		klog.FromContext(ctx).Error(err, "Pods are not evicted")
 		return
 	}

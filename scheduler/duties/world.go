@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
 
-// The metrics are served beside the scheduler's own.
+// These metrics are served beside the scheduler's own.
 var (
 	evictions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Namespace: "paddock", Subsystem: "scheduler", Name: "evictions_total", StabilityLevel: metrics.ALPHA,
@@ -34,7 +34,7 @@ var (
 	})
 )
 
-// registerMetrics registers them once a process.
+// registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(evictions, deletedMachines)
 	for _, outcome := range []string{eviction.Evicted, eviction.Delayed, eviction.Failed} {
@@ -42,7 +42,7 @@ var registerMetrics = sync.OnceFunc(func() {
 	}
 })
 
-// collected is the world of package machines.
+// collected returns the world of package machines.
 func collected(client rest.Interface) machines.World {
 	return machines.World{
 		Now: time.Now,
@@ -72,11 +72,11 @@ func collected(client rest.Interface) machines.World {
 	}
 }
 
-// page is how many objects are read at a time: a list of thousands would be tens of megabytes at
-// once.
+// page is the number of objects per list request. A list of thousands would take tens of megabytes
+// at once.
 const page = 200
 
-// each reads all objects of a resource from the store of the API server, page by page.
+// each calls do with all objects of a resource in the store of the API server, one page at a time.
 func each[L any, P interface {
 	*L
 	runtime.Object
@@ -95,7 +95,7 @@ func each[L any, P interface {
 	}
 }
 
-// rejections follows what nodes reject.
+// rejections returns an informer of PaddockNodes that keeps only their rejections.
 func rejections(client rest.Interface) (cache.SharedIndexInformer, error) {
 	list := cache.NewListWatchFromClient(client, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.Everything())
 	nodes := cache.NewSharedIndexInformer(list, &v1alpha1.PaddockNode{}, 0, nil)
@@ -108,7 +108,7 @@ func rejections(client rest.Interface) (cache.SharedIndexInformer, error) {
 	})
 }
 
-// evicting is the world of eviction.
+// evicting returns the world of package eviction.
 func evicting(handle fwk.Handle, nodes cache.SharedIndexInformer) eviction.World {
 	pods := handle.SharedInformerFactory().Core().V1().Pods().Lister()
 	return eviction.World{
@@ -124,7 +124,7 @@ func evicting(handle fwk.Handle, nodes cache.SharedIndexInformer) eviction.World
 		},
 		Pod: func(namespace, name string) *v1.Pod {
 			pod, err := pods.Pods(namespace).Get(name)
-			if err != nil { // The lister has one error: there is none.
+			if err != nil { // The lister's only error is that the pod does not exist.
 				return nil
 			}
 			return pod

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
 
-// TestUnusedMachines: of three pages of machines, those that no node uses are deleted after an
-// hour, each only as the object that was listed.
+// TestUnusedMachines checks that, of three pages of machines, those that no node uses are deleted
+// after an hour. Each is deleted only if it is still the object that was listed.
 func TestUnusedMachines(t *testing.T) {
 	server := objectstest.New(t)
 	client, err := objects.NewClient(server.Config())

@@ -2,19 +2,20 @@
 //
 // A pod that is bound to a node stays there. If the node has no room for it, the kubelet tries
 // again for as long as the pod exists. After a time that an administrator sets, such a pod is
-// evicted through the Eviction API, and its controller makes another one, which the scheduler can
-// put elsewhere. The API server applies disruption budgets; it counts a pod that never ran as
-// disrupted already.
+// evicted through the Eviction API. Its controller creates another one, which the scheduler can
+// place elsewhere. The API server applies disruption budgets. It counts a pod that never ran as
+// already disrupted.
 //
-// A pod is evicted only if all of this is true:
+// A pod is evicted only if all of these conditions are true:
 //
-//   - its node showed it among its last rejections at least that long ago;
+//   - its node listed it among its last rejections at least that long ago;
 //   - since then it was bound to that node, pending, and without a sandbox: a pod that was admitted since is left alone;
 //   - a controller owns it, it is not static, and it is not being deleted.
 //
-// An eviction that fails is tried again after a time that doubles, or that the API server names. No
-// more pods are evicted than Rate and Burst allow, those that wait longest first: where every node
-// rejects a pod, its controller makes another one each time.
+// An eviction that fails is tried again after a time that doubles, or that the API server
+// specifies. Rate and Burst limit the number of evictions; the pods that have waited longest come
+// first. Without a limit, a pod that every node rejects would be created and evicted again and
+// again.
 package eviction
 
 import (
@@ -38,42 +39,43 @@ import (
 )
 
 const (
-	// Rate is how many evictions there may be in a second. Kubernetes' own limit for evictions from
-	// nodes that are lost is 0.1; a pod here does not run at least.
+	// Rate is the maximum number of evictions per second. Kubernetes' own limit for evictions from
+	// lost nodes is 0.1. It can be higher here, because these pods do not run.
 	Rate = 0.5
-	// Burst is how many there may be at once.
+	// Burst is the maximum number of evictions at once.
 	Burst = 10
-	// first and longest are the times between two tries for a pod: the API server answers 429 while
-	// a budget or its load forbids the eviction. An eviction that succeeded is not asked for again
-	// before first is over.
+	// first and longest bound the time between two attempts for a pod. The API server answers 429
+	// while a budget or its load forbids the eviction. After an eviction that succeeded, none is
+	// requested for the same pod before first is over.
 	first, longest = 10 * time.Second, 5 * time.Minute
 )
 
-// Outcomes of an eviction.
+// These are the outcomes of an eviction.
 const (
 	Evicted = "evicted"
-	// Delayed are evictions that a disruption budget or the load of the API server forbids now.
+	// Delayed means that a disruption budget or the load of the API server forbids the eviction
+	// now.
 	Delayed = "delayed"
 	Failed  = "failed"
 )
 
-// World is what evictions depend on.
+// World has everything that evictions depend on.
 type World struct {
-	// Now is the time.
+	// Now returns the current time.
 	Now func() time.Time
-	// Nodes are the objects of all nodes.
+	// Nodes returns the objects of all nodes.
 	Nodes func() []*v1alpha1.PaddockNode
-	// Pod is a pod as it is now; nil if there is none.
+	// Pod returns the current state of a pod, or nil if it does not exist.
 	Pod func(namespace, name string) *v1.Pod
-	// Evict asks the API server for an eviction.
+	// Evict requests an eviction from the API server.
 	Evict func(ctx context.Context, eviction *policy.Eviction) error
-	// Note records an event about a pod.
+	// Note records an event for a pod.
 	Note func(pod *v1.Pod, text string)
-	// Count counts what became of an eviction.
+	// Count counts the outcome of an eviction.
 	Count func(outcome string)
 }
 
-// Evictor evicts pods. It is for one goroutine.
+// Evictor evicts pods. It must not be used by several goroutines.
 type Evictor struct {
 	world   World
 	after   time.Duration
@@ -81,16 +83,16 @@ type Evictor struct {
 	waiting map[types.UID]*rejection
 }
 
-// rejection is a pod that its node has rejected and not admitted since.
+// rejection describes a pod that its node has rejected and has not admitted since.
 type rejection struct {
 	node, namespace, name, cause string
 	uid                          types.UID
-	// since is when the rejection was seen first, next when the eviction may be tried.
+	// since is when the rejection was first seen. next is the earliest time of the next attempt.
 	since, next time.Time
 	failures    int
 }
 
-// New makes an evictor of pods that are rejected for so long.
+// New returns an Evictor for pods that are rejected for the time after.
 func New(world World, after time.Duration) *Evictor {
 	return &Evictor{world: world, after: after, limit: rate.NewLimiter(Rate, Burst), waiting: map[types.UID]*rejection{}}
 }
@@ -114,8 +116,8 @@ func (e *Evictor) Pass(ctx context.Context) {
 	}
 }
 
-// look adds the rejections that nodes show, and removes the pods that wait no more. A node shows
-// its last rejections alone: a pod can wait and not be among them.
+// look adds the rejections that nodes list, and removes the pods that no longer wait. A node lists
+// only its last rejections, so a pod that waits need not be among them.
 func (e *Evictor) look(now time.Time) {
 	for _, n := range e.world.Nodes() {
 		for i := range n.Status.Rejections.Last {
@@ -134,7 +136,7 @@ func (e *Evictor) look(now time.Time) {
 	}
 }
 
-// pod is the pod of a rejection if it waits on the node still, and may be evicted.
+// pod returns the pod of a rejection if it still waits on the node and may be evicted, else nil.
 func (e *Evictor) pod(r *rejection) *v1.Pod {
 	pod := e.world.Pod(r.namespace, r.name)
 	switch {
@@ -147,7 +149,7 @@ func (e *Evictor) pod(r *rejection) *v1.Pod {
 	}
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == v1.PodReadyToStartContainers && c.Status == v1.ConditionTrue {
-			return nil // It has a sandbox: the node has admitted it.
+			return nil // It has a sandbox, so the node has admitted it.
 		}
 	}
 	return pod
@@ -155,7 +157,7 @@ func (e *Evictor) pod(r *rejection) *v1.Pod {
 
 func (e *Evictor) evict(ctx context.Context, now time.Time, r *rejection) {
 	log := klog.FromContext(ctx).WithValues("pod", klog.KRef(r.namespace, r.name), "node", r.node)
-	pod := e.pod(r) // As it is before: it may be gone when the API server answers.
+	pod := e.pod(r) // Read it first: it may be gone when the API server answers.
 	if pod == nil {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-project/paddock/scheduler/eviction"
 )
 
-// rejected is a pod that its node rejects.
+// rejected returns a pod that its node rejects.
 func rejected() *v1.Pod {
 	yes := true
 	return &v1.Pod{
@@ -32,7 +32,8 @@ func rejected() *v1.Pod {
 	}
 }
 
-// run makes a pass every 10 s for two minutes and returns when evictions were asked for.
+// run makes a pass every 10 s for two minutes. It returns the times at which evictions were
+// requested, the number of events, and the counts of outcomes.
 func run(t *testing.T, pod *v1.Pod, answer error) (asked []time.Duration, notes int, counts map[string]int) {
 	t.Helper()
 	counts = map[string]int{}
@@ -54,7 +55,7 @@ func run(t *testing.T, pod *v1.Pod, answer error) (asked []time.Duration, notes 
 				t.Errorf("the eviction is for UID %s", *e.DeleteOptions.Preconditions.UID)
 			}
 			if asked = append(asked, now.Sub(begin)); answer == nil {
-				pod = nil // The API server is faster than the answer.
+				pod = nil // The informer can see the deletion before the answer arrives.
 			}
 			return answer
 		},
@@ -96,8 +97,8 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// TestDelays: an eviction that is forbidden now, or that fails, is tried again after a time that
-// doubles or that the API server names, without an event.
+// TestDelays checks that an eviction that is forbidden now, or that fails, is tried again without
+// an event, after a time that doubles or that the API server specifies.
 func TestDelays(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  error
@@ -121,8 +122,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestMany: a node shows its last rejections alone, and rejects more pods than these. Each is
-// evicted once, the longest waiting first, and no faster than the limit.
+// TestMany has a node that rejects more pods than it lists among its last rejections. It checks
+// that each pod is evicted once, the longest waiting first, and no faster than the limit.
 func TestMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := map[string]*v1.Pod{}
@@ -153,7 +154,7 @@ func TestMany(t *testing.T) {
 		running := 0
 		for turn := 0; now.Sub(begin) <= 10*time.Minute; turn++ {
 			node.Status.Rejections.Last = nil
-			for i := range 10 { // Each pod is tried again in turn.
+			for i := range 10 { // The pods are tried in turn.
 				name := names[(turn*10+i)%len(names)]
 				if pod := pods[name]; pod != nil && pod.Status.Phase == v1.PodPending {
 					node.Status.Rejections.Last = append(node.Status.Rejections.Last, v1alpha1.Rejection{Pod: "default/" + name, UID: string(pod.UID)})

@@ -1,12 +1,12 @@
 // Package inspect serves what a scheduler knows of the nodes that Paddock manages, for people and
 // for tests that compare it with the nodes:
 //
-//	GET /paddock/nodes[?node=NAME]...   a line of JSON for each node, cluster.Shown, in order of their names
+//	GET /paddock/nodes[?node=NAME]...   a line of JSON (cluster.Shown) for each node, sorted by name
 //
-// It is served on the loopback interface alone, because it names pods: with `kubectl port-forward`
-// it is for those who may forward ports of the scheduler's pod. One node is shown at a time, to a
-// few clients, so that the memory and the locks that it takes do not grow with the number of nodes
-// or of clients. A client that takes its answer slowly delays no other one.
+// It is served only on the loopback interface, because it names pods. Through `kubectl
+// port-forward`, everyone who may forward ports of the scheduler's pod can read it. One node is
+// shown at a time, to a few clients, so that its use of memory and locks does not grow with the
+// number of nodes or clients. A client that reads its answer slowly delays no other client.
 package inspect
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// longest limits one answer: 5,000 nodes with 20 grants each take seconds.
+// longest limits the time of one answer: 5,000 nodes with 20 grants each take seconds.
 const longest = time.Minute
 
-// Nodes is the cluster.
+// Nodes is the interface to the cluster.
 type Nodes interface {
 	Names() []string
 	Show(name string) *cluster.Shown
 }
 
-// Start serves on an address until the context ends. The error names what is wrong with the
+// Start serves on an address until the context ends. The error describes what is wrong with the
 // address.
 func Start(ctx context.Context, address string, nodes Nodes) error {
 	host, _, err := net.SplitHostPort(address)
@@ -59,7 +59,7 @@ func Start(ctx context.Context, address string, nodes Nodes) error {
 	return nil
 }
 
-// maxClients is how many answers are made at a time.
+// maxClients is the maximum number of answers that are made at a time.
 const maxClients = 8
 
 func handler(nodes Nodes) http.Handler {
@@ -85,14 +85,14 @@ func handler(nodes Nodes) http.Handler {
 				_, err = w.Write(line)
 			}
 			if err != nil {
-				return // The client has gone.
+				return // The client has disconnected.
 			}
 		}
 	})
 	return mux
 }
 
-// show is the line of a node, empty if there is no such node. It is made in a turn.
+// show returns the line of a node, or nothing if there is no such node. It waits for its turn.
 func show(ctx context.Context, turn *webui.Turns, nodes Nodes, name string) (line []byte, err error) {
 	err = turn.Do(ctx, func() error {
 		shown := nodes.Show(name)

@@ -22,7 +22,8 @@ func (n nodes) Show(name string) *cluster.Shown {
 	return &cluster.Shown{Node: name, Pods: []cluster.ShownGrant{{UID: "u", Origin: "annotated", Grant: json.RawMessage(`{}`)}}}
 }
 
-// TestHandler: all nodes or some, in order, each on a line; a node without objects is left out.
+// TestHandler checks that all nodes, or those that are named, are shown in order, each on one line.
+// A node without objects is left out.
 func TestHandler(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{"/paddock/nodes", "a b"},
@@ -45,7 +46,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// stuck is a client that takes nothing.
+// stuck is a client that reads nothing.
 type stuck struct {
 	httptest.ResponseRecorder
 	free <-chan struct{}
@@ -56,7 +57,7 @@ func (s *stuck) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestSlowClients: they delay no other client, and there are a few at most.
+// TestSlowClients checks that slow clients delay no other client, and that their number is limited.
 func TestSlowClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, free := handler(nodes{"a"}), make(chan struct{})
@@ -79,7 +80,7 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
-// TestStart: it listens on the loopback interface alone.
+// TestStart checks that the server listens only on the loopback interface.
 func TestStart(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:0": "", "[::1]:x": "unknown port", "0.0.0.0:0": "is not a loopback address", "localhost": "missing port",

@@ -1,13 +1,13 @@
 // Package machines deletes PaddockMachines that no node uses.
 //
-// Agents create the PaddockMachine of their node, and nodes of a kind share one. When the last of
-// these nodes is gone, or has other hardware, nothing refers to it any more. An object is deleted
-// if no PaddockNode referred to it in any pass for the time Unused.
+// An agent creates the PaddockMachine of its node. Nodes of the same kind share one. When the last
+// of these nodes is gone, or has other hardware, nothing refers to the object any more. An object
+// is deleted if no pass found a PaddockNode that refers to it for the time Unused.
 //
-// An agent creates the PaddockMachine before it refers to it, within the same second, and again
-// within a minute if the API server was away. So an object that is about to be used is young, and
-// not deleted. One that is old can be used again in the moment in which it is deleted: agents look
-// at their machine every ten minutes, and create it again.
+// An agent creates the PaddockMachine before it refers to it, within the same second. It creates it
+// again within a minute if the API server was unavailable. So an object that is about to be used is
+// young and is not deleted. An old object can be used again at the moment at which it is deleted.
+// Agents check their machine every ten minutes, and create it again.
 package machines
 
 import (
@@ -21,40 +21,40 @@ import (
 )
 
 const (
-	// Unused is for how long no pass found a PaddockNode that refers to an object that is deleted.
-	// A node that is drained, replaced and comes back meanwhile finds its machine.
+	// Unused is how long no pass must find a PaddockNode that refers to an object before the object
+	// is deleted. A node that is drained, replaced and returns within this time finds its machine.
 	Unused = time.Hour
-	// Period is the time between two passes: each reads all PaddockNodes.
+	// Period is the time between two passes. Each pass reads all PaddockNodes.
 	Period = 10 * time.Minute
 )
 
-// World is what there is. Its methods ask the API server.
+// World has everything that the collector depends on. Its functions call the API server.
 type World struct {
 	Now func() time.Time
-	// Machines are the UIDs of all PaddockMachines, by their names.
+	// Machines returns the UIDs of all PaddockMachines by name.
 	Machines func(ctx context.Context) (map[string]types.UID, error)
-	// Used are the names to which PaddockNodes refer.
+	// Used returns the names to which PaddockNodes refer.
 	Used func(ctx context.Context) (map[string]bool, error)
 	// Delete deletes the PaddockMachine of this name if it has this UID.
 	Delete func(ctx context.Context, name string, uid types.UID) error
-	// Deleted counts.
+	// Deleted counts a deleted object.
 	Deleted func()
 }
 
-// Collector deletes what is unused. It is for one goroutine.
+// Collector deletes unused PaddockMachines. It must not be used by several goroutines.
 type Collector struct {
 	world World
-	// since is from when on each object was unused in every pass.
+	// since has the time since which each object was unused in every pass.
 	since map[types.UID]time.Time
 }
 
-// New makes a collector that has seen nothing yet.
+// New returns a Collector that has not seen anything yet.
 func New(world World) *Collector { return &Collector{world, map[types.UID]time.Time{}} }
 
-// Pass deletes the objects that are due. What fails is tried again in the next pass.
+// Pass deletes the objects that are due. Deletions that fail are tried again in the next pass.
 func (c *Collector) Pass(ctx context.Context) {
 	log := klog.FromContext(ctx)
-	// Machines first: what is added between the two lists is not judged.
+	// Machines are listed first, so a machine that is created between the two lists is not judged.
 	all, err := c.world.Machines(ctx)
 	if err != nil {
 		log.Error(err, "PaddockMachines cannot be listed: unused ones stay")

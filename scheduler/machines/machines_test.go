@@ -16,14 +16,15 @@ import (
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
 
-// cluster is a cluster in memory, and from when on each of its machines is unused in every list.
+// cluster is a cluster in memory. unused has the time since which each machine was unused in every
+// list.
 type cluster struct {
 	now    time.Time
 	uids   map[string]types.UID
 	nodes  map[string]string // the machine of each node
 	unused map[types.UID]time.Time
 	away   bool
-	// deleted are the machines that were deleted, each with the time for which it was unused.
+	// deleted has the machines that were deleted, each with the time for which it was unused.
 	deleted map[types.UID]time.Duration
 	next    int
 }
@@ -62,8 +63,8 @@ func (c *cluster) world() machines.World {
 	}
 }
 
-// use lets a node use a machine, as its agent does: the machine is there before. Without a name,
-// the node is gone.
+// use lets a node use a machine. Like an agent, it creates the machine first. An empty machine
+// removes the node.
 func (c *cluster) use(node, machine string) {
 	if delete(c.nodes, node); machine != "" {
 		if c.uids[machine] == "" {
@@ -84,8 +85,8 @@ func (c *cluster) uses(machine string) bool {
 	return slices.Contains(slices.Collect(maps.Values(c.nodes)), machine)
 }
 
-// TestCollector: a machine is deleted only after no pass of an hour found it used, and always
-// within two passes after that while the API server answers. A new leader starts from nothing.
+// TestCollector checks that a machine is deleted only after no pass of an hour found it used, and
+// within two passes after that while the API server answers. A new leader starts without memory.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{now: time.Unix(1000, 0), uids: map[string]types.UID{}, nodes: map[string]string{}, unused: map[types.UID]time.Time{}, deleted: map[types.UID]time.Duration{}}

@@ -24,19 +24,18 @@ import (
 	"github.com/paddock-project/paddock/scheduler/plugin"
 )
 
-// scan asks nodes one after the other, without the rest of a scheduler.
+// scan calls Filter for one node after the other, without the rest of a scheduler.
 type scan struct {
 	plugin *plugin.Plugin
 	nodes  []fwk.NodeInfo
-	// other is what a scheduler reads between two nodes: memory that is not in a cache of the CPU,
-	// on many pages.
+	// other is memory that is read between two nodes, as a scheduler does: it is on many pages and
+	// not in a CPU cache.
 	other []byte
 	at    uint32
 	sum   byte
 }
 
-// ask asks all nodes and returns how long that took, each. What is done before a node is not
-// counted.
+// ask asks all nodes and returns how long each took. The time of before is not counted.
 func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *times {
 	t, state := &times{}, framework.NewCycleState()
 	if _, status := s.plugin.PreFilter(b.Context(), state, pod, s.nodes); !status.IsSuccess() {
@@ -45,7 +44,7 @@ func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *t
 	for _, info := range s.nodes {
 		before(info)
 		for range 64 {
-			s.at = s.at*1664525 + 1013904223 // A linear congruence: pages in no order.
+			s.at = s.at*1664525 + 1013904223 // A linear congruential generator, so that the order of pages is random.
 			s.sum += s.other[s.at%uint32(len(s.other))]
 		}
 		begin := time.Now()
@@ -55,8 +54,9 @@ func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *t
 	return t
 }
 
-// BenchmarkFilter is Filter on 5,000 nodes: a hit is a node that was asked before, a miss one that
-// has another pod since, and first is a question that no node was asked.
+// BenchmarkFilter measures Filter on 5,000 nodes. A hit is a node that was asked the question
+// before. A miss is a node whose pods have changed since. In "first", no node was asked the
+// question before.
 func BenchmarkFilter(b *testing.B) {
 	s := &scan{other: make([]byte, 1<<28)}
 	pod := whole("placed", 2)
@@ -90,7 +90,7 @@ func BenchmarkFilter(b *testing.B) {
 				if status := s.plugin.Reserve(b.Context(), placed, pod, info.Node().Name); !status.IsSuccess() {
 					b.Fatal(status)
 				}
-				info.AddPodInfo(podInfo(pod)) // A generation of its own.
+				info.AddPodInfo(podInfo(pod)) // This gives the NodeInfo a new generation.
 			})
 		})
 	})
@@ -107,13 +107,14 @@ func podInfo(pod *v1.Pod) fwk.PodInfo {
 	return info
 }
 
-// whole is a pod with so many whole CPUs.
+// whole returns a pod with a number of whole CPUs.
 func whole(name string, cpus int64) *v1.Pod {
 	list := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), v1.ResourceMemory: resource.MustParse("1Gi")}
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: list, Limits: list}}}}}
 }
 
-// bare is a plugin and so many nodes, without a scheduler. The pods exist and are not bound.
+// bare returns a plugin and a number of nodes, without a scheduler. The pods exist and are not
+// bound.
 func bare(b *testing.B, nodes int, pods ...*v1.Pod) (*plugin.Plugin, []fwk.NodeInfo) {
 	client := fake.NewClientset()
 	feed := func(_ context.Context, _ fwk.Handle, sink plugin.Sink) error {

@@ -21,11 +21,11 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// kind is a machine of 64 CPUs on two NUMA nodes, under single-numa-node with 20 pods of 2 CPUs.
+// kind is a machine of 64 CPUs on two NUMA nodes, under single-numa-node, with 20 pods of 2 CPUs.
 type kind struct {
 	machine *v1alpha1.PaddockMachine
 	state   *node.State
-	// text is a PaddockNode as the API has it, with NAME in the place of its name.
+	// text is a PaddockNode as the API has it. Its name is NAME.
 	text string
 }
 
@@ -78,7 +78,7 @@ func newKind(t interface {
 	return k
 }
 
-// node is the object of a node. Grants are of pods with other UIDs on each node.
+// node returns the object of a node. Its grants belong to pods with different UIDs on each node.
 func (k *kind) node(name string) *v1alpha1.PaddockNode {
 	o := &v1alpha1.PaddockNode{}
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(k.text, "NAME", name)), o); err != nil {
@@ -93,7 +93,7 @@ type loaded struct {
 	cluster *cluster.Cluster
 }
 
-// load reads the objects of so many nodes as the plugin does.
+// load reads the objects of a number of nodes as the plugin does.
 func (k *kind) load(b *testing.B, nodes int) *loaded {
 	b.Helper()
 	l := &loaded{cluster: cluster.New(fleet.NewRanking(fleet.LeastStranded, nil), cluster.World{

@@ -1,5 +1,5 @@
-// Package perf measures the scheduler with the plugin and without it. It has only benchmarks: `make
-// scheduler-perf`.
+// Package perf measures the scheduler with and without the plugin. It has only benchmarks, which
+// `make scheduler-perf` runs.
 package perf
 
 import (
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // noDuties evicts and deletes nothing.
 func noDuties(context.Context, fwk.Handle, string, time.Duration) error { return nil }
 
-// measured is the plugin with the times of Filter.
+// measured is the plugin, with the times of Filter.
 type measured struct {
 	*plugin.Plugin
 	hits, misses times
@@ -62,7 +62,8 @@ func (m *measured) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, in
 	return status
 }
 
-// times counts durations in steps of 2 %.
+// times is a histogram of durations. The bound of each bucket is 2 % larger than that of the one
+// before.
 type times [1200]atomic.Int64
 
 const step = 1.02
@@ -72,7 +73,7 @@ func (t *times) add(d time.Duration) {
 	t[min(i, len(t)-1)].Add(1)
 }
 
-// quantile is the time below which a part of the durations is, and how many there are.
+// quantile returns the duration below which the given part of the durations is, and their number.
 func (t *times) quantile(part float64) (time.Duration, int64) {
 	var all, sum int64
 	for i := range t {
@@ -86,11 +87,11 @@ func (t *times) quantile(part float64) (time.Duration, int64) {
 	return 0, all
 }
 
-// BenchmarkThroughput is pods a second on 5,000 nodes of 64 CPUs and two NUMA nodes with 20 grants
-// each, without the plugin and with it. It needs etcd in PATH.
+// BenchmarkThroughput measures pods per second on 5,000 nodes of 64 CPUs and two NUMA nodes with 20
+// grants each, without and with the plugin. It needs etcd in PATH.
 func BenchmarkThroughput(b *testing.B) {
 	var made, last *measured
-	var begin time.Duration // CPU time when the nodes are there
+	var begin time.Duration // CPU time when the nodes exist
 	factory := plugin.Factory(plugin.FromAPI, noDuties)
 	registry := frameworkruntime.Registry{plugin.Name: func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		p, err := factory(ctx, args, handle)
@@ -120,10 +121,10 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 	perf.RunBenchmarkPerfScheduling(b, "testdata/throughput.yaml", "paddock", registry, perf.WithPrepareFn(install), perf.WithNodeUpdateFn(publish),
 		perf.WithPreRunFn(func(ctx ktesting.TContext, _ *perf.Workload) (func(), error) {
-			made = nil // A scheduler without the plugin makes none.
+			made = nil // A scheduler without the plugin creates none.
 			return func() {
-				// As the result of a benchmark, for the command report: CPU time for the pods, with
-				// the API server.
+				// This has the form of a benchmark result, for the command report. It is the CPU
+				// time for the pods, including the API server.
 				fmt.Printf("BenchmarkCPU/%s 1 %.1f s-cpu\n", strings.Split(ctx.Name(), "/")[1], (cpuTime() - begin).Seconds())
 			}, nil
 		}))
@@ -137,8 +138,8 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has used. Unlike pods a second it does not depend on what else the
-// machine does.
+// cpuTime returns the CPU time that this process has used. Unlike pods per second, it does not
+// depend on the other load of the machine.
 func cpuTime() time.Duration {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
@@ -147,7 +148,7 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// clock is what a measurement costs.
+// clock returns the cost of one time measurement.
 func clock() time.Duration {
 	const n = 100_000
 	begin := time.Now()
@@ -157,7 +158,7 @@ func clock() time.Duration {
 	return time.Since(begin) / n / 2
 }
 
-// install makes the CustomResourceDefinitions.
+// install creates the CustomResourceDefinitions.
 func install(ctx ktesting.TContext) error {
 	client, err := apiextensionsclient.NewForConfig(ctx.RESTConfig())
 	if err != nil {
@@ -197,7 +198,7 @@ func install(ctx ktesting.TContext) error {
 	})
 }
 
-// create makes the objects of nodes.
+// create creates the objects of nodes.
 func create(ctx ktesting.TContext, names []string) error {
 	client, err := objects.NewClient(ctx.RESTConfig())
 	if err != nil {
@@ -234,8 +235,8 @@ func create(ctx ktesting.TContext, names []string) error {
 	}
 }
 
-// BenchmarkMemory is what a process takes for 5,000 PaddockNodes with 20 grants each, beside an
-// empty one: the objects as the informer keeps them, and the states.
+// BenchmarkMemory measures the memory that a process takes for 5,000 PaddockNodes with 20 grants
+// each, compared with an empty one: the objects as the informer keeps them, and the states.
 func BenchmarkMemory(b *testing.B) {
 	const nodes = 5000
 	heap := func() float64 {

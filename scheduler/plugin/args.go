@@ -15,35 +15,35 @@ import (
 )
 
 // Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a
-// KubeSchedulerConfiguration. All profiles of a process have the same.
+// KubeSchedulerConfiguration. All profiles of a process must have equal settings.
 type Args struct {
 	// Scoring is least-stranded (the default), least-allocated or most-allocated.
 	Scoring string `json:"scoring,omitempty"`
-	// UnknownDevices is what Filter requires for pods with devices that are chosen later: a plan
+	// UnknownDevices sets what Filter requires for pods with devices that are chosen later: a plan
 	// for One possible set (the default) or for Every set.
 	UnknownDevices string `json:"unknownDevices,omitempty"`
-	// Agents are the agents' pods. A node without a ready one takes no pod that asks for something
-	// of its own.
+	// Agents describes the pods of the agents. A node without a ready agent takes no pod that
+	// requests exclusive resources.
 	Agents Agents `json:"agents,omitzero"`
-	// ManagedNodes are the nodes on which agents run, by their labels; without it, the default,
-	// none is known by its labels. Such a node takes no pod that asks for something of its own
-	// before it has a PaddockNode. Other nodes without a PaddockNode are left to the other plugins.
+	// ManagedNodes selects by label the nodes on which agents run. If nil, no node is selected. A
+	// selected node takes no pod that requests exclusive resources before it has a PaddockNode.
+	// Other nodes without a PaddockNode are left to the other plugins.
 	ManagedNodes *metav1.LabelSelector `json:"managedNodes,omitempty"`
-	// EvictRejectedAfter is for how long a pod is rejected by its node until it is evicted; 0, the
-	// default: no pod is.
+	// EvictRejectedAfter is the time after which a pod that its node rejects is evicted. Zero means
+	// that no pod is evicted.
 	EvictRejectedAfter metav1.Duration `json:"evictRejectedAfter,omitzero"`
-	// InspectAddress is where package inspect serves what the scheduler knows of nodes, such as
-	// 127.0.0.1:10269. It is on the loopback interface; empty, the default: nowhere.
+	// InspectAddress is the address where package inspect serves what the scheduler knows of nodes,
+	// e.g. 127.0.0.1:10269. It must be on the loopback interface. If empty, nothing is served.
 	InspectAddress string `json:"inspectAddress,omitempty"`
 }
 
-// Agents are the agents' pods.
+// Agents describes the pods of the agents.
 type Agents struct {
 	// Readiness is Required (the default) or Ignored.
 	Readiness string `json:"readiness,omitempty"`
-	// Namespace is that of the agents, "paddock" by default.
+	// Namespace is the namespace of the agents. The default is "paddock".
 	Namespace string `json:"namespace,omitempty"`
-	// MatchLabels are their labels, app.kubernetes.io/name: paddock by default.
+	// MatchLabels are the labels of the agents. The default is app.kubernetes.io/name: paddock.
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
@@ -52,11 +52,11 @@ const (
 	one, every        = "One", "Every"
 )
 
-// leastEviction is the shortest EvictRejectedAfter. A kubelet tries a rejected pod again after 10 s
-// at first, and a pod that had to wait for the end of another one is admitted then.
+// leastEviction is the shortest EvictRejectedAfter. A kubelet first tries a rejected pod again
+// after 10 s. A pod that only waited for another one to end is admitted then.
 const leastEviction = 30 * time.Second
 
-// settings are Args that were checked.
+// settings are Args that have been checked.
 type settings struct {
 	scoring        fleet.Scoring
 	everySet       bool
@@ -68,7 +68,7 @@ type settings struct {
 	inspectAddress string
 }
 
-// read checks the arguments. The error names the field, what it has and what is possible.
+// read checks the arguments. The error names the field, its value and the possible values.
 func read(args runtime.Object) (settings, error) {
 	var a Args
 	if unknown, ok := args.(*runtime.Unknown); ok && len(unknown.Raw) > 0 {

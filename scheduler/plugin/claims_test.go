@@ -20,7 +20,7 @@ import (
 
 const driver = "gpu.example.com"
 
-// slice publishes the devices of a node, each near one NUMA node.
+// slice publishes the devices of a node. Each device is near one NUMA node.
 func (w *world) slice(on string, args map[string]string) {
 	devices := []resourceapi.Device{}
 	for name, near := range args {
@@ -49,7 +49,7 @@ func (w *world) slice(on string, args map[string]string) {
 	})
 }
 
-// until waits for what the scheduler knows of devices.
+// until waits until a condition on the scheduler's knowledge of devices is true.
 func (w *world) until(known func(m fwk.SharedDRAManager) bool) {
 	for deadline := time.Now().Add(5 * time.Minute); !known(w.plugin.handle.SharedDRAManager()); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -58,7 +58,8 @@ func (w *world) until(known func(m fwk.SharedDRAManager) bool) {
 	}
 }
 
-// version gives objects that are written the next version, which the scheduler compares.
+// version returns a reaction that gives each written object the next resource version, because the
+// scheduler compares these versions.
 func version() clienttesting.ReactionFunc {
 	var last atomic.Int64
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -71,7 +72,7 @@ func version() clienttesting.ReactionFunc {
 	}
 }
 
-// claim asks for so many devices.
+// claim creates a ResourceClaim for a number of devices, by default 1.
 func (w *world) claim(name string, args map[string]string) {
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)}}
 	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{
@@ -86,8 +87,8 @@ func (w *world) claim(name string, args map[string]string) {
 	})
 }
 
-// TestReserveAfterDynamicResources: in the configuration that is deployed the plugin reserves after
-// the one that allocates claims.
+// TestReserveAfterDynamicResources checks that, in the deployed configuration, Reserve of the
+// plugin runs after Reserve of the plugin that allocates claims.
 func TestReserveAfterDynamicResources(t *testing.T) {
 	w := &world{t: t}
 	w.start()

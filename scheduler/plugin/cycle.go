@@ -18,21 +18,22 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// stateKey is the plugin's entry in the CycleState.
+// stateKey is the key of the plugin's entry in the CycleState.
 const stateKey fwk.StateKey = Name
 
-// cycle is what the plugin knows of one scheduling cycle.
+// cycle represents what the plugin knows of one scheduling cycle.
 type cycle struct {
 	pod   *v1.Pod
 	asked *asked
 	begun time.Time
-	// reasons are why nodes do not take the pod.
+	// reasons collects the reasons why nodes do not take the pod.
 	reasons *reasons
-	// changed are nodes with other pods than they have, by name. Clones have maps of their own.
+	// changed has, by name, the nodes whose pods differ from those they have. Each clone has its
+	// own map.
 	changed map[string]changedNode
-	// ranks are the scores of nodes, after PreScore.
+	// ranks has the scores of nodes by name. PreScore sets it.
 	ranks map[string]int64
-	// rejected reports that a node did not take the pod.
+	// rejected is true if a node did not take the pod.
 	rejected *atomic.Bool
 }
 
@@ -43,17 +44,18 @@ func (c *cycle) Clone() fwk.StateData {
 	return &clone
 }
 
-// asked is what a pod asks for. Nodes with other feature gates read it in another way.
+// asked represents what a pod requests. Nodes read a pod according to their feature gates, so there
+// is one reading for each combination of gates.
 type asked struct {
 	gates     []podspec.Gates
 	pods      []fleet.Pod      // parallel to gates
 	questions []*memo.Question // parallel to gates
-	// unknown reports that others choose devices for the pod later.
+	// unknown is set if other components choose devices for the pod later.
 	unknown bool
 }
 
-// ask reads a pod for all nodes, and reports whether it asks for anything of its own. The error is
-// about the pod.
+// ask reads a pod for all nodes, and reports whether it requests exclusive resources. An error
+// concerns the pod.
 func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 	a := &asked{gates: s.cluster.Gates()}
 	concerns := false
@@ -78,20 +80,20 @@ func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 	return a, concerns, nil
 }
 
-// anyGates reports whether a pod asks for something of its own on some node, whose gates are not
-// known yet.
+// anyGates reports whether a pod requests exclusive resources under some combination of feature
+// gates. It is used while the gates of the nodes are not known.
 func anyGates(pod *v1.Pod) bool {
 	read, err := cluster.Read(pod, podspec.Gates{PodLevelResources: true, PodLevelManagers: true})
 	return err == nil && cluster.Concerns(&read.Pod)
 }
 
-// reading is the position of the reading with these gates, -1 if no node had them when the cycle
-// began.
+// reading returns the index of the reading with these gates. It returns -1 if no node had them when
+// the cycle began.
 func (a *asked) reading(gates podspec.Gates) int { return slices.Index(a.gates, gates) }
 
-// PreFilter reads the pod.
+// PreFilter reads the pod. It skips pods that request no exclusive resources.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	// Without the objects every node seems to be one that is not managed.
+	// Before the objects are read, every node seems to be unmanaged.
 	synced, begun := p.synced.Load(), time.Now()
 	p.waiting.begin(pod.UID, begun)
 	a, concerns, err := p.ask(pod)
@@ -115,18 +117,19 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	return nil, nil
 }
 
-// of is the cycle of a state; nil if the pod asks for nothing of its own.
+// of returns the plugin's entry of a CycleState. It returns nil if the pod requests no exclusive
+// resources.
 func of(state fwk.CycleState) *cycle {
 	data, err := state.Read(stateKey)
-	if err != nil { // It is not there: PreFilter skipped the pod.
+	if err != nil { // There is no entry, because PreFilter skipped the pod.
 		return nil
 	}
 	c, _ := data.(*cycle)
 	return c
 }
 
-// SignPod signs what nodes are asked. A pod with devices that others choose has no signature,
-// because what is reserved for it depends on them.
+// SignPod signs what the plugin asks nodes. A pod whose devices are chosen by other components has
+// no signature, because what is reserved for it depends on these devices.
 func (p *Plugin) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	a, concerns, err := p.ask(pod)
 	switch {

@@ -13,15 +13,16 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// Sink takes over what objects report. Its methods are called one at a time.
+// Sink receives what the objects of nodes report. Its methods are called one at a time.
 type Sink interface {
-	// Update sets what the objects of a node report; nil: it has none any more.
+	// Update sets what the objects of a node report. A nil source means that the node has no
+	// objects any more.
 	Update(node string, source *cluster.Source)
-	// Synced reports that Update was called for every object that was there at the start.
+	// Synced reports that Update was called for every object that existed at the start.
 	Synced()
 }
 
-// Feed starts to follow the objects of nodes, until the context ends.
+// Feed starts to follow the objects of nodes and returns. It follows them until the context ends.
 type Feed func(ctx context.Context, handle fwk.Handle, sink Sink) error
 
 // FromAPI follows the PaddockNodes and PaddockMachines of the API server.
@@ -33,7 +34,7 @@ func FromAPI(ctx context.Context, handle fwk.Handle, sink Sink) error {
 	log := klog.FromContext(ctx)
 	var source *fleetsource.Source
 	report := func(name string, err error) {
-		if err != nil && source.Synced() { // Before that its machine may not be read.
+		if err != nil && source.Synced() { // Before that, its machine may not be read yet.
 			log.Info("A PaddockNode cannot be used", "node", name, "reason", err.Error())
 		}
 	}
@@ -59,13 +60,14 @@ func FromAPI(ctx context.Context, handle fwk.Handle, sink Sink) error {
 	return nil
 }
 
-// sourceOf is what is known of a node by its objects.
+// sourceOf returns what the objects of a node report.
 func sourceOf(n *fleetsource.Node, known bool, err error) *cluster.Source {
 	switch {
 	case !known:
 		return nil
 	case err != nil:
-		// The reason names the node: a pod would have as many sentences as there are such nodes.
+		// The reason does not contain the error, which names the node. Otherwise an event of a pod
+		// would have one sentence per such node.
 		return &cluster.Source{Problem: "its PaddockNode or PaddockMachine cannot be read: the log of the scheduler has the reason"}
 	case !n.Managing:
 		return &cluster.Source{Node: n, Problem: "Paddock does not manage the node now: kubectl describe paddocknode shows why"}

@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// Filter reports whether the node has what the pod asks for. Nodes that are not managed are left to
-// the other plugins.
+// Filter reports whether the node has the resources that the pod requests. Nodes that are not
+// managed are left to the other plugins.
 func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	status, _ := p.Ask(state, info)
 	return status
 }
 
-// Ask is Filter. It also reports whether nothing had to be planned.
+// Ask does the work of Filter. It also reports whether the answer needed no plan.
 func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
 	c := of(state)
 	if c == nil {
@@ -74,13 +74,13 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 	return fwk.NewStatus(code, c.reasons.of(answer, &c.asked.pods[i].Pod, view.State.Policy())), hit
 }
 
-// movesForAnother is the reason of nodes that are moving pods for another pod.
+// movesForAnother is the reason for nodes that are moving pods to make room for another pod.
 const movesForAnother = "node(s): running pods are being moved for another pod"
 
-// notPublished is the reason of nodes that are awaited.
+// notPublished is the reason for nodes that do not have a PaddockNode yet: see awaited.
 const notPublished = "node(s): the Paddock agent has not published a PaddockNode yet"
 
-// view is the node as the cycle sees it; nil if it is not managed.
+// view returns the node as the cycle sees it, or nil if the node is not managed.
 func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
 	name := info.Node().Name
 	if changed, ok := c.changed[name]; ok {
@@ -95,7 +95,7 @@ func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
 	return at, at.View
 }
 
-// amounts are what the scheduler counts.
+// amounts returns the resources that the scheduler itself counts.
 func amounts(r fwk.Resource, pods int) fleet.Amounts {
 	a := fleet.Amounts{Milli: r.GetMilliCPU(), Memory: r.GetMemory(), Pods: int64(pods)}
 	for name, value := range r.GetScalarResources() {
@@ -104,9 +104,9 @@ func amounts(r fwk.Resource, pods int) fleet.Amounts {
 	return a
 }
 
-// everySet asks the node once for each of its NUMA nodes: the devices that others will choose are
-// all there. Sets that are near several NUMA nodes are not asked for: a policy that rejects them
-// rejects them for every pod.
+// everySet asks the node once for each of its NUMA nodes, as if all devices that are chosen later
+// were near that NUMA node. It does not ask for sets of devices near several NUMA nodes: a policy
+// that rejects these sets rejects them for every pod.
 func (p *Plugin) everySet(view *memo.Node, pod fleet.Pod, claims bool, answer *fleet.Answer) *fleet.Answer {
 	for id := range view.State.Machine().NodeMask().All() {
 		answer, _ = view.Answer(p.cluster.Questions.Of(near(pod, claims, mask.Of(id))))
@@ -117,8 +117,8 @@ func (p *Plugin) everySet(view *memo.Node, pod fleet.Pod, claims bool, answer *f
 	return answer
 }
 
-// near is a pod whose devices are near these NUMA nodes. Which claims a container has is not of
-// interest, one device is enough for the question.
+// near returns the pod with its devices near these NUMA nodes. The answer does not depend on which
+// claims a container has, so one device represents them.
 func near(pod fleet.Pod, claims bool, nodes mask.Mask) fleet.Pod {
 	containers := make([]request.Container, len(pod.Containers))
 	for i, c := range pod.Containers {

@@ -18,7 +18,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// filtered is a plugin with so many nodes of 64 CPUs, and what the scheduler knows of them.
+// filtered returns a plugin with a number of nodes of 64 CPUs, and the scheduler's NodeInfos of
+// these nodes.
 func filtered(tb testing.TB, nodes int) (*Plugin, []fwk.NodeInfo) {
 	tb.Helper()
 	p := &Plugin{shared: &shared{}}
@@ -45,8 +46,8 @@ func filtered(tb testing.TB, nodes int) (*Plugin, []fwk.NodeInfo) {
 	return p, infos
 }
 
-// BenchmarkFilter is what Filter of one node costs: 1 node, whose memory is at hand, and 5,000 in
-// turn.
+// BenchmarkFilter measures Filter on one node. With 1 node, the data are in the CPU caches. With
+// 5,000 nodes, each one is asked in turn.
 func BenchmarkFilter(b *testing.B) {
 	for _, nodes := range []int{1, 5000} {
 		p, infos := filtered(b, nodes)

@@ -7,10 +7,10 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// The metrics are served beside the scheduler's own.
+// These metrics are served beside the scheduler's own.
 var (
 	hits = counter("filter_memo_hits_total", "Nodes that Filter answered for without a plan.")
-	// misses are plans.
+	// A miss is a plan.
 	misses         = counter("filter_memo_misses_total", "Nodes that Filter planned the pod for.")
 	unknownDevices = counter("unknown_devices_total", "Scheduling cycles of pods with devices that others choose later.")
 	unusedGrants   = counter("unused_grants_total", "Grants of pods or nodes that were not used, because they are damaged or contradict others.")
@@ -22,7 +22,7 @@ func counter(name, help string) *metrics.Counter {
 	})
 }
 
-// registerMetrics registers them once a process.
+// registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(hits, misses, unknownDevices, unusedGrants)
 })

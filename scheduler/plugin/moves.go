@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// moveTime is for how long a node that moves running pods for one pod gets no other pod that needs
-// moves: as long as the node keeps the place that it makes.
+// moveTime is how long a node that moves running pods for one pod gets no other pod that needs
+// moves. It is the time for which the node reserves the room that it makes.
 const moveTime = 2 * time.Minute
 
-// movers are the nodes that make room for a pod by moving others. The pod is bound there, and has
-// no grant until the node has planned it.
+// movers represents the nodes that move pods to make room for another pod. That pod is bound to the
+// node, and has no grant until the node has planned it.
 type movers struct {
 	mu     sync.Mutex
 	byNode map[string]mover
@@ -23,7 +23,7 @@ type mover struct {
 	until time.Time
 }
 
-// take notes that a node makes room for a pod.
+// take records that a node makes room for a pod.
 func (m *movers) take(node string, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *movers) take(node string, uid types.UID) {
 	m.byNode[node] = mover{uid, time.Now().Add(moveTime)}
 }
 
-// busy reports whether a node makes room for another pod.
+// busy reports whether a node makes room for a pod other than uid.
 func (m *movers) busy(node string, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,7 @@ type Plugin struct {
 	*shared
 }
 
-// shared is what the plugins of all profiles have together.
+// shared is the part that the plugins of all profiles have in common.
 type shared struct {
 	settings settings
 	cluster  *cluster.Cluster
@@ -42,10 +42,10 @@ type shared struct {
 	waiting  waiting
 	promises promises
 	movers   movers
-	synced   atomic.Bool // the objects that were there at the start are in the cluster
+	synced   atomic.Bool // set when the objects that existed at the start are in the cluster
 }
 
-// The extension points.
+// Plugin implements these extension points.
 var (
 	_ fwk.PreFilterPlugin     = &Plugin{}
 	_ fwk.PreFilterExtensions = &Plugin{}
@@ -61,8 +61,8 @@ var (
 // Name returns Name.
 func (p *Plugin) Name() string { return Name }
 
-// Factory makes the plugins of a process. The profiles of one scheduler share a cluster, and so
-// they must have equal arguments. Duties are started once for each scheduler.
+// Factory returns a factory for the plugins of a process. The profiles of one scheduler share a
+// cluster, so their arguments must be equal. Duties are started once for each scheduler.
 func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	var mu sync.Mutex
 	made := map[informers.SharedInformerFactory]*shared{}
@@ -98,11 +98,12 @@ func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Ob
 	}
 }
 
-// Duties starts what one of several schedulers does; see package duties. The namespace is the
-// agents'. Pods that their nodes reject for so long are evicted; 0: never.
+// Duties starts the tasks that only one of several schedulers performs: see package duties. The
+// namespace is that of the agents. Pods that their nodes reject for evictAfter are evicted. Zero
+// means that no pod is evicted.
 type Duties func(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error
 
-// byNode is the index of bound pods.
+// byNode is the name of the index of bound pods by node.
 const byNode = "paddock.node"
 
 func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) {
@@ -155,7 +156,7 @@ func (s *shared) isAgent(pod *v1.Pod) bool {
 	return pod.Namespace == s.settings.agentNamespace && s.settings.agentLabels.Matches(labels.Set(pod.Labels))
 }
 
-// ready reports the condition Ready of a pod.
+// ready reports whether the condition Ready of a pod is true.
 func ready(pod *v1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == v1.PodReady {
@@ -165,17 +166,17 @@ func ready(pod *v1.Pod) bool {
 	return false
 }
 
-// awaited reports whether a node without objects will have some, so that no pod that asks for
-// something of its own may go there before.
+// awaited reports whether a node that has no objects yet is expected to get them. Until then it
+// takes no pod that requests exclusive resources.
 func (s *shared) awaited(node *v1.Node) bool {
 	return s.settings.managedNodes.Matches(labels.Set(node.Labels))
 }
 
-// awaitedName is awaited for the name of a node.
+// awaitedName is like awaited, for the name of a node.
 func (s *shared) awaitedName(name string) bool {
 	node, err := s.nodes.Get(name)
 	return err == nil && s.awaited(node)
 }
 
-// Managed is how many nodes have objects.
+// Managed returns the number of nodes that have objects.
 func (s *shared) Managed() int { return len(s.cluster.Names()) }

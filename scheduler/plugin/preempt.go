@@ -13,22 +13,23 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// changedNode is a node with other pods than it has: what preemption tries, and pods that are
-// nominated. It does not change; AddPod and RemovePod make another one.
+// changedNode is a node whose pods differ from those it has: preemption removes pods on trial, and
+// nominated pods are added. It is immutable. AddPod and RemovePod create another one.
 type changedNode struct {
 	at *cluster.At
-	// removed are UIDs of pods that are bound to the node; added are pods that are not, in order.
+	// removed has the UIDs of pods that are bound to the node. added has pods that are not bound to
+	// it, in the order in which they were added.
 	removed []string
 	added   []fleet.Pod
-	// view is the node with these changes.
+	// view is the node with these changes applied.
 	view *memo.Node
 }
 
 // PreFilterExtensions returns AddPod and RemovePod.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
-// AddPod puts a pod on a node. One that was removed has the same grant again. One that the node
-// does not have is nominated: it is planned, and has no effect while it does not fit.
+// AddPod adds a pod to a node. A pod that was removed gets the same grant again. A pod that the
+// node does not have is nominated: it is planned, and has no effect while it does not fit.
 func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, info fwk.NodeInfo) *fwk.Status {
 	return p.change(state, info, func(n *changedNode) {
 		pod := added.GetPod()
@@ -41,14 +42,14 @@ func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 			return
 		}
 		read, err := cluster.Read(pod, n.at.Gates)
-		if err == nil && cluster.Concerns(&read.Pod) { // One that cannot be read gets nothing from the node either.
+		if err == nil && cluster.Concerns(&read.Pod) { // The node assigns nothing to a pod that cannot be read.
 			read.UID = uid
 			n.added = append(slices.Clone(n.added), read)
 		}
 	})
 }
 
-// RemovePod takes a pod from a node.
+// RemovePod removes a pod from a node.
 func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, info fwk.NodeInfo) *fwk.Status {
 	return p.change(state, info, func(n *changedNode) {
 		uid := fleetsource.UID(removed.GetPod())
@@ -56,7 +57,7 @@ func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, r
 			n.added = slices.Delete(slices.Clone(n.added), i, i+1)
 			return
 		}
-		if !slices.Contains(n.removed, uid) { // Also one that has no grant: it has none if it is added again.
+		if !slices.Contains(n.removed, uid) { // Also if it has no grant: it then has none when it is added again.
 			n.removed = append(slices.Clone(n.removed), uid)
 		}
 	})
@@ -71,7 +72,8 @@ func (p *Plugin) change(state fwk.CycleState, info fwk.NodeInfo, edit func(n *ch
 	name := info.Node().Name
 	n, ok := c.changed[name]
 	if !ok {
-		// Not by the generation: the node has other pods here than in the scheduler's cache.
+		// At is not used, because the NodeInfo has other pods here than in the scheduler's cache,
+		// so its generation does not identify it.
 		if n.at = p.cluster.After(name); n.at == nil || n.at.View == nil {
 			return nil
 		}

@@ -27,26 +27,27 @@ import (
 
 var preemptionGates = podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
 
-// preemption is a node in a scheduling cycle, and what should be on it.
+// preemption is a node in a scheduling cycle, with the pods that are expected on it.
 type preemption struct {
 	plugin *Plugin
 	info   fwk.NodeInfo
 	state  fwk.CycleState
 	pod    *v1.Pod
-	// machine and policy are of the node.
+	// machine and policy are those of the node.
 	machine *machine.Machine
 	policy  node.Policy
-	// all are the grants of the bound pods, grants those of the ones that are not removed.
+	// bound has the bound pods by UID. all has their grants. grants has the grants of those that
+	// are not removed.
 	bound       map[string]*v1.Pod
 	all, grants map[string]*node.Grant
-	// nominated are the pods that were added, in order.
+	// nominated lists the pods that were added, in order.
 	nominated []*v1.Pod
 }
 
-// TestPreemption: under every policy and scope, after any order of RemovePod and AddPod, Filter
-// answers what a node answers that is made of the grants that are left alone, and on which
-// nominated pods are then admitted as they come. A pod that is added again has the grant that it
-// had, and a nominated one that does not fit is skipped.
+// TestPreemption checks Filter under every policy and scope, after any order of RemovePod and
+// AddPod. The expected answer is that of a node that is made of the remaining grants and then
+// admits the nominated pods in order. A pod that is added again has the grant that it had before. A
+// nominated pod that does not fit is skipped.
 func TestPreemption(t *testing.T) {
 	m := hardware(t, 2, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,16 +59,16 @@ func TestPreemption(t *testing.T) {
 				pod := drawPod(t, fmt.Sprint("nominated-", i))
 				p.nominated = append(p.nominated, pod)
 				p.change(t, p.plugin.AddPod, pod)
-			case 1: // What was added is removed again.
+			case 1: // A pod that was added is removed again.
 				if len(p.nominated) > 0 {
 					k := rapid.IntRange(0, len(p.nominated)-1).Draw(t, "nominated")
 					p.change(t, p.plugin.RemovePod, p.nominated[k])
 					p.nominated = slices.Delete(p.nominated, k, k+1)
 				}
-			case 2: // It may have no grant, and may be removed already.
+			case 2: // The pod may have no grant, and may be removed already.
 				delete(p.grants, uid)
 				p.change(t, p.plugin.RemovePod, p.bound[uid])
-			default: // It may not be removed.
+			default: // The pod may not be removed.
 				if g := p.all[uid]; g != nil {
 					p.grants[uid] = g
 					p.change(t, p.plugin.AddPod, p.bound[uid])
@@ -78,8 +79,8 @@ func TestPreemption(t *testing.T) {
 	})
 }
 
-// drawPreemption is a node of two NUMA nodes of 8 CPUs with pods, of which some may have found no
-// room.
+// drawPreemption returns a node of two NUMA nodes of 8 CPUs with pods. Some of the pods may have
+// found no room.
 func drawPreemption(t *rapid.T, m *machine.Machine) *preemption {
 	p := &preemption{machine: m, state: framework.NewCycleState(), bound: map[string]*v1.Pod{}, grants: map[string]*node.Grant{}, plugin: &Plugin{shared: &shared{}}}
 	p.policy = node.Policy{
@@ -115,8 +116,8 @@ func drawPreemption(t *rapid.T, m *machine.Machine) *preemption {
 	return p
 }
 
-// drawPod is a Guaranteed pod of one or two containers, perhaps with an init container or a budget
-// of its own.
+// drawPod returns a Guaranteed pod of one or two containers. It may have an init container, or
+// pod-level resources.
 func drawPod(t *rapid.T, name string) *v1.Pod {
 	amounts := func(cpus int) v1.ResourceRequirements {
 		memory := resource.MustParse(fmt.Sprint(rapid.SampledFrom([]int{1, 1, 30, 130}).Draw(t, "GiB"), "Gi"))
@@ -130,7 +131,7 @@ func drawPod(t *rapid.T, name string) *v1.Pod {
 	switch rapid.IntRange(0, 3).Draw(t, "kind") {
 	case 0:
 		pod.Spec.InitContainers = []v1.Container{{Name: "init", Resources: amounts(rapid.IntRange(1, 9).Draw(t, "cpus"))}}
-	case 1: // The containers share what the budget has.
+	case 1: // The containers share the pod-level resources.
 		budget := pod.Spec.Containers[0].Resources
 		pod.Spec.Resources = &budget
 		for k := range pod.Spec.Containers {
@@ -154,13 +155,13 @@ func (p *preemption) change(t *rapid.T, f func(context.Context, fwk.CycleState, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.state = p.state.Clone() // As preemption does for each node.
+	p.state = p.state.Clone() // Preemption clones the state for each node.
 	if status := f(t.Context(), p.state, p.pod, info, p.info); !status.IsSuccess() {
 		t.Fatal(status)
 	}
 }
 
-// check plans on a node that is made from nothing.
+// check compares with a node that is created from the grants.
 func (p *preemption) check(t *rapid.T, after string) {
 	s, err := node.Restore(p.machine, p.policy, slices.Collect(maps.Values(p.grants)))
 	if err != nil {

@@ -16,37 +16,37 @@ import (
 )
 
 const (
-	// promiseTime is for how long the room of a pod that was woken is kept from others that wait.
-	// On an idle queue a pod is scheduled within milliseconds; one that is not by then has another
-	// reason to wait.
+	// promiseTime is how long room that is promised to a woken pod is kept from other pods that
+	// wait. On an idle queue a pod is scheduled within milliseconds. A pod that is not scheduled
+	// within this time waits for another reason.
 	promiseTime = 3 * time.Second
-	// snapshotAge is more than the age of the snapshot with which a scheduling cycle begins.
+	// snapshotAge is longer than the age of the snapshot with which a scheduling cycle begins.
 	snapshotAge = time.Second
-	// activations is how often a pod is activated for one promise. The queue ignores an activation
-	// of a pod that is being scheduled. A pod that another plugin rejects before this one sees it
-	// is not activated forever.
+	// activations is the maximum number of activations of a pod for one promise. The queue ignores
+	// an activation of a pod that is being scheduled. The limit keeps a pod that another plugin
+	// rejects before this plugin sees it from being activated forever.
 	activations = 3
 )
 
-// promises are the pods that were woken. A thousand equal pods may wait, and room for one is no
-// reason to try all of them. A thousand nodes may have room, and one is enough to wake a pod: its
-// cycle looks at all of them. So a pod has one promise at a time, until its next cycle. A promise
-// decides which pods are woken and nothing else: Filter and Reserve do not know it.
+// promises represents the pods that were woken. If a thousand equal pods wait, room for one is no
+// reason to try all of them. If a thousand nodes have room, one is enough to wake a pod, because
+// its cycle looks at all nodes. So a pod has at most one promise at a time, until its next cycle.
+// Promises only decide which pods are woken. Filter and Reserve do not use them.
 type promises struct {
 	mu     sync.Mutex
 	byNode map[string]*promised
 	// byPod has the last promise of each pod.
 	byPod map[types.UID]*promise
-	// queue has all promises in the order in which they end. A timer runs while there are any.
+	// queue has all promises in the order in which they end. A timer runs while it is not empty.
 	queue []*promise
 }
 
-// promised is what is known of a node.
+// promised represents the promises on one node.
 type promised struct {
-	// current is the node without promises, and changed is when it became so.
+	// current is the node without promises. changed is the time since which it is so.
 	current *cluster.At
 	changed time.Time
-	// view is base with the first placed of the pods.
+	// view is base with the first placed pods of pods.
 	base, view *memo.Node
 	placed     int
 	pods       []*promise
@@ -54,19 +54,19 @@ type promised struct {
 
 type promise struct {
 	uid types.UID
-	// node is empty for a pod that is activated again and has no room promised.
+	// node is empty for a pod that is activated again without promised room.
 	node     string
 	priority int32
 	pod      fleet.Pod
-	// since is when the pod was woken, latest is when it was last passed over because of this
+	// since is when the pod was woken. latest is when it was last passed over because of this
 	// promise.
 	since, latest, until time.Time
 	activations          int
 }
 
-// wakes reports whether a waiting pod is woken for the room on a node, and promises the room to it.
-// One that is nominated for the node, or of a higher priority than all that were woken, does not
-// wait for them.
+// wakes reports whether a waiting pod is woken for the room on a node. If so, it promises the room
+// to the pod. A pod does not wait for those already woken if it is nominated for the node, or if
+// its priority is higher than theirs.
 func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 	if p.promises.awake(w) || !w.fits(at) {
 		return false
@@ -82,7 +82,7 @@ func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 		n.current, n.changed = at, now
 	}
 	if w.begun.After(n.changed.Add(snapshotAge)) {
-		return false // The pod was tried with this room. Another plugin has a reason against it.
+		return false // The pod was tried with this room, and another plugin rejected it.
 	}
 	if old := p.promises.byPod[w.pod.UID]; old != nil && old.node == node {
 		p.promises.remove(old)
@@ -102,7 +102,7 @@ func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 	return true
 }
 
-// add is called with the lock.
+// add adds a promise. The caller must have locked mu.
 func (p *promises) add(made *promise) {
 	if p.byPod == nil {
 		p.byPod = map[types.UID]*promise{}
@@ -111,8 +111,8 @@ func (p *promises) add(made *promise) {
 	p.queue = append(p.queue, made)
 }
 
-// activated is for pods that were activated and may have been in a cycle: without a cycle since
-// they are activated again.
+// activated records pods that were activated while they may have been in a cycle. If none of their
+// cycles begins after that, they are activated again.
 func (p *promises) activated(plugin *Plugin, pods ...*v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *promises) activated(plugin *Plugin, pods ...*v1.Pod) {
 	}
 }
 
-// expire ends promises. Pods that did not use the room are activated again if no cycle of theirs
-// has begun since, and other pods are woken for it.
+// expire ends promises. Pods that did not use the room are activated again if none of their cycles
+// has begun since. Other pods are woken for the room.
 func (p *Plugin) expire() {
 	pods, nodes := p.endPromises(time.Now())
 	if len(pods) > 0 {
@@ -137,8 +137,8 @@ func (p *Plugin) expire() {
 	}
 }
 
-// endPromises ends those that end by now, and returns the pods to activate again, by namespace and
-// name, and the nodes that have more room for others.
+// endPromises removes the promises that end by now. It returns the pods to activate again, by
+// namespace and name, and the nodes that have more room for other pods.
 func (p *Plugin) endPromises(now time.Time) (pods map[string]*v1.Pod, nodes map[string]bool) {
 	pods, nodes = map[string]*v1.Pod{}, map[string]bool{}
 	p.promises.mu.Lock()
@@ -169,8 +169,8 @@ func (p *Plugin) endPromises(now time.Time) (pods map[string]*v1.Pod, nodes map[
 	return pods, nodes
 }
 
-// awake reports whether a pod was woken and its cycle has not begun: that cycle will look at every
-// node.
+// awake reports whether a pod was woken and its cycle has not begun yet. That cycle will look at
+// every node.
 func (p *promises) awake(w waitingPod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *promises) awake(w waitingPod) bool {
 	return true
 }
 
-// of is called with the lock.
+// of returns the promises on a node, and creates them if necessary. The caller must have locked mu.
 func (p *promises) of(node string) *promised {
 	if p.byNode == nil {
 		p.byNode = map[string]*promised{}
@@ -195,14 +195,14 @@ func (p *promises) of(node string) *promised {
 	return n
 }
 
-// forget is for a node that has no objects any more.
+// forget removes a node that has no objects any more.
 func (p *promises) forget(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byNode, node)
 }
 
-// update makes the view. A pod that does not fit there has no effect.
+// update brings view up to date. A pod that does not fit has no effect.
 func (n *promised) update() {
 	if n.base != n.current.View {
 		n.base, n.view, n.placed = n.current.View, n.current.View, 0
@@ -214,8 +214,8 @@ func (n *promised) update() {
 	}
 }
 
-// remove takes the room of a promise back, and reports whether there was any. It is called with the
-// lock.
+// remove takes back the room of a promise, and reports whether there was any. The caller must have
+// locked mu.
 func (p *promises) remove(o *promise) bool {
 	n := p.byNode[o.node]
 	if n == nil {
@@ -223,12 +223,12 @@ func (p *promises) remove(o *promise) bool {
 	}
 	had := len(n.pods)
 	n.pods = slices.DeleteFunc(n.pods, func(other *promise) bool { return other == o })
-	n.base = nil // The view begins again.
+	n.base = nil // The view is created again.
 	return len(n.pods) < had
 }
 
-// placed ends the promise of a pod that has a node. If it was promised room on another one it
-// returns that.
+// placed ends the promise of a pod that has been assigned a node. It returns the node of the
+// promise, and whether room was freed on that node because the pod went to a different one.
 func (p *promises) placed(uid types.UID, node string) (other string, freed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRejectedByOthers is about pods that this plugin finds room for and another plugin rejects
-// everywhere. They are tried for what changes, and not again and again.
+// TestRejectedByOthers has pods for which this plugin finds room and which another plugin rejects
+// everywhere. It checks that they are tried after changes, and not repeatedly without one.
 func TestRejectedByOthers(t *testing.T) {
 	t.Parallel()
 	const nodes, pods, rounds = 20, 10, 3
@@ -40,8 +40,8 @@ func TestRejectedByOthers(t *testing.T) {
 		return all
 	}
 	time.Sleep((activations + 1) * promiseTime)
-	// Each change of a node has room for one of the pods, which may be activated once more when its
-	// promise ends.
+	// Each change of a node makes room for one of the pods. A pod may be activated once more when
+	// its promise ends.
 	if all := attempts(); all > 2*rounds*nodes {
 		t.Errorf("%d attempts for %d changes", all, rounds*nodes)
 	}
@@ -68,8 +68,9 @@ func TestRejectedByOthers(t *testing.T) {
 	}
 }
 
-// TestManyNodesManyPods is about pods that wait at the start, and nodes whose objects come then:
-// the objects of a thousand nodes are no reason to wake sixty pods sixty thousand times.
+// TestManyNodesManyPods has pods that wait at the start, and nodes whose objects arrive later. It
+// checks that the objects of many nodes do not wake every pod once per node: for a thousand nodes
+// and sixty pods that would be sixty thousand times.
 func TestManyNodesManyPods(t *testing.T) {
 	t.Parallel()
 	const nodes, pods = 300, 60

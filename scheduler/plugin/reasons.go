@@ -10,22 +10,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// reasons are the sentences of a cycle. Thousands of nodes give the same reason, and the scheduler
-// counts equal sentences: "0/5 nodes are available: 3 node(s): 48 CPUs do not fit on one NUMA node,
+// reasons has the messages of a cycle. Thousands of nodes give the same reason, and the scheduler
+// counts equal messages: "0/5 nodes are available: 3 node(s): 48 CPUs do not fit on one NUMA node,
 // 2 node(s): …".
 type reasons struct {
 	mu   sync.Mutex
 	text map[reason]string
 }
 
-// reason is what a sentence depends on, for one pod.
+// reason has everything that the message for one pod depends on.
 type reason struct {
 	fleet.Why
 	wanted   int64
 	topology node.TopologyPolicy
 }
 
-// of is the sentence of an answer that the pod does not fit.
+// of returns the message for an answer that rejects the pod.
 func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) string {
 	why := reason{a.Why, a.Wanted, policy.Topology}
 	r.mu.Lock()
@@ -41,7 +41,7 @@ func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) stri
 	return text
 }
 
-// hopeless causes stay, whatever pods end on the node.
+// hopeless reports whether a cause remains regardless of which pods on the node end.
 func hopeless(c node.Cause) bool {
 	switch c {
 	case node.ResourcesOff, node.ContainersAboveBound, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
@@ -51,8 +51,8 @@ func hopeless(c node.Cause) bool {
 	}
 }
 
-// sentence is why a node does not take a pod, without the name of the node: it follows a number of
-// nodes.
+// sentence returns why a node does not take a pod. It does not name the node, because the scheduler
+// puts it behind a number of nodes.
 func (r reason) sentence(pod *request.Pod) string {
 	what, do, are := r.amount(), "do", "are"
 	if what == "" {
@@ -66,7 +66,7 @@ func (r reason) sentence(pod *request.Pod) string {
 		if r.topology == node.TopologySingleNUMANode {
 			return what + " " + do + " not fit on one NUMA node"
 		}
-		// Each may fit by itself, and on another number of NUMA nodes than the others.
+		// Each of them may fit alone, on a different number of NUMA nodes than the others.
 		return everything(pod) + " do not fit on the fewest NUMA nodes"
 	case node.GivenApart:
 		return "the devices of the pod are near more NUMA nodes than policy " + r.topology.String() + " admits"
@@ -99,7 +99,7 @@ func (r reason) sentence(pod *request.Pod) string {
 	}
 }
 
-// amount is what was short; empty if the reason is not about one amount.
+// amount returns the amount that was short. It is empty if the reason is not about a single amount.
 func (r reason) amount() string {
 	switch {
 	case r.Resource == "" || r.wanted == 0:
@@ -119,7 +119,7 @@ func cpus(n int64) string {
 	return fmt.Sprintf("%d CPUs", n)
 }
 
-// everything is what a pod asks for.
+// everything returns all resources that a pod requests.
 func everything(pod *request.Pod) string {
 	whole, memory := pod.BudgetCPUs, pod.BudgetMemory
 	if whole == 0 && len(memory) == 0 {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRequeue is the time from the release that makes room for a waiting pod until the pod is
-// bound, with the scheduler's own backoff of 1 s to 10 s and an idle queue. Ten pods wait; room for
-// one is made at a time.
+// BenchmarkRequeue measures the time from the release that makes room for a waiting pod until the
+// pod is bound. It uses the scheduler's default backoff of 1 s to 10 s and an idle queue. Ten pods
+// wait, and room is made for one at a time.
 func BenchmarkRequeue(b *testing.B) {
 	w := &world{t: b, backoff: 1, longest: 10}
 	w.start()
@@ -52,7 +52,7 @@ func BenchmarkRequeue(b *testing.B) {
 	b.ReportMetric(float64(attempts)/float64(len(took)), "failed-attempts/release")
 }
 
-// first is the first of these pods that is bound.
+// first returns the first of these pods that is bound.
 func (w *world) first(pods []string) string {
 	deadline := time.After(5 * time.Minute)
 	for {

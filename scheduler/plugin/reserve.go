@@ -18,17 +18,17 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// handedKey is the entry of the CycleState with the annotation.
+// handedKey is the key of the annotation in the CycleState.
 const handedKey fwk.StateKey = Name + "/annotation"
 
-// annotation is what Bind sends. It does not change.
+// annotation is the text that Bind sends. It is immutable.
 type annotation string
 
-// Clone returns the same.
+// Clone returns the same annotation.
 func (a annotation) Clone() fwk.StateData { return a }
 
-// Reserve plans the pod on the node as it is now, with the devices of its claims, and keeps the
-// grant. It runs after the plugin DynamicResources, which allocates the claims.
+// Reserve plans the pod on the current state of the node, with the devices of its claims, and keeps
+// the grant. It runs after the plugin DynamicResources, which allocates the claims.
 func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	c := of(state)
 	if c == nil {
@@ -65,7 +65,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		if at.View.AskAfterMoves(&asked).AfterMoves && !p.movers.busy(nodeName, pod.UID) {
 			p.movers.take(nodeName, pod.UID)
 			p.waiting.remove(pod.UID)
-			return nil // It is bound without a grant. Its node moves running pods, and plans it.
+			return nil // The pod is bound without a grant. Its node moves running pods, and plans it.
 		}
 		r := done.Plan.Rejection
 		answer := &fleet.Answer{Why: fleet.Why{Cause: done.Plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
@@ -76,20 +76,20 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if other, freed := p.promises.placed(pod.UID, nodeName); freed {
 		p.wake(other)
 	}
-	// Of devices that the kubelet will choose the grant knows nothing, so its node plans the pod.
+	// A grant cannot contain devices that the kubelet chooses later, so the node plans the pod.
 	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
 		p.hand(ctx, state, pod, done)
 	}
-	// The next pod is often of the same template. A plan takes less than half of the time while all
-	// that it reads is in the CPU's caches, and Filter finds the answer. A search for moves would
-	// be too long.
+	// The next pod often has the same template. Planning for it now takes less than half the time,
+	// because everything that the plan reads is in the CPU caches, and Filter finds the answer. A
+	// search for moves would take too long.
 	if done.After.State.Policy().Moves.Pods == 0 {
 		done.After.Answer(c.asked.questions[i])
 	}
 	return nil
 }
 
-// hand makes the annotation of a pod. Without one its node plans the pod.
+// hand encodes the grant as the annotation of a pod. Without an annotation, the node plans the pod.
 func (p *Plugin) hand(ctx context.Context, state fwk.CycleState, pod *v1.Pod, r *cluster.Reservation) {
 	text, err := handover.Encode(r.Here.Node, r.Here.Machine, r.Here.Policy, r.Plan.Grant)
 	if err != nil {
@@ -110,8 +110,8 @@ func assignsAll(g *node.Grant) bool {
 	return true
 }
 
-// withDevices is a pod with the devices of its claims. A claim is allocated now, or this pod is the
-// reason for its pending allocation.
+// withDevices returns the pod with the devices of its claims. Each claim is already allocated, or
+// its allocation is pending for this pod.
 func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, nodeName string) (fleet.Pod, error) {
 	manager := p.handle.SharedDRAManager()
 	if manager == nil {
@@ -144,7 +144,7 @@ func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, 
 	return asked, nil
 }
 
-// resolved are the devices of a pod on a node.
+// resolved returns the devices of a pod on a node.
 func resolved(ctx context.Context, pod *v1.Pod, nodeName string, allocated []*resourceapi.ResourceClaim, list []*resourceapi.ResourceSlice) claims.Resolved {
 	found := &claims.Objects{}
 	for _, c := range allocated {
@@ -156,15 +156,15 @@ func resolved(ctx context.Context, pod *v1.Pod, nodeName string, allocated []*re
 	return found.On(nodeName).Pod(ctx, pod)
 }
 
-// Unreserve takes the grant back.
+// Unreserve releases the grant.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) {
 	if of(state) != nil {
 		p.cluster.Unreserve(nodeName, string(pod.UID))
 	}
 }
 
-// Bind sends the grant with the binding: the API server writes both at once. A pod without one is
-// left to the next bind plugin.
+// Bind sends the grant together with the binding, so the API server writes both at once. A pod
+// without a grant is left to the next bind plugin.
 func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	data, err := state.Read(handedKey)
 	text, handed := data.(annotation)

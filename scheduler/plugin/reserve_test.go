@@ -20,7 +20,7 @@ import (
 )
 
 // devices is a scheduler whose plugin DynamicResources has allocated device gpu-1, near NUMA node
-// 1, to each claim. The allocation is pending: the API server does not have it.
+// 1, to each claim. The allocation is pending, so the API server does not have it.
 type (
 	devices struct{ fwk.Handle }
 	manager struct{ fwk.SharedDRAManager }
@@ -39,7 +39,7 @@ func (tracker) Get(namespace, name string) (*resourceapi.ResourceClaim, error) {
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, nil
 }
 
-// indexOf are ResourceSlices as the scheduler's informer has them.
+// indexOf returns an index of ResourceSlices like that of the scheduler's informer.
 func indexOf(tb testing.TB, all ...*resourceapi.ResourceSlice) cache.Indexer {
 	tb.Helper()
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, sliceIndexers())
@@ -51,8 +51,8 @@ func indexOf(tb testing.TB, all ...*resourceapi.ResourceSlice) cache.Indexer {
 	return index
 }
 
-// sliceOf has eight devices of a pool, four near each of two NUMA nodes. An empty node is none: the
-// devices are reached over the network.
+// sliceOf returns a ResourceSlice with eight devices of a pool, four near each of two NUMA nodes.
+// If node is empty, all nodes reach the devices over the network.
 func sliceOf(driver, pool, node string) *resourceapi.ResourceSlice {
 	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-" + pool}, Spec: resourceapi.ResourceSliceSpec{
 		Driver: driver, Pool: resourceapi.ResourcePool{Name: pool, ResourceSliceCount: 1},
@@ -75,8 +75,8 @@ func sliceOf(driver, pool, node string) *resourceapi.ResourceSlice {
 	return s
 }
 
-// BenchmarkReserve is Reserve of a pod with a claim, and Unreserve, in a cluster with so many
-// ResourceSlices: of other nodes, or of devices that all nodes reach.
+// BenchmarkReserve measures Reserve of a pod with a claim, and Unreserve. The other ResourceSlices
+// of the cluster belong to other nodes, or have devices that all nodes reach.
 func BenchmarkReserve(b *testing.B) {
 	for _, others := range []string{"local", "network"} {
 		for _, n := range []int{1, 5000} {
@@ -109,7 +109,7 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
-// claiming is a pod with a claim.
+// claiming returns a pod with a claim.
 func claiming(name string, cpus int) *v1.Pod {
 	pod, claim := guaranteed(name, cpus), "claim-"+name
 	pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
@@ -117,8 +117,8 @@ func claiming(name string, cpus int) *v1.Pod {
 	return pod
 }
 
-// TestReserveFollowsClaims: CPUs are on the NUMA node of the device that was allocated, and a pod
-// for which that NUMA node has no room is rejected although the other one has.
+// TestReserveFollowsClaims checks that the CPUs are on the NUMA node of the allocated device. A pod
+// is rejected if that NUMA node has no room, even if the other one has.
 func TestReserveFollowsClaims(t *testing.T) {
 	p, infos := filtered(t, 1)
 	p.handle, p.slices = devices{}, indexOf(t, sliceOf(driver, "n", infos[0].Node().Name))
@@ -168,8 +168,8 @@ func TestReserveFollowsClaims(t *testing.T) {
 	}
 }
 
-// TestReserveAnswersForTheNextPod: a pod of the same template needs no plan on the node that took
-// the one before, also where it does not fit any more.
+// TestReserveAnswersForTheNextPod checks that the next pod of the same template needs no plan on
+// the node that took the pod before, even if it does not fit any more.
 func TestReserveAnswersForTheNextPod(t *testing.T) {
 	p, infos := filtered(t, 1)
 	for i, fits := range []bool{true, true, false} {
@@ -195,7 +195,8 @@ func TestReserveAnswersForTheNextPod(t *testing.T) {
 	}
 }
 
-// TestArgs: every setting is checked, and the error names the field and what is possible.
+// TestArgs checks that every setting is validated, and that the error names the field and the
+// possible values.
 func TestArgs(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"scoring": "best"}`:                     "args.scoring",

@@ -9,26 +9,26 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScenarios runs testdata/*.txt: a whole scheduler with the plugin, on an API that is a fake.
+// TestScenarios runs testdata/*.txt: a whole scheduler with the plugin, on a fake API.
 //
 //	config                        the arguments of the plugin, before anything else
 //	node NAME [policy=P] [ready=false] [numa=N] [cpus=N] [whole-cores] [moves=N] [unmanaged]
-//	                              a Node with N NUMA nodes of so many CPUs each (2 and 8), and a PaddockNode
+//	                              a Node with N NUMA nodes (default 2) of N CPUs each (default 8), and a PaddockNode
 //	pod NAME cpus=N [memory=N] [priority=N] [device] [claim=NAME] [moves=CONSENT] [on=NODE [hand=CPUS]]
-//	                              a Guaranteed pod; on: bound by somebody else, with a grant of these CPUs
-//	manage NODE                   the PaddockNode of one that was unmanaged
+//	                              a Guaranteed pod; on: another component binds it; hand: with a grant of these CPUs
+//	manage NODE                   the PaddockNode of a node that was unmanaged
 //	slice NODE DEVICE=NUMA…       devices of a DRA driver, each near a NUMA node
-//	claim NAME [devices=N]        a ResourceClaim for N of them (1)
+//	claim NAME [devices=N]        a ResourceClaim for N devices (default 1)
 //	publish NODE POD=CPUS…        what the agent published
 //	agent NODE ready|not-ready    the pod of the agent
 //	delete POD
-//	await POD…                    the next outcome of pods: they are bound, or the event of an attempt that failed
-//	attempts POD                  how many outcomes there are beside those that were waited for
+//	await POD…                    the next outcome of each pod: it is bound, or the event of a failed attempt
+//	attempts POD                  the number of outcomes that no await has read
 //	state NODE                    what the scheduler knows of a node
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
-			return // A failure that rapid keeps.
+			return // A failure file of rapid.
 		}
 		w := &world{t: t}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

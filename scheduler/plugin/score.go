@@ -36,7 +36,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, no
 	c.ranks = make(map[string]int64, len(list))
 	score := fwk.MaxScore
 	for i := range list {
-		if i > 0 && list[i].cost != list[i-1].cost { // The best alone has the highest score; the others share the rest.
+		if i > 0 && list[i].cost != list[i-1].cost { // Only the best has the highest score. The others share the rest.
 			score = 1 + (fwk.MaxScore-2)*int64(len(list)-i)/int64(len(list))
 		}
 		c.ranks[list[i].name] = score
@@ -44,8 +44,8 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, no
 	return nil
 }
 
-// Score is the rank of the node. One that is not managed has the least: the pod gets nothing of its
-// own there.
+// Score returns the rank of the node. A node that is not managed has the lowest score, because it
+// assigns no exclusive resources to the pod.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
 	if c := of(state); c != nil {
 		return c.ranks[info.Node().Name], nil
@@ -53,5 +53,5 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 	return 0, nil
 }
 
-// ScoreExtensions returns nil: scores need no second look.
+// ScoreExtensions returns nil: scores need no normalization.
 func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }

@@ -8,13 +8,13 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// The indexes of ResourceSlices: those of one node, by their driver, and the others, by their pool.
+// These are the indexes of ResourceSlices: those of one node by driver, and all others by pool.
 const (
 	byDriver = "paddock.driver"
 	byPool   = "paddock.pool"
 )
 
-// sliceIndexers make both.
+// sliceIndexers returns both indexers.
 func sliceIndexers() cache.Indexers {
 	return cache.Indexers{
 		byDriver: func(object any) ([]string, error) {
@@ -36,8 +36,8 @@ func sliceIndexers() cache.Indexers {
 func driverKey(node, driver string) string { return node + "/" + driver }
 func poolKey(driver, pool string) string   { return driver + "/" + pool }
 
-// indexSlices returns the ResourceSlices of the scheduler's informer, with these indexes; nil: the
-// scheduler has no dynamic resource allocation, and perhaps the API server has none.
+// indexSlices returns the ResourceSlices of the scheduler's informer, with these indexes. Nil means
+// that the scheduler has no dynamic resource allocation. The API server may have none either.
 func indexSlices(handle fwk.Handle) (cache.Indexer, error) {
 	if handle.SharedDRAManager() == nil {
 		return nil, nil //nolint:nilnil // There are no slices, and that is no fault.
@@ -49,9 +49,10 @@ func indexSlices(handle fwk.Handle) (cache.Indexer, error) {
 	return informer.GetIndexer(), nil
 }
 
-// slicesOf are the ResourceSlices from which package claims finds where the devices of allocated
-// claims are, and what the node has of their drivers: all of these drivers on the node, and of the
-// others those of the pools of the devices, which show the newest generation of each pool.
+// slicesOf returns the ResourceSlices from which package claims finds where the devices of
+// allocated claims are, and what the node has of their drivers. These are all slices of these
+// drivers on the node, and, of the other slices, those of the pools of the devices. The latter show
+// the newest generation of each pool.
 func (s *shared) slicesOf(node string, allocated []*resourceapi.ResourceClaim) ([]*resourceapi.ResourceSlice, error) {
 	drivers, pools := map[string]bool{}, map[string]bool{}
 	for _, c := range allocated {
@@ -73,7 +74,7 @@ func (s *shared) slicesOf(node string, allocated []*resourceapi.ResourceClaim) (
 	return append(here, shared...), err
 }
 
-// indexed are the ResourceSlices with these keys, in no order.
+// indexed returns the ResourceSlices with these keys, in no particular order.
 func (s *shared) indexed(index string, keys map[string]bool) (found []*resourceapi.ResourceSlice, err error) {
 	for key := range keys {
 		objects, err := s.slices.ByIndex(index, key)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSlicesOf: what the index finds leads to the same devices and the same stock as all
-// ResourceSlices that are of the node or of no node.
+// TestSlicesOf checks that the slices that the index finds give the same devices and the same stock
+// as all ResourceSlices that belong to the node or to no node.
 func TestSlicesOf(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -51,8 +51,8 @@ func TestSlicesOf(t *testing.T) {
 	}
 }
 
-// TestSlicesOfLooksUp: slices of other nodes, drivers and pools are not looked at. One of a pool of
-// the node is, because its generation may be newer.
+// TestSlicesOfLooksUp checks that slices of other nodes, drivers and pools are not read. A slice of
+// a pool of the node is read, because its generation may be newer.
 func TestSlicesOfLooksUp(t *testing.T) {
 	claim := &resourceapi.ResourceClaim{Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
 		Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{Driver: "x", Pool: "p"}}},

@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// waiting are pods that a node did not take and that are not reserved anywhere, with what they ask
-// for.
+// waiting has the pods that some node did not take and that are not reserved on any node, with what
+// they request.
 type waiting struct {
 	mu   sync.Mutex
 	pods map[types.UID]waitingPod
@@ -41,7 +41,7 @@ func (w *waiting) add(pod *v1.Pod, a *asked, begun time.Time) {
 	w.pods[pod.UID] = waitingPod{pod, a, begun}
 }
 
-// begin is for a cycle that begins.
+// begin records the start of a scheduling cycle.
 func (w *waiting) begin(uid types.UID, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,8 +64,8 @@ func (w *waiting) get(uid types.UID) (waitingPod, bool) {
 	return p, ok
 }
 
-// that are the pods of which the condition is true, by namespace and name. Nothing waits for the
-// lock while the condition is asked.
+// that returns the pods for which the condition is true, by namespace and name. It does not hold
+// the lock while it calls the condition.
 func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.pods))
@@ -79,18 +79,18 @@ func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
 	return found
 }
 
-// EventsToRegister are the events that can make room for a pod. What a PaddockNode reports is no
-// event here: see Update.
+// EventsToRegister returns the events that can make room for a pod. Changes of a PaddockNode are
+// not among them: see Update.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	nodes := fwk.Add
 	if !labels.MatchesNothing(p.settings.managedNodes) {
-		nodes |= fwk.UpdateNodeLabel // It may be none of ManagedNodes any more.
+		nodes |= fwk.UpdateNodeLabel // The node may have left ManagedNodes.
 	}
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown}, QueueingHintFn: p.afterPod},
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: nodes}, QueueingHintFn: p.afterNode},
-		// Reserve rejects a pod if its node has no room beside the devices of its claims. Other
-		// devices may be free when a claim is gone or lost its allocation.
+		// Reserve rejects a pod if its node has no room near the devices of its claims. When a
+		// claim is deleted or loses its allocation, other devices may be free.
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
 			if len(pod.Spec.ResourceClaims) > 0 {
 				return fwk.Queue, nil
@@ -100,9 +100,9 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	}, nil
 }
 
-// afterPod asks the node of a pod that ended whether it takes the waiting one now.
+// afterPod checks whether the node of a pod that ended takes the waiting pod now.
 func (p *Plugin) afterPod(log klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
-	if changed, ok := newObject.(*v1.Pod); ok && changed.UID == pod.UID { // The pod itself asks for less.
+	if changed, ok := newObject.(*v1.Pod); ok && changed.UID == pod.UID { // The pod itself requests less.
 		return fwk.Queue, nil
 	}
 	ended, ok := oldObject.(*v1.Pod)
@@ -120,8 +120,8 @@ func (p *Plugin) afterPod(log klog.Logger, pod *v1.Pod, oldObject, newObject any
 	return fwk.QueueSkip, nil
 }
 
-// afterNode is for nodes that are new: the plugin leaves a pod to nodes that are not managed, and
-// of one that is it knows when it has an object.
+// afterNode handles new nodes. The plugin leaves a pod to nodes that are not managed. A managed
+// node is known to the plugin when it has an object.
 func (p *Plugin) afterNode(_ klog.Logger, pod *v1.Pod, _, newObject any) (fwk.QueueingHint, error) {
 	node, ok := newObject.(*v1.Node)
 	if !ok {
@@ -133,8 +133,8 @@ func (p *Plugin) afterNode(_ klog.Logger, pod *v1.Pod, _, newObject any) (fwk.Qu
 	return fwk.QueueSkip, nil
 }
 
-// fitsNow reports whether a pod is to be woken, because a node takes it after all events so far. It
-// is also true if that is not for this plugin to decide.
+// fitsNow reports whether to wake a pod because a node takes it after all events so far. It also
+// returns true if this plugin does not decide that.
 func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
 	at := p.cluster.After(node)
 	if at == nil {
@@ -144,11 +144,11 @@ func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
 	if !known { // It was rejected before this process began.
 		a, _, err := p.ask(pod)
 		if err != nil {
-			return true // It fails with a message.
+			return true // The pod fails with a message.
 		}
 		w.asked = a
 	}
-	w.pod = pod // It may be nominated since.
+	w.pod = pod // It may have been nominated since.
 	if p.promises.awake(w) {
 		return w.fits(at)
 	}
@@ -161,21 +161,21 @@ func (w waitingPod) fits(at *cluster.At) bool {
 	}
 	i := w.asked.reading(at.Gates)
 	if i < 0 || i >= len(w.asked.questions) {
-		return true // It has to be read again.
+		return true // The pod has to be read again.
 	}
 	answer, _ := at.View.Answer(w.asked.questions[i])
 	return answer.Fits
 }
 
-// Update takes over what the objects of a node report, and wakes the pods that fit there now. They
-// are woken here and not by a registered event: the scheduler's informer of the objects would be
-// another one than ours, and it could tell of a change that is not in the cluster yet.
+// Update stores what the objects of a node report, and wakes the pods that fit there now. No
+// registered event wakes them: the scheduler's informer of the objects would be a different one,
+// and it could report a change that is not in the cluster yet.
 func (p *Plugin) Update(node string, source *cluster.Source) {
 	p.cluster.Update(node, source)
 	p.wake(node)
 }
 
-// Synced lets pods in that waited for the objects.
+// Synced activates the pods that waited for the objects to be read.
 func (p *Plugin) Synced() {
 	p.synced.Store(true)
 	if pods := p.waiting.that(func(waitingPod) bool { return true }); len(pods) > 0 {
@@ -184,8 +184,8 @@ func (p *Plugin) Synced() {
 	}
 }
 
-// wake tries the pods again that fit on a node now. Before the objects of all nodes are there no
-// pod can be placed.
+// wake activates the pods that now fit on a node. No pod can be placed before the objects of all
+// nodes are read.
 func (p *Plugin) wake(node string) {
 	if !p.synced.Load() {
 		return
@@ -203,8 +203,8 @@ func (p *Plugin) wake(node string) {
 	}
 }
 
-// watch follows pods for what no queueing hint reports: agents that become ready, and pods that are
-// gone or were bound while they waited.
+// watch follows pods for changes that no queueing hint reports: agents that become ready, and
+// waiting pods that are deleted or bound.
 func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIndexInformer) error {
 	p := &Plugin{handle, s}
 	changed := func(pod *v1.Pod) {

@@ -39,11 +39,10 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// schedulerName is the profile of deploy/scheduler/config.yaml.
+// schedulerName is the name of the profile in deploy/scheduler/config.yaml.
 const schedulerName = "paddock-scheduler"
 
-// world is a scheduler with the plugin, configured as deploy/scheduler does, on an API that is a
-// fake.
+// world is a scheduler with the plugin, configured as in deploy/scheduler, on a fake API.
 type world struct {
 	t    testing.TB
 	args string
@@ -60,7 +59,7 @@ type world struct {
 	sources  map[string]*fleetsource.Node
 }
 
-// start starts the scheduler, once. It ends with the test.
+// start starts the scheduler if it does not run yet. The scheduler stops with the test.
 func (w *world) start() {
 	if w.client != nil {
 		return
@@ -111,7 +110,7 @@ func (w *world) start() {
 	})
 }
 
-// config is the file that is deployed, with other arguments if the test has some.
+// config returns the deployed configuration, with the arguments of the test if it has any.
 func (w *world) config() string {
 	const deployed = "../../deploy/scheduler/config.yaml"
 	text, err := os.ReadFile(deployed)
@@ -170,7 +169,7 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 	return true, b, nil
 }
 
-// recorder reports the attempts that fail.
+// recorder reports failed attempts.
 type recorder struct {
 	events.EventRecorderLogger
 	w *world
@@ -199,7 +198,7 @@ func (w *world) of(pod string) chan string {
 	return w.outcomes[pod]
 }
 
-// outcome is the next one of a pod.
+// outcome waits for the next outcome of a pod and returns it.
 func (w *world) outcome(pod string) string {
 	select {
 	case text := <-w.of(pod):
@@ -210,8 +209,8 @@ func (w *world) outcome(pod string) string {
 	}
 }
 
-// settle waits until the scheduler has taken note of everything before: a pod of the least
-// priority, which only a given node takes, is bound.
+// settle waits until the scheduler has handled all earlier events. It does so with a pod of the
+// lowest priority that only the given node takes, and waits until it is bound.
 func (w *world) settle(node string) {
 	barrier := fmt.Sprint("barrier-", w.pods)
 	w.pod(barrier, map[string]string{"priority": "-1000", "only": node})
@@ -221,13 +220,13 @@ func (w *world) settle(node string) {
 	w.delete(barrier)
 }
 
-// attempts are how often the scheduler tried a pod since the last outcome that was waited for.
+// attempts returns how often the scheduler has tried a pod since the last outcome that was awaited.
 func (w *world) attempts(pod string) int {
 	w.settle("")
 	return len(w.of(pod))
 }
 
-// node makes a node.
+// node creates a node.
 func (w *world) node(name string, args map[string]string) {
 	if _, unmanaged := args["unmanaged"]; !unmanaged {
 		w.manage(name, args)
@@ -236,11 +235,11 @@ func (w *world) node(name string, args map[string]string) {
 	w.settle(name)
 }
 
-// object makes the Node of a node.
+// object creates the Node of a node.
 func (w *world) object(name string, args map[string]string) {
 	nodes, cpus := number(w.t, args["numa"], 2), number(w.t, args["cpus"], 8)
 	capacity := v1.ResourceList{
-		// Twice what there is, so that the planner has the last word.
+		// Twice what the machine has, so that the planner decides.
 		v1.ResourceCPU: *resource.NewQuantity(int64(2*nodes*cpus), resource.DecimalSI), v1.ResourceMemory: resource.MustParse("512Gi"),
 		v1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("8"),
 	}
@@ -250,7 +249,7 @@ func (w *world) object(name string, args map[string]string) {
 	}
 }
 
-// manage tells the plugin what the objects of a node report.
+// manage reports the objects of a node to the plugin.
 func (w *world) manage(name string, args map[string]string) {
 	m := hardware(w.t, number(w.t, args["numa"], 2), number(w.t, args["cpus"], 8))
 	policy := node.Policy{
@@ -275,7 +274,7 @@ func (w *world) manage(name string, args map[string]string) {
 	}
 }
 
-// hardware has NUMA nodes of so many CPUs, two threads a core.
+// hardware returns a machine with a number of NUMA nodes of cpus CPUs each, two threads per core.
 func hardware(t testing.TB, nodes, cpus int) *machine.Machine {
 	t.Helper()
 	var d machine.Description
@@ -305,7 +304,8 @@ func number(t testing.TB, text string, otherwise int) int {
 	return n
 }
 
-// guaranteed is a pod of the scheduler with so many CPUs; 0: it asks for nothing.
+// guaranteed returns a pod of the scheduler with a number of CPUs. Zero means that it requests
+// nothing.
 func guaranteed(name string, cpus int) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)},
@@ -359,7 +359,7 @@ func (w *world) pod(name string, args map[string]string) {
 	}
 }
 
-// grant gives the container of a pod these CPUs, and memory beside them.
+// grant returns a grant that assigns these CPUs, and memory, to the container of a pod.
 func (w *world) grant(pod *v1.Pod, source *fleetsource.Node, cpus string) *node.Grant {
 	bound, err := fleetsource.ReadBound(pod, source.Policy)
 	if err != nil {
@@ -373,7 +373,7 @@ func (w *world) grant(pod *v1.Pod, source *fleetsource.Node, cpus string) *node.
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	// A node on which only these CPUs are left gives them.
+	// A node on which only these CPUs are free assigns them.
 	filler := source.Policy
 	filler.ReservedCPUs = empty.Machine().AllCPUs().Difference(set)
 	only, err := node.New(source.Machine, filler)
@@ -387,7 +387,7 @@ func (w *world) grant(pod *v1.Pod, source *fleetsource.Node, cpus string) *node.
 	return plan.Grant
 }
 
-// publish is a revision of the node's object.
+// publish publishes the next revision of the node's object.
 func (w *world) publish(name string, args map[string]string) {
 	next := *w.sources[name]
 	next.Published = map[string]*node.Grant{}
@@ -404,7 +404,7 @@ func (w *world) publish(name string, args map[string]string) {
 	w.sink.Update(name, &cluster.Source{Node: &next})
 }
 
-// agent makes the pod of an agent, or changes its condition.
+// agent creates the pod of an agent, or changes its condition.
 func (w *world) agent(name string, ready bool) {
 	status := v1.ConditionFalse
 	if ready {
@@ -429,7 +429,7 @@ func (w *world) delete(name string) {
 	}
 }
 
-// state is what the scheduler knows of a node.
+// state returns what the scheduler knows of a node.
 func (w *world) state(name string) string {
 	w.settle("")
 	at := w.plugin.cluster.After(name)

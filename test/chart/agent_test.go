@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// paddock is the program of the container image, built once.
+// paddock returns the path of the program of the container image. The program is built once.
 var paddock = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "paddock-chart-test-")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run is a call of the command.
+// run runs the program with arguments and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	name, err := paddock()
@@ -53,7 +53,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// written are the files of a ConfigMap, in a directory.
+// written writes the files of a ConfigMap to a directory and returns the directory.
 func written(t *testing.T, files v1.ConfigMap) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,8 +65,8 @@ func written(t *testing.T, files v1.ConfigMap) string {
 	return dir
 }
 
-// TestAgentTakesTheFiles: the agent reads every configuration that the chart makes with the
-// arguments that the DaemonSet has, and a kubelet would start with every policy.
+// TestAgentTakesTheFiles checks that the agent accepts every configuration of the chart, with the
+// arguments of the DaemonSet, and that a kubelet would start with every policy.
 func TestAgentTakesTheFiles(t *testing.T) {
 	const machine = "../../examples/machines/epyc-2s-nps4.json"
 	for _, name := range append(valueFiles(t), "") {
@@ -90,7 +90,8 @@ func TestAgentTakesTheFiles(t *testing.T) {
 	}
 }
 
-// checkPaths: what the configuration names in /etc/paddock is in the ConfigMap.
+// checkPaths checks that every file in /etc/paddock that the configuration names is in the
+// ConfigMap.
 func checkPaths(t *testing.T, what, dir, config string) {
 	t.Helper()
 	var c struct {
@@ -113,8 +114,8 @@ func checkPaths(t *testing.T, what, dir, config string) {
 	}
 }
 
-// TestSchemaHasTheFieldsOfTheAgent: a field that the agent gains is in the schema too, or belongs
-// to the chart.
+// TestSchemaHasTheFieldsOfTheAgent checks that every field of the agent's configuration is in the
+// schema too, unless the chart itself sets it.
 func TestSchemaHasTheFieldsOfTheAgent(t *testing.T) {
 	fixed := []string{
 		"cgroupRoot", "devices", "kubeletConfig", "machine", "pods", "runtime", "state",
@@ -157,7 +158,7 @@ func TestSchemaHasTheFieldsOfTheAgent(t *testing.T) {
 	}
 }
 
-// fields are the paths of the values in an object.
+// fields returns the paths of the values in an object.
 func fields(path string, of map[string]any) []string {
 	var all []string
 	for name, value := range of {
@@ -184,8 +185,8 @@ func (p property) fields(path string) []string {
 	return all
 }
 
-// TestHelmTest: the test of a release asks the agent of its node for its own pod, with a command
-// that there is. The pod is one that gets CPUs of its own.
+// TestHelmTest checks the test of a release. It asks the agent of its node about its own pod, with
+// a command that exists. The pod is one that is assigned exclusive CPUs.
 func TestHelmTest(t *testing.T) {
 	all, made := rendered(t, values(t, "groups.yaml"))
 	if len(made.Hooks) != 2 {
@@ -215,8 +216,8 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
-// TestNotes: the notes of a release have a label for the nodes of each group, and the steps of the
-// options.
+// TestNotes checks that the notes of a release have a label for the nodes of each group, and the
+// steps that the options need.
 func TestNotes(t *testing.T) {
 	for name, want := range map[string][]string{
 		"":                      {"kubectl label node NODE paddock-node=true\n", "helm -n paddock test paddock --logs"},
@@ -233,8 +234,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestRequiredPlugins: the option's file has the settings of deploy/containerd, and the agents have
-// the annotation.
+// TestRequiredPlugins checks that the file of the option has the settings of deploy/containerd, and
+// that the agents have the annotation.
 func TestRequiredPlugins(t *testing.T) {
 	settings := func(text []byte) string {
 		var lines []string

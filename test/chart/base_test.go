@@ -14,25 +14,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// helmOnly takes away what only Helm has: its labels, and what makes it replace pods after a change
-// of the configuration.
+// helmOnly removes what only Helm adds: its labels, and the checksum that makes it replace pods
+// after a change of the configuration.
 func helmOnly(kind string, o map[string]any) {
 	drop(inner(o, "metadata"), "labels", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
 	constant(kind, o)
 }
 
-// constant takes away what changes with every change of a configuration: its checksum.
+// constant removes what changes with every change of a configuration: its checksum.
 func constant(_ string, o map[string]any) {
 	drop(inner(inner(inner(o, "spec"), "template"), "metadata"), "annotations", "checksum/config")
 }
 
-// inner is a member that is an object; without one, nothing.
+// inner returns a member that is an object, or nil if there is none.
 func inner(o map[string]any, name string) map[string]any {
 	m, _ := o[name].(map[string]any)
 	return m
 }
 
-// drop removes members of a map, and the map if nothing is left.
+// drop removes members of a map, and the map itself if it is empty then.
 func drop(of map[string]any, field string, members ...string) {
 	m, has := of[field].(map[string]any)
 	if !has {
@@ -46,7 +46,7 @@ func drop(of map[string]any, field string, members ...string) {
 	}
 }
 
-// kustomized is what "kubectl apply -k" sends of a directory.
+// kustomized returns what "kubectl apply -k" sends for a directory.
 func kustomized(t *testing.T, dir string) objects {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -60,8 +60,9 @@ func kustomized(t *testing.T, dir string) objects {
 	return read(t, string(text))
 }
 
-// TestDefaultsAreTheBase: both ways install the same. Helm makes the namespace with
-// --create-namespace, before the release; deploy/README.md labels it.
+// TestDefaultsAreTheBase checks that the chart with its defaults installs the same objects as
+// deploy/base. Helm creates the namespace with --create-namespace, before the release.
+// deploy/README.md labels it.
 func TestDefaultsAreTheBase(t *testing.T) {
 	want := kustomized(t, base)
 	if len(want.of("Namespace")) != 1 || len(want) != 12 {
@@ -75,11 +76,11 @@ func TestDefaultsAreTheBase(t *testing.T) {
 	}
 }
 
-// hashed is the name of the scheduler's ConfigMap in the kustomization.
+// hashed matches the name of the scheduler's ConfigMap in the kustomization.
 var hashed = regexp.MustCompile(`paddock-scheduler-config-[a-z0-9]{10}\b`)
 
-// TestSchedulerIsTheKustomization: with the scheduler enabled, the chart has the objects of
-// deploy/scheduler beside those of its defaults, in the namespaces that each belongs to.
+// TestSchedulerIsTheKustomization checks that the chart with the scheduler enabled has the objects
+// of deploy/scheduler besides those of its defaults, each in its namespace.
 func TestSchedulerIsTheKustomization(t *testing.T) {
 	want := objects{}
 	for key, object := range kustomized(t, beside) {
@@ -101,8 +102,8 @@ func TestSchedulerIsTheKustomization(t *testing.T) {
 	}
 }
 
-// TestSchedulerConfig: both ways give the scheduler the same configuration; as the only one it has
-// the Lease of kube-scheduler.
+// TestSchedulerConfig checks that the chart and the kustomization configure the scheduler equally.
+// If it is the only scheduler, it uses the Lease of kube-scheduler.
 func TestSchedulerConfig(t *testing.T) {
 	of := func(file string) (c schedulerConfig) {
 		all, _ := rendered(t, values(t, file))

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// expression is one of a policy, with its name if it is a variable.
+// expression is an expression of a policy. If it is a variable, it has a name.
 type expression struct{ name, text string }
 
 func (e expression) GetName() string            { return e.name }
@@ -78,7 +78,8 @@ func pod(grant string) *v1.Pod {
 
 func binding(grant string) *v1.Binding { return &v1.Binding{ObjectMeta: pod(grant).ObjectMeta} }
 
-// TestGrantPolicy: only the scheduler sets the annotation, in a Binding, and it never changes.
+// TestGrantPolicy checks that only the scheduler sets the annotation, in a Binding, and that the
+// annotation never changes.
 func TestGrantPolicy(t *testing.T) {
 	p := as[admissionv1.ValidatingAdmissionPolicy](t, kustomized(t, base), "ValidatingAdmissionPolicy paddock-grants")
 	scheduler := &user.DefaultInfo{Name: "system:serviceaccount:paddock:paddock-scheduler"}
@@ -109,8 +110,8 @@ func TestGrantPolicy(t *testing.T) {
 	}
 }
 
-// TestGrantPolicyFollowsTheValues: the account and the users of the values hand over grants, and no
-// one else.
+// TestGrantPolicyFollowsTheValues checks that only the service account and the users that the
+// values name can hand over grants.
 func TestGrantPolicyFollowsTheValues(t *testing.T) {
 	for file, want := range map[string][]string{
 		"":                    {"system:serviceaccount:paddock:paddock-scheduler"},
@@ -129,8 +130,8 @@ func TestGrantPolicyFollowsTheValues(t *testing.T) {
 	}
 }
 
-// TestNodeResourceTopologyPolicy: an agent writes the object of its own node. What others write is
-// not checked.
+// TestNodeResourceTopologyPolicy checks that an agent can write only the object of its own node.
+// Writes of other users are not checked.
 func TestNodeResourceTopologyPolicy(t *testing.T) {
 	all, _ := rendered(t, values(t, "node-resource-topology.yaml"))
 	p := as[admissionv1.ValidatingAdmissionPolicy](t, all, "ValidatingAdmissionPolicy paddock-node-resource-topologies")
@@ -147,7 +148,8 @@ func TestNodeResourceTopologyPolicy(t *testing.T) {
 	}
 }
 
-// TestNodePolicy: the agent of a node, as its token shows it, writes the PaddockNode of that node.
+// TestNodePolicy checks that only the agent of a node, as identified by its token, can write the
+// PaddockNode of that node.
 func TestNodePolicy(t *testing.T) {
 	p := as[admissionv1.ValidatingAdmissionPolicy](t, kustomized(t, base), "ValidatingAdmissionPolicy paddock-nodes")
 	object := func(name string) *unstructured.Unstructured {

@@ -30,10 +30,10 @@ const (
 	namespace = "paddock"
 )
 
-// objects are what a release or a kustomization has, by "Kind name", and their text.
+// objects maps "Kind name" to the text of the object, for a release or a kustomization.
 type objects map[string][]byte
 
-// install is what "helm install" would send with these values.
+// install returns what "helm install" would send with these values.
 func install(values map[string]any) (*release.Release, error) {
 	loaded, err := loader.Load(directory)
 	if err != nil {
@@ -53,7 +53,7 @@ func install(values map[string]any) (*release.Release, error) {
 	return r, nil
 }
 
-// rendered is install for values that are right; the hooks are objects too.
+// rendered calls install with valid values. The objects include the hooks.
 func rendered(t *testing.T, values map[string]any) (objects, *release.Release) {
 	t.Helper()
 	made, err := install(values)
@@ -67,7 +67,7 @@ func rendered(t *testing.T, values map[string]any) (objects, *release.Release) {
 	return read(t, text), made
 }
 
-// values are those of a file of testdata; without a name, none.
+// values reads the values of a file in testdata. If name is empty, there are none.
 func values(t *testing.T, name string) map[string]any {
 	t.Helper()
 	v := map[string]any{}
@@ -84,8 +84,8 @@ func values(t *testing.T, name string) map[string]any {
 	return v
 }
 
-// read parses a stream of YAML documents, each strictly as the type that its kind has in
-// Kubernetes.
+// read parses a stream of YAML documents. Each is parsed strictly as the Kubernetes type of its
+// kind.
 func read(t *testing.T, text string) objects {
 	t.Helper()
 	all := objects{}
@@ -154,7 +154,7 @@ func typeOf(apiVersion, kind string) any {
 	return nil
 }
 
-// as is an object of a release.
+// as returns an object of a release.
 func as[T any](t *testing.T, all objects, key string) T {
 	t.Helper()
 	var o T
@@ -164,7 +164,7 @@ func as[T any](t *testing.T, all objects, key string) T {
 	return o
 }
 
-// of are the names of the objects of a kind.
+// of returns the names of the objects of a kind.
 func (all objects) of(kind string) []string {
 	var names []string
 	for key := range all {
@@ -176,8 +176,8 @@ func (all objects) of(kind string) []string {
 	return names
 }
 
-// text is all objects in the order of their names. The files in ConfigMaps are parsed, so that
-// their order and their comments do not count.
+// text formats all objects in the order of their names. It parses the files in ConfigMaps, so that
+// their order and their comments do not matter.
 func (all objects) text(t *testing.T, without func(kind string, object map[string]any)) string {
 	t.Helper()
 	var out strings.Builder

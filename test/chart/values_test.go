@@ -16,7 +16,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/*.diff as they are now; read the difference")
 
-// valueFiles are the files of values in testdata.
+// valueFiles returns the files of values in testdata.
 func valueFiles(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.yaml")
@@ -29,7 +29,7 @@ func valueFiles(t *testing.T) []string {
 	return names
 }
 
-// TestValues: each option changes what its file in testdata shows, and nothing else.
+// TestValues checks that each option changes what its file in testdata shows, and nothing else.
 func TestValues(t *testing.T) {
 	defaults, _ := rendered(t, nil)
 	for _, name := range valueFiles(t) {
@@ -60,8 +60,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// consistent: every DaemonSet mounts a ConfigMap that is there, and its pods are selected by it
-// alone.
+// consistent checks that every DaemonSet mounts an existing ConfigMap, and that it alone selects
+// its pods.
 func consistent(t *testing.T, all objects) {
 	t.Helper()
 	groups := map[string]string{}
@@ -88,7 +88,8 @@ func consistent(t *testing.T, all objects) {
 	}
 }
 
-// TestPageNamesValues: the options that deploy/README.md explains are values of the chart.
+// TestPageNamesValues checks that the options that deploy/README.md explains are values of the
+// chart.
 func TestPageNamesValues(t *testing.T) {
 	page, err := os.ReadFile("../../deploy/README.md")
 	if err != nil {
@@ -123,7 +124,8 @@ func TestPageNamesValues(t *testing.T) {
 	}
 }
 
-// TestChecksum: a change of the configuration replaces the pods of its group, and of no other.
+// TestChecksum checks that a change of the configuration replaces the pods of its group, and of no
+// other group.
 func TestChecksum(t *testing.T) {
 	sums := func(text string) (first, second string) {
 		var v map[string]any
@@ -152,7 +154,8 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// TestBadValues: Helm rejects what cannot work, with the name of the value and what is wanted.
+// TestBadValues checks that Helm rejects values that cannot work, with the name of the value and
+// what is expected.
 func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ values, want string }{
 		{"replicas: 3", "additional properties 'replicas' not allowed"},

@@ -18,37 +18,39 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/load"
 )
 
-// judgement is what became of a load on the nodes.
+// judgement is the result of a load on the nodes.
 type judgement struct {
 	scheduler string
 	*load.Result
-	// troubles are the tries of its pods that failed, others those of the pods of faults.
+	// troubles has the failed attempts for the pods of the load. others has those for the pods of
+	// faults.
 	troubles, others []hollow.Trouble
-	// faults are how many were injected, by kind; excused the rejected pods that are consequences
-	// of them. What no fault excuses is in unexcused.
+	// faults has the number of injected faults by kind. excused has the number of rejected pods
+	// that are consequences of them. unexcused has the rejections that no fault excuses.
 	faults, excused map[string]int
 	unexcused       []hollow.Trouble
-	// rejected are the pods that a node rejected at least once. first are those of them that had
-	// not been evicted before, of so many: what a user who creates a pod meets.
+	// rejected has the pods that a node rejected at least once. first is the number of those that
+	// had not been evicted before, out of born pods: what a user who creates a pod meets.
 	rejected    map[types.UID]bool
 	first, born int
 	// late is the time to Running of rejected pods, from the creation of the first pod of their
 	// line.
 	late  load.Quantiles
 	hooks map[string]*hollow.Latency
-	// outcomes are how its pods came by what they have; writes those of the nodes' objects.
+	// outcomes counts how the pods of the load got their assignments. writes counts the writes of
+	// the nodes' objects.
 	outcomes map[string]int
 	writes   hollow.Writes
 	nodes    int
-	// wrong is what no load may cause: CPUs or bytes that are assigned twice, or a container
-	// elsewhere than its grant.
+	// wrong lists what no load may cause: CPUs or bytes that are assigned twice, or a container
+	// that does not run where its grant is.
 	wrong []string
-	// different is where the states that schedulers make of the objects and pods differ from those
-	// of the nodes.
+	// different lists where the states that schedulers make of the objects and pods differ from
+	// those of the nodes.
 	different []string
-	// misknown is where those of the scheduler itself do.
+	// misknown lists where the states of the scheduler itself differ from those of the nodes.
 	misknown []string
-	// left are the grants that are there when every pod has ended.
+	// left lists the grants that remain when every pod has ended.
 	left []string
 }
 
@@ -108,7 +110,7 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 	return j, nil
 }
 
-// disturbed runs a load, with the faults of the run beside it.
+// disturbed runs a load together with the faults of the run.
 func (c *cluster) disturbed(ctx context.Context, config load.Config) (*chaos.Chaos, *load.Result, error) {
 	var names []string
 	for i, k := range c.kinds {
@@ -117,7 +119,7 @@ func (c *cluster) disturbed(ctx context.Context, config load.Config) (*chaos.Cha
 	world := chaos.World{
 		Client: c.client, Nodes: names, Order: c.hollow.order, RestartAPI: c.plane.RestartAPI, Namespace: "chaos", Seed: c.seed, Say: say,
 		Slow: func(by time.Duration) {
-			if c.slow != nil { // Kubernetes' own scheduler does not ask through it.
+			if c.slow != nil { // Requests of Kubernetes' own scheduler do not pass through it.
 				c.slow.By(by)
 			}
 		},
@@ -143,10 +145,11 @@ func (c *cluster) disturbed(ctx context.Context, config load.Config) (*chaos.Cha
 	return faults, result, errors.Join(<-ended, load.Drain(ctx, c.client, world.Namespace))
 }
 
-// resting is how long the nodes may take to come to rest: an agent compares everything every 30 s.
+// resting is how long the nodes may take to come to rest. An agent compares everything every 30 s.
 const resting = 70 * time.Second
 
-// atRest is the state of the nodes when it is as wanted, or after a while as it is.
+// atRest returns the states of the nodes as soon as wanted accepts them, or the last states after
+// resting.
 func (c *cluster) atRest(ctx context.Context, wanted func([]hollow.NodeState) bool) ([]hollow.NodeState, error) {
 	for begin := time.Now(); ; {
 		states, err := c.hollow.states(ctx)
@@ -173,7 +176,7 @@ func violations(states []hollow.NodeState) (wrong []string) {
 	return wrong
 }
 
-// grants names every grant.
+// grants lists every grant with its node.
 func grants(states []hollow.NodeState) (list []string) {
 	for _, s := range states {
 		for _, uid := range slices.Sorted(maps.Keys(s.Grants)) {
@@ -183,9 +186,9 @@ func grants(states []hollow.NodeState) (list []string) {
 	return list
 }
 
-// count finds the pods that were rejected, and how long they took elsewhere.
+// count finds the pods that were rejected, and how long they took until they ran elsewhere.
 func (j *judgement) count(faults *chaos.Chaos) {
-	lines := map[time.Time]bool{} // pods of one line were born at one time
+	lines := map[time.Time]bool{} // the pods of one line have the same birth time
 	for _, t := range j.troubles {
 		uid := types.UID(t.UID)
 		if !t.Rejected || j.rejected[uid] {
@@ -219,7 +222,7 @@ func (j *judgement) count(faults *chaos.Chaos) {
 	j.late = load.QuantilesOf(late)
 }
 
-// String are the figures.
+// String formats the figures.
 func (j *judgement) String() string {
 	w := &strings.Builder{}
 	fmt.Fprintf(w, "\n%s: %d placements in %.0f s (%.0f a second), %d withdrawn\n", j.scheduler, j.Bound, j.Took.Seconds(), float64(j.Bound)/j.Took.Seconds(), j.Withdrawn)
@@ -266,12 +269,12 @@ func (j *judgement) String() string {
 	return w.String()
 }
 
-// anyName are the names and UIDs in errors.
+// anyName matches the names, UIDs and numbers in errors.
 var anyName = regexp.MustCompile(`https?://[^ "]+|pod [0-9a-z-]+/[0-9a-z-]+|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9]+[0-9,-]*\b`)
 
 func percent(part, whole int) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
 
-// check is what must be true under every scheduler.
+// check returns an error if something is wrong that must be right under every scheduler.
 func (j *judgement) check() error {
 	var errs []error
 	for _, w := range slices.Concat(j.wrong[:min(len(j.wrong), 20)], j.different[:min(len(j.different), 20)], j.misknown[:min(len(j.misknown), 20)]) {

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/load"
 )
 
-// A run under paddock-scheduler fails for a rejection that no fault excuses, even if the pod runs
-// in the end, and for a pod that never runs. A hook that failed because the agent was away is no
-// rejection.
+// TestZero checks that a run under paddock-scheduler fails for a rejection that no fault excuses,
+// even if the pod finally runs, and for a pod that never runs. A hook that failed because the agent
+// did not run is no rejection.
 func TestZero(t *testing.T) {
 	born := time.Unix(1, 0)
 	rejection := hollow.Trouble{Node: "n", UID: "a", Pod: "load/a", Hook: "RunPodSandbox", Rejected: true, At: born.Add(2 * time.Second), Error: "no room"}

@@ -1,4 +1,4 @@
-// Command cluster runs Paddock on a cluster of hollow nodes and judges it: no pod may land on a
+// Command cluster runs Paddock on a cluster of hollow nodes and checks that no pod is bound to a
 // node that rejects it. README.md describes it.
 package main
 
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run runs the driver, or with the argument "hollow" the nodes. It ends on a signal.
+// run runs the driver. With the argument "hollow", it runs the nodes. It ends on a signal.
 func run() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
@@ -43,7 +43,7 @@ func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
 
-// newConfig reads a kubeconfig for a client that is the load: nothing limits it.
+// newConfig reads a kubeconfig for a client without rate limits, because the client is the load.
 func newConfig(file string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
@@ -54,7 +54,7 @@ func newConfig(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// runHollow is the process of the hollow nodes.
+// runHollow runs the process of the hollow nodes.
 func runHollow(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("hollow", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "of an administrator")

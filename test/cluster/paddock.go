@@ -28,8 +28,8 @@ import (
 // paddockScheduler is the schedulerName of pods, and the name of the program.
 const paddockScheduler = "paddock-scheduler"
 
-// install applies the manifests of the product, as deploy/README.md does. The controller of the
-// DaemonSet does not run: the agents are the hollow nodes'.
+// install applies the manifests of the product, as deploy/README.md does. The DaemonSet controller
+// does not run, because the agents are part of the hollow nodes.
 func (c *cluster) install(ctx context.Context) error {
 	for _, dir := range []string{"base", "scheduler"} {
 		dir = filepath.Join(c.source, "deploy", dir)
@@ -43,8 +43,8 @@ func (c *cluster) install(ctx context.Context) error {
 	return nil
 }
 
-// awaitNodes waits until every agent has published: a scheduler takes a node without a PaddockNode
-// for one that Paddock does not manage.
+// awaitNodes waits until every agent has published. A scheduler treats a node without a PaddockNode
+// as one that Paddock does not manage.
 func (c *cluster) awaitNodes(ctx context.Context) error {
 	const most = 2 * time.Minute
 	for begin := time.Now(); ; {
@@ -64,10 +64,11 @@ func (c *cluster) awaitNodes(ctx context.Context) error {
 	}
 }
 
-// schedulerSource is the module of the scheduler's version.
+// schedulerSource returns the directory of the scheduler's source.
 func (c *cluster) schedulerSource() string { return cmp.Or(c.version, c.source) }
 
-// buildScheduler returns the scheduler's program: the flag's, or the source's.
+// buildScheduler returns the path of the scheduler's program: that of the flag, or one built from
+// source.
 func (c *cluster) buildScheduler(ctx context.Context) (string, error) {
 	if c.scheduler != "" {
 		return filepath.Abs(c.scheduler)
@@ -98,7 +99,7 @@ func (c *cluster) configure(ctx context.Context) (string, error) {
 		return "", err
 	}
 	config["clientConnection"] = map[string]any{"kubeconfig": kubeconfig, "qps": 2000, "burst": 4000}
-	if strings.Contains(string(data), "inspectAddress:") { // Others than those of the file are errors for a version.
+	if strings.Contains(string(data), "inspectAddress:") { // A version rejects arguments that its file does not have.
 		ports, err := control.FreePorts(1)
 		if err != nil {
 			return "", err
@@ -114,7 +115,7 @@ func (c *cluster) configure(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	if c.faults != "" { // A pod that fits a node no more after a fault would be bound there for ever.
+	if c.faults != "" { // A pod that does not fit its node after a fault would stay bound there for ever.
 		if err := errors.Join(setArg(config, "evictRejectedAfter", evictRejectedAfter), c.allowEvictions(ctx)); err != nil {
 			return "", err
 		}
@@ -126,8 +127,8 @@ func (c *cluster) configure(ctx context.Context) (string, error) {
 	return file, os.WriteFile(file, data, 0o600)
 }
 
-// schedulerKubeconfig is the scheduler's own, or with faults that of a way on which its watches can
-// be slow.
+// schedulerKubeconfig returns the path of the scheduler's own kubeconfig. With faults, it returns
+// that of a proxy that can delay its watches.
 func (c *cluster) schedulerKubeconfig() (string, error) {
 	direct := c.plane.Kubeconfig(paddockScheduler)
 	if c.faults == "" {
@@ -148,10 +149,10 @@ func (c *cluster) schedulerKubeconfig() (string, error) {
 	return file, clientcmd.WriteToFile(*way, file)
 }
 
-// evictRejectedAfter is the least that the scheduler takes.
+// evictRejectedAfter is the minimum that the scheduler accepts.
 const evictRejectedAfter = "30s"
 
-// allowEvictions adds the rule that deploy/scheduler/rbac.yaml has as a comment.
+// allowEvictions adds the rule that is a comment in deploy/scheduler/rbac.yaml.
 func (c *cluster) allowEvictions(ctx context.Context) error {
 	out, err := c.plane.Kubectl(ctx, "patch", "clusterrole", paddockScheduler, "--type=json", "--patch",
 		`[{"op": "add", "path": "/rules/-", "value": {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}}]`).CombinedOutput()
@@ -208,7 +209,7 @@ func (c *cluster) runPaddock(ctx context.Context) error {
 	return errors.Join(j.check(), j.zero(), c.plane.Kill(program))
 }
 
-// rejections are how many answers of nodes were rejections in a load that runs.
+// rejections describes how many answers of nodes have been rejections in a running load.
 func (c *cluster) rejections(ctx context.Context, before hollow.Status) string {
 	status, err := c.hollow.status(ctx)
 	if err != nil {
@@ -217,11 +218,11 @@ func (c *cluster) rejections(ctx context.Context, before hollow.Status) string {
 	return fmt.Sprintf("; nodes rejected %d times", status.Rejected-before.Rejected)
 }
 
-// perMille is how many of a thousand placements a fault may spoil.
+// perMille is the number of placements per thousand that a fault may spoil.
 const perMille = 1
 
-// zero is what must be true under this scheduler: no pod is rejected, but for a few by faults that
-// it could not see.
+// zero checks what must be true under this scheduler: no pod is rejected, except for a few that are
+// rejected because of faults that the scheduler could not see.
 func (j *judgement) zero() error {
 	var errs []error
 	for _, t := range j.unexcused {

@@ -46,7 +46,7 @@ func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int) 
 	h := &hollowProcess{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
 	h.cmd = exec.CommandContext(ctx, self, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address)
 	h.cmd.Stderr = log
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // As control.Programs.
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // As in control.Programs.
 	out, err := h.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -66,14 +66,14 @@ func (h *hollowProcess) stop() error {
 	err := h.cmd.Process.Signal(syscall.SIGTERM)
 	done := time.AfterFunc(10*time.Second, func() { _ = h.cmd.Process.Kill() })
 	defer done.Stop()
-	_ = h.cmd.Wait() // It was asked to end.
+	_ = h.cmd.Wait() // It was told to end.
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err
 }
 
-// ask asks the process something.
+// ask sends a request to the process and decodes the answer.
 func (h *hollowProcess) ask(ctx context.Context, path string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.address+path, http.NoBody)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *hollowProcess) status(ctx context.Context) (s hollow.Status, err error)
 	return s, h.ask(ctx, "/status", &s)
 }
 
-// troubles are the tries that failed since an earlier status.
+// troubles returns the attempts that failed since an earlier status.
 func (h *hollowProcess) troubles(ctx context.Context, since hollow.Status) (t []hollow.Trouble, err error) {
 	return t, h.ask(ctx, "/troubles?after="+strconv.Itoa(since.Troubles), &t)
 }
@@ -103,7 +103,7 @@ func (h *hollowProcess) states(ctx context.Context) (s []hollow.NodeState, err e
 	return s, h.ask(ctx, "/states", &s)
 }
 
-// order gives the process an order, and waits until it is done.
+// order sends an order to the process, and waits until it is carried out.
 func (h *hollowProcess) order(ctx context.Context, path string, form map[string]string) error {
 	values := url.Values{}
 	for key, value := range form {

@@ -82,9 +82,10 @@ type cluster struct {
 	templates *load.Templates
 	kinds     []*hollow.Kind
 	capacity  int64
-	// slow is between paddock-scheduler and the API server; nil: nothing is.
+	// slow is the proxy between paddock-scheduler and the API server. Nil means that there is none.
 	slow *plane.Slow
-	// inspect is where the scheduler that runs shows its states; empty: it does not.
+	// inspect is the address at which the running scheduler shows its states. If empty, it does
+	// not.
 	inspect string
 }
 
@@ -197,7 +198,7 @@ func (c *cluster) keepLogs() error {
 	return nil
 }
 
-// runs runs the load under each scheduler, and prints what became of it.
+// runs runs the load under each scheduler, and prints the results.
 func (c *cluster) runs(ctx context.Context) error {
 	if c.baseline > 0 {
 		if err := c.runDefault(ctx); err != nil {
@@ -234,7 +235,7 @@ func (c *cluster) runDefault(ctx context.Context) error {
 	return errors.Join(j.check(), c.plane.KillScheduler())
 }
 
-// schedulerConfig lets Kubernetes' scheduler ask as often as it wants.
+// schedulerConfig returns a configuration with which Kubernetes' scheduler is hardly rate limited.
 func schedulerConfig(kubeconfig string) string {
 	return fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -20,9 +20,9 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 )
 
-// differences compares, grant by grant, what the nodes have with what the API server shows of them:
-// the states that package fleetsource makes of PaddockNodes and bound pods are what a scheduler
-// decides by.
+// differences compares, grant by grant, what the nodes have with what the API server shows of them.
+// Package fleetsource makes states of PaddockNodes and bound pods. A scheduler decides by these
+// states.
 func (c *cluster) differences(ctx context.Context, states []hollow.NodeState) (wrong []string, err error) {
 	var shown v1alpha1.PaddockNodeList
 	if err := c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(ctx).Into(&shown); err != nil {
@@ -61,7 +61,7 @@ func (c *cluster) differences(ctx context.Context, states []hollow.NodeState) (w
 	return wrong, nil
 }
 
-// machines are the machines of all nodes by digest.
+// machines returns the machines of all nodes by digest.
 func (c *cluster) machines(ctx context.Context) (map[string]*machine.Machine, error) {
 	var list v1alpha1.PaddockMachineList
 	if err := c.objects.Get().Resource(v1alpha1.PaddockMachines).Do(ctx).Into(&list); err != nil {
@@ -99,7 +99,7 @@ func differ(shown *fleetsource.Node, pods []*v1.Pod, has hollow.NodeState) (wron
 	return append(wrong, lines...), err
 }
 
-// compare compares the grants of a node with those that somebody else has for it.
+// compare compares the grants of a node with those that another component has for it.
 func compare(has hollow.NodeState, who string, grants []*node.Grant) (wrong []string, err error) {
 	seen := map[string]bool{}
 	for _, g := range grants {
@@ -115,7 +115,7 @@ func compare(has hollow.NodeState, who string, grants []*node.Grant) (wrong []st
 		if err != nil {
 			return nil, err
 		}
-		// Of a pod that has nothing of its own, only the alignment may differ, after a change of
+		// For a pod without exclusive resources, only the alignment may differ, after a change of
 		// the policy.
 		if !actual.SameAssignments(g) && (actual.OwnsAnything() || g.OwnsAnything()) {
 			wrong = append(wrong, fmt.Sprintf("%s: pod %s (%s) has CPUs %s on the node, and %s for %s (or other memory)", has.Name, g.Pod.ID(), g.Pod.UID, actual.CPUs(), g.CPUs(), who))
@@ -141,8 +141,9 @@ type known struct {
 	}
 }
 
-// misknown compares, grant by grant, what the nodes have with what the scheduler that runs knows of
-// them: it shows its states. Without its address there is nothing to compare.
+// misknown compares, grant by grant, what the nodes have with what the running scheduler knows of
+// them, as the scheduler shows its states. Without the scheduler's address there is nothing to
+// compare.
 func (c *cluster) misknown(ctx context.Context, states []hollow.NodeState) (wrong []string, err error) {
 	if c.inspect == "" {
 		return nil, nil

@@ -16,13 +16,13 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// benefitPolicies are what docs/benefit.md compares. The pod has a container that polls with a
-// thread on each of its two CPUs, and a helper that would like two CPUs.
+// benefitPolicies are the policies that docs/benefit.md compares. The pod has a container that
+// polls with one thread on each of its two CPUs, and a helper that could use two CPUs.
 var benefitPolicies = []struct {
 	name string
-	// agent are its settings; without an agent the node is as it comes.
+	// agent has the settings of the agent. If nil, no agent runs.
 	agent []string
-	// amounts are the pod's own.
+	// amounts are the pod-level resources.
 	amounts    string
 	containers []string
 }{
@@ -34,20 +34,21 @@ var benefitPolicies = []struct {
 const (
 	// benefitTime is how long the containers work.
 	benefitTime = 20 * time.Second
-	// neighbours are threads of a pod that requests four CPUs and has no limit: more than the
-	// machine has CPUs.
+	// neighbours is the number of threads of a pod that requests four CPUs and has no limit. It is
+	// more than the machine has CPUs.
 	neighbours = "12"
 )
 
-// scheduled is what the scheduler did to the threads of a container, and what quotas did to it.
+// scheduled is what the kernel's scheduler did to the threads of a container, and how often quotas
+// throttled them.
 type scheduled struct {
 	involuntary, migrations, timeslices int
-	// own is by the container's quota, pod by its pod's.
+	// own is the throttling by the container's quota, pod that by its pod's quota.
 	own, pod wire.Throttling
 }
 
-// TestBenefit prints the table of docs/benefit.md. Of an emulated machine the counts differ from
-// run to run; that exclusive CPUs are rid of most of them does not.
+// TestBenefit prints the table of docs/benefit.md. On an emulated machine the counts differ from
+// run to run. The result that exclusive CPUs avoid most of them does not.
 func TestBenefit(t *testing.T) {
 	if !*benefit {
 		t.Log("make benefit compares policies")
@@ -97,7 +98,7 @@ func benefitTable(found map[string]scheduled) string {
 	return out.String()
 }
 
-// periods is empty without a quota.
+// periods formats throttled periods, or returns "-" if there is no quota.
 func periods(t wire.Throttling) string {
 	if t.Periods == 0 {
 		return "-"
@@ -105,7 +106,7 @@ func periods(t wire.Throttling) string {
 	return fmt.Sprintf("%d of %d", t.Throttled, t.Periods)
 }
 
-// measure has the neighbours and both containers of the pod latency work at the same time.
+// measure lets the neighbours and both containers of the pod latency work at the same time.
 func (n *node) measure(t *testing.T) map[string]scheduled {
 	t.Helper()
 	ctx, pod := t.Context(), n.pods["latency"]
@@ -116,7 +117,7 @@ func (n *node) measure(t *testing.T) map[string]scheduled {
 	names := []string{"loop", "helper"}
 	found, errs := make([]scheduled, len(names)), make([]error, len(names)+1)
 	var all sync.WaitGroup
-	// The neighbours are there before, and stay until the end.
+	// The neighbours start before the containers, and work until the end.
 	all.Go(func() {
 		errs[len(names)] = n.burn(ctx, string(n.pods["noisy"].UID), "neighbours", neighbours, benefitTime+10*time.Second)
 	})

@@ -17,59 +17,59 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// commands are those of scenarios. An answer never has times.
+// commands are the commands of scenarios. Answers never contain times.
 var commands = map[string]func(*node, context.Context, scenario.Command) ([]string, error){
-	// agent [settings]: with a new configuration and nothing assigned
+	// agent [settings]: starts the agent with a new configuration, without assignments
 	"agent": (*node).cmdAgent,
 	// agent-stop [KILL]; agent-start
 	"agent-stop":  (*node).cmdAgentStop,
 	"agent-start": (*node).cmdAgentStart,
 	// containerd-restart [KILL]
 	"containerd-restart": (*node).cmdContainerd,
-	// kubelet-stop; kubelet-start: whether /pods answers
+	// kubelet-stop; kubelet-start: set whether /pods answers
 	"kubelet-stop":  (*node).cmdKubelet,
 	"kubelet-start": (*node).cmdKubelet,
-	// run NAME [amounts], and its containers: a pod; without containers a known one again
+	// run NAME [amounts], and its containers: runs a pod; without containers, a known pod again
 	"run": (*node).cmdRun,
-	// run-hidden: the same, and /pods does not show it
+	// run-hidden: the same, but /pods does not list the pod
 	"run-hidden": (*node).cmdRun,
-	// remove NAME…: gone for good
+	// remove NAME…: removes pods for good
 	"remove": (*node).cmdRemove,
-	// stop-pod NAME: its sandbox is gone, it is not
+	// stop-pod NAME: removes the sandbox of a pod, which stays known
 	"stop-pod": (*node).cmdStopPod,
 	// restart POD/CONTAINER
 	"restart": (*node).cmdRestart,
-	// all: every container that runs
+	// all: prints every running container
 	"all": (*node).cmdAll,
-	// settle: all, when it has not changed for a while and every invariant is true
+	// settle: as all, when it has not changed for a while and every invariant is true
 	"settle": (*node).cmdSettle,
-	// limits NAME: the cgroup files that are not about CPUs
+	// limits NAME: prints the cgroup files that are not about CPUs
 	"limits": (*node).cmdLimits,
-	// burn POD/CONTAINER THREADS DURATION: was it throttled
+	// burn POD/CONTAINER THREADS DURATION: reports whether the container was throttled
 	"burn": (*node).cmdBurn,
-	// busy POD DURATION CONTAINER=THREADS…: all of them at once; was the pod throttled, and were
-	// they
+	// busy POD DURATION CONTAINER=THREADS…: keeps all of them busy at once; reports whether the pod
+	// and the containers were throttled
 	"busy": (*node).cmdBusy,
-	// debug POD/CONTAINER: a new ephemeral container in a pod that runs
+	// debug POD/CONTAINER: adds an ephemeral container to a running pod
 	"debug": (*node).cmdDebug,
-	// resize POD/CONTAINER QUOTA: the kubelet writes another quota
+	// resize POD/CONTAINER QUOTA: writes another quota as the kubelet does
 	"resize": (*node).cmdResize,
-	// huge POD/CONTAINER BYTES: touch huge pages; from which NUMA nodes did they come
+	// huge POD/CONTAINER BYTES: touches huge pages; reports the NUMA nodes that they come from
 	"huge": (*node).cmdHuge,
-	// podresources: the API's answer
+	// podresources: prints the answer of the API
 	"podresources": (*node).cmdPodResources,
-	// verify: the output of paddock verify
+	// verify: prints the output of paddock verify
 	"verify": (*node).cmdVerify,
-	// tamper POD[/CONTAINER] FILE VALUE: writes a cgroup file behind the agent's back
+	// tamper POD[/CONTAINER] FILE VALUE: writes a cgroup file without the agent
 	"tamper": (*node).cmdTamper,
-	// offline LIST; online LIST: CPUs, until the agent has noticed
+	// offline LIST; online LIST: take CPUs offline or online, and wait until the agent has noticed
 	"offline": (*node).cmdHotplug,
 	"online":  (*node).cmdHotplug,
-	// churn N: pods come and go
+	// churn N: runs and removes pods
 	"churn": (*node).cmdChurn,
 }
 
-// answer carries out one command, and looks for what may not be.
+// answer carries out one command and checks the invariants.
 func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 	f := commands[c.Name]
 	if f == nil {
@@ -83,7 +83,7 @@ func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 		lines = []string{"ok"}
 	}
 	broken := n.invariants(ctx)
-	// What happened while the agent was away it repairs a moment after it is back.
+	// The agent repairs what happened while it did not run shortly after it is back.
 	for end := time.Now().Add(patience); comesBack[c.Name] && len(broken) > 0 && time.Now().Before(end); broken = n.invariants(ctx) {
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			break
@@ -95,7 +95,7 @@ func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 	return lines
 }
 
-// comesBack are the commands after which the agent has something to repair.
+// comesBack has the commands after which the agent has something to repair.
 var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true, "tamper": true, "offline": true, "online": true}
 
 func (n *node) cmdAgent(ctx context.Context, c scenario.Command) ([]string, error) {
@@ -142,7 +142,7 @@ func (n *node) cmdContainerd(ctx context.Context, c scenario.Command) ([]string,
 	if err := n.startContainerd(ctx); err != nil {
 		return nil, err
 	}
-	// A pod that starts before the agent is connected again would start unpinned.
+	// Wait, because a pod that starts before the agent is connected again would start unpinned.
 	return nil, n.awaitAgent(ctx)
 }
 
@@ -194,9 +194,9 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 	return containerLines(pod, seen), nil
 }
 
-// late finds a rejection by an agent that ran out of time, as when a shared host stops for a
-// second. A kubelet tries again then, as it does always; other rejections are what a scenario wants
-// to see.
+// late reports whether an agent rejected a pod only because it ran out of time, e.g. because a
+// shared host stopped for a second. A kubelet always tries again then. Scenarios check other
+// rejections.
 func late(rejection string) bool {
 	return strings.Contains(rejection, "the kubelet tries again") &&
 		(strings.Contains(rejection, "context deadline exceeded") || strings.Contains(rejection, "no time to ask again") ||
@@ -269,7 +269,7 @@ func (n *node) cmdAll(ctx context.Context, _ scenario.Command) ([]string, error)
 	return n.renderAll(o), nil
 }
 
-// cmdSettle waits for what the agent repairs by itself, which takes a tick or two.
+// cmdSettle waits until the agent has made its own repairs, which takes a tick or two.
 func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, error) {
 	deadline := time.Now().Add(patience)
 	var before string
@@ -286,7 +286,7 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 			before, same = now, 0
 		}
 		if same >= unchanged && len(broken) == 0 || time.Now().After(deadline) {
-			return lines, nil // What is broken still is found behind every command.
+			return lines, nil // If an invariant is still broken, answer reports it.
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
@@ -294,7 +294,8 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 	}
 }
 
-// unchanged is how often in a row all must be the same: for longer than the agent's period.
+// unchanged is how often in a row the output must be the same. That is longer than the agent's
+// period.
 const unchanged = 3
 
 func pause(ctx context.Context, d time.Duration) error {

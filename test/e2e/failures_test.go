@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// failures are repeated after everything else: what a test logs is between the lines of the
-// machines beside it, and far up.
+// failures collects the messages of failed tests, to be printed again at the end. The log of a test
+// is mixed with those of the machines that run in parallel, and far up in the output.
 type failures struct {
 	mu   sync.Mutex
 	said []string
 }
 
-// fail ends the test.
+// fail records a message and ends the test.
 func fail(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)

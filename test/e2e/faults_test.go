@@ -14,9 +14,10 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// killedDuringAnAdmission kills the agent at another moment of every admission, while a
-// neighbour runs on all CPUs. Whatever containerd made of it, when the agent is back the pod runs
-// where it should, or can be run now; no rule is broken then, and nothing is left in the end.
+// killedDuringAnAdmission kills the agent at a different moment of each admission, while a
+// neighbour runs on all CPUs. When the agent is back, the pod must run on its CPUs, or it must be
+// possible to run it, whatever containerd has done. No invariant may be broken then, and nothing
+// may be left at the end.
 func killedDuringAnAdmission(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.must(t, "agent topology=restricted scope=pod")
@@ -49,8 +50,8 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 	n.nothingHeld(t)
 }
 
-// cmdVerify gives the agent a moment: what it has repaired it reports when it has seen it in the
-// cgroups.
+// cmdVerify gives the agent some time: the agent reports a repair only when it has seen the result
+// in the cgroups.
 func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, error) {
 	for end := time.Now().Add(patience); ; {
 		lines, err := n.verify(ctx, standInPods)
@@ -63,7 +64,7 @@ func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, err
 	}
 }
 
-// verify asks paddock verify, which asks the kubelet at url.
+// verify runs paddock verify, which asks the kubelet at url.
 func (n *node) verify(ctx context.Context, url string) ([]string, error) {
 	argv := []string{
 		"/in/paddock", "verify", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url, "--podresources-socket", podResSocket,
@@ -77,9 +78,9 @@ func (n *node) verify(ctx context.Context, url string) ([]string, error) {
 	return append(strings.Split(text, "\n"), fmt.Sprintf("exit %d", ended.Code)), nil
 }
 
-// How many periods there were is another number every time, and on a busy host the quota that the
-// kubelet writes when it makes a pod throttles it before it is removed. Whether containers are
-// throttled later is for busy.
+// The number of periods differs from run to run. On a busy host, the quota that the kubelet writes
+// when it creates a pod throttles the pod before the quota is removed. The command busy checks
+// whether containers are throttled later.
 var (
 	ofPeriods     = regexp.MustCompile(` in [0-9]+ of [0-9]+ periods`)
 	throttledOnce = regexp.MustCompile(`(?m)^note: .*: throttled in [0-9]+ of [0-9]+ periods.*\n`)
@@ -112,7 +113,7 @@ func (n *node) cmdTamper(ctx context.Context, c scenario.Command) ([]string, err
 	return nil, err
 }
 
-// nothingHeld waits until the agent has nothing any more.
+// nothingHeld waits until the agent has no assignments.
 func (n *node) nothingHeld(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -133,13 +134,13 @@ func (n *node) nothingHeld(t *testing.T) {
 	}
 }
 
-// command is a command of a scenario.
+// command returns a command of a scenario.
 func command(first string, input ...string) scenario.Command {
 	words := strings.Fields(first)
 	return scenario.Command{Name: words[0], Args: words[1:], Input: input}
 }
 
-// must carries out a command that may not fail, and looks for what may not be.
+// must carries out a command that may not fail, and checks the invariants.
 func (n *node) must(t *testing.T, first string, input ...string) []string {
 	t.Helper()
 	lines := n.answer(t.Context(), command(first, input...))

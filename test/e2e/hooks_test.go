@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// collectHooks keeps the histograms of an agent that is about to end.
+// collectHooks saves the histograms of an agent that is about to end.
 func (n *node) collectHooks() {
 	if !n.running {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// cmdHotplug takes CPUs offline or online, and waits until the agent, if it runs, has noticed.
+// cmdHotplug takes CPUs offline or online. If the agent runs, it waits until the agent has noticed.
 func (n *node) cmdHotplug(ctx context.Context, c scenario.Command) ([]string, error) {
 	if len(c.Args) != 1 {
 		return nil, fmt.Errorf("want a list of CPUs, such as 2-3")
@@ -27,7 +27,7 @@ func (n *node) cmdHotplug(ctx context.Context, c scenario.Command) ([]string, er
 	return nil, n.awaitCPUs(ctx)
 }
 
-// awaitCPUs waits until the CPUs that the agent could give out are those that are online and not
+// awaitCPUs waits until the CPUs that the agent can assign are those that are online and not
 // reserved.
 func (n *node) awaitCPUs(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
@@ -59,7 +59,7 @@ func (n *node) awaitCPUs(ctx context.Context) error {
 	return nil
 }
 
-// allocatableCPUs is the sum of paddock_allocatable_cpus.
+// allocatableCPUs returns the sum of paddock_allocatable_cpus.
 func (n *node) allocatableCPUs(ctx context.Context) (int, error) {
 	answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/metrics"})
 	if err != nil {
@@ -80,7 +80,7 @@ func (n *node) allocatableCPUs(ctx context.Context) (int, error) {
 	return sum, nil
 }
 
-// allOnline brings back what a scenario that was given up left offline.
+// allOnline brings the CPUs online again that an aborted scenario left offline.
 func (n *node) allOnline(ctx context.Context) error {
 	o, err := n.observe(ctx)
 	if err != nil {

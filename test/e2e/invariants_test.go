@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// invariants are broken rules, of all that runs:
+// invariants returns the broken invariants of everything that runs:
 //
-//   - what the kernel lets a process run on is what its cgroup asks for. Without an agent, what is online of
-//     that, or what the kernel takes when none is;
-//   - the CPUs that the PodResources API shows for a container are those of its cgroup, as far as they are
-//     online, it has no quota, nor has its pod but with the kubelet's quotas, and no other container that runs may run on any of them. One of which none
-//     is online runs elsewhere, and has its quota;
-//   - beside an agent no container is without a cpuset.
+//   - The CPUs that the kernel allows to a process are those of cpuset.cpus of its cgroup. Without an agent, they
+//     are the online CPUs of that list, or the kernel's choice if none is online.
+//   - The online CPUs that the PodResources API shows for a container are those of its cgroup. The container has
+//     no CFS quota, and neither has its pod, except with the setting quota=kubelet. No other running container may
+//     run on any of these CPUs. A container of which no CPU is online runs elsewhere, and has its quota.
+//   - While an agent runs, every container has a cpuset.
 func (n *node) invariants(ctx context.Context) []string {
 	o, err := n.observe(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func consistent(c wire.Container, online string, agent bool) []string {
 	return broken
 }
 
-// onlineOf are the CPUs of a list that are online.
+// onlineOf returns the CPUs of a list that are online.
 func onlineOf(list, online string) string {
 	a, err := cpuset.Parse(list)
 	if err != nil {
@@ -90,7 +90,7 @@ func onlineOf(list, online string) string {
 	return a.Intersection(b).String()
 }
 
-// podWithout looks whether the pod of a container with exclusive CPUs, which runs, has a quota.
+// podWithout checks that the pod of a running container with exclusive CPUs has no quota.
 func podWithout(o wire.Observation, a wire.Assigned) []string {
 	uid := a.Pod + "-uid"
 	runs := slices.ContainsFunc(o.Containers, func(c wire.Container) bool { return c.UID == uid && c.Name == a.Container })
@@ -102,8 +102,8 @@ func podWithout(o wire.Observation, a wire.Assigned) []string {
 	return nil
 }
 
-// exclusive looks at the container that a belongs to, and at all others. Until it runs, the
-// standard init containers of its pod may run on its CPUs, which they lend to it (KEP-5526).
+// exclusive checks the container that a belongs to, and all others. Until this container runs, the
+// standard init containers of its pod may run on its CPUs, which it lends to them (KEP-5526).
 func exclusive(o wire.Observation, a wire.Assigned, own cpuset.Set) []string {
 	var broken []string
 	runs := slices.ContainsFunc(o.Containers, func(c wire.Container) bool { return c.UID == a.Pod+"-uid" && c.Name == a.Container })

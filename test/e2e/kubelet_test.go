@@ -20,7 +20,7 @@ import (
 
 const (
 	manifests   = "/etc/kubelet/manifests"
-	kubeletURL  = "http://127.0.0.1:10250" // the read-only port; 10255 is the stand-in's
+	kubeletURL  = "http://127.0.0.1:10250" // the read-only port; 10255 is that of the simulated kubelet
 	standInPods = "http://127.0.0.1:10255"
 )
 
@@ -30,8 +30,8 @@ type manifest struct {
 	containers    []string
 }
 
-// These are without what a kubelet is known to do otherwise: under scope container it
-// rejects containers that share.
+// These pods avoid known differences of a kubelet: under scope container, it rejects containers
+// that share CPUs.
 var pods = []manifest{
 	{"ctr", "", []string{"app main cpu=2 memory=128Mi"}},
 	{"pool", "cpu=3 memory=512Mi", []string{"app excl cpu=2 memory=128Mi", "app rest"}},
@@ -65,8 +65,9 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 	return pod
 }
 
-// besideKubelet is what needs a real kubelet. Under emulation a kubelet takes most of a minute for
-// three pods, so that one configuration is compared on one of the machines, unless everywhere is set.
+// besideKubelet runs the tests that need a real kubelet. Under emulation a kubelet takes most of a
+// minute for three pods. So one configuration is compared on one of the machines, unless everywhere
+// is set.
 func (m *machine) besideKubelet(t *testing.T, here ...comparison) {
 	t.Helper()
 	if !*kubelet {
@@ -100,7 +101,7 @@ func same(words ...string) comparison {
 }
 
 // decidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet
-// without managers beside the agent: every container has the same CPUs and memory nodes.
+// without managers beside the agent. Every container must have the same CPUs and memory nodes.
 func decidesTheSame(t *testing.T, n *node, words []string) {
 	t.Helper()
 	s, err := parseSettings(words)
@@ -123,8 +124,8 @@ func lines(placed map[string]string) string {
 	return out.String()
 }
 
-// leavesKubeletAlone: beside a kubelet under its static policy the agent manages
-// nothing, and describes what to change.
+// leavesKubeletAlone checks that, beside a kubelet under its static policy, the agent manages
+// nothing and describes what to change.
 func leavesKubeletAlone(t *testing.T, n *node) {
 	t.Helper()
 	alone := n.underKubelet(t, defaults, false)
@@ -135,7 +136,7 @@ func leavesKubeletAlone(t *testing.T, n *node) {
 		fail(t, "%v", err)
 	}
 	n.place(t, pods[:1])
-	// It never gets ready.
+	// The agent never becomes ready, so the test waits for its log line.
 	argv := n.agentArgv(kubeletURL)
 	if err := n.start(t.Context(), "agent", "log:Paddock does not manage this node", argv...); err != nil {
 		fail(t, "%v", err)
@@ -150,7 +151,8 @@ func leavesKubeletAlone(t *testing.T, n *node) {
 	}
 }
 
-// outlivesKubelet restarts a kubelet, and then the agent while there is none: no container moves.
+// outlivesKubelet restarts a kubelet, and then the agent while no kubelet runs. No container may
+// move.
 func outlivesKubelet(t *testing.T, n *node) {
 	t.Helper()
 	ctx := t.Context()
@@ -175,7 +177,7 @@ func outlivesKubelet(t *testing.T, n *node) {
 	}
 }
 
-// stays looks for a while whether every container runs where it ran.
+// stays checks for a while that every container runs where it ran before.
 func (n *node) stays(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	for range 5 {
@@ -199,7 +201,7 @@ func placeOf(c wire.Container) string {
 }
 
 // underKubelet runs the pods under a kubelet and describes where their containers are. With an
-// agent the kubelet's managers are off.
+// agent, the kubelet's managers are off.
 func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]string {
 	t.Helper()
 	n.beginUnderKubelet(t, s, agent)
@@ -210,7 +212,7 @@ func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]str
 	return placed
 }
 
-// beginUnderKubelet starts a kubelet, and an agent beside it.
+// beginUnderKubelet starts a kubelet and, if agent is set, an agent beside it.
 func (n *node) beginUnderKubelet(t *testing.T, s settings, agent bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -268,7 +270,8 @@ func (n *node) startKubelet(t *testing.T, s settings, managersOff bool) error {
 	return n.start(ctx, "kubelet", "http://127.0.0.1:10248/healthz", "/in/kubelet", "--config", "/etc/kubelet/config.json", "--hostname-override", "e2enode", "-v", "2")
 }
 
-// place gives a kubelet one static pod after the other, and describes where their containers are.
+// place gives a kubelet the static pods one after the other, and describes where their containers
+// are.
 func (n *node) place(t *testing.T, pods []manifest) map[string]string {
 	t.Helper()
 	placed := map[string]string{}

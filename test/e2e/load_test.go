@@ -44,7 +44,7 @@ func (n *node) cmdBurn(ctx context.Context, c scenario.Command) ([]string, error
 	return []string{"never throttled"}, nil
 }
 
-// burn keeps threads of a container busy, and returns when they are done.
+// burn keeps threads of a container busy. It returns when they are done.
 func (n *node) burn(ctx context.Context, uid, name, threads string, d time.Duration) error {
 	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpInContainer, wire.InContainer{
 		UID: uid, Name: name, Argv: []string{"/pause", "burn", threads, d.String()}, Timeout: d + patience,
@@ -68,7 +68,7 @@ func (n *node) throttled(ctx context.Context, uid, name string) (uint64, error) 
 	return 0, fmt.Errorf("%s of %s does not run", name, uid)
 }
 
-// ofNode is "N3=2", two pages of NUMA node 3, in the line of a huge mapping.
+// ofNode matches e.g. "N3=2" in the line of a huge mapping: two pages of NUMA node 3.
 var ofNode = regexp.MustCompile(`\bN([0-9]+)=([0-9]+)`)
 
 func (n *node) cmdHuge(ctx context.Context, c scenario.Command) ([]string, error) {
@@ -106,8 +106,8 @@ func (n *node) cmdHuge(ctx context.Context, c scenario.Command) ([]string, error
 	return lines, nil
 }
 
-// cmdChurn runs pods of six kinds, removes the third last meanwhile, and looks for what may not be
-// after every one.
+// cmdChurn runs pods of six kinds. While each pod starts, it removes the third last pod. It checks
+// the invariants after every pod.
 func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, error) {
 	kinds := [][]string{
 		{"cpu=2 memory=128Mi", "app own cpu=1 memory=64Mi", "app rest"},

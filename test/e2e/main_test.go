@@ -24,7 +24,8 @@ var (
 	benefit    = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
 
-// limit is for everything: tests that hang end. From nothing it takes half of it on a slow day.
+// limit is the time limit of all tests. It only ends tests that hang. On a slow day, a run without
+// cached parts takes half of it.
 const limit = 55 * time.Minute
 
 // world is what the machines share.
@@ -32,7 +33,7 @@ var world struct {
 	work  string
 	parts func() (*parts.Parts, error)
 	hooks hooks.Hooks
-	// failures are the messages, by test.
+	// failures has the messages by test.
 	failures failures
 }
 
@@ -71,15 +72,15 @@ func findParts() (*parts.Parts, error) {
 	})
 }
 
-// machine is one of testdata/machines with the node that runs on it. It belongs to one test.
+// machine is a machine of testdata/machines with the node that runs on it. It belongs to one test.
 type machine struct {
-	// name is that of its scenarios.
+	// name is the name of the directory of its scenarios.
 	name, description string
 	node              *node
 }
 
-// open makes a machine for a test, whose end is the machine's. It is booted when it is needed
-// first. The test is skipped where machines cannot be had, and runs beside others.
+// open prepares a machine for a test. The machine is booted when it is first needed, and ends with
+// the test. The test runs in parallel with others, and is skipped if machines are not available.
 func open(t *testing.T, name, description string) *machine {
 	t.Helper()
 	t.Parallel()
@@ -105,7 +106,7 @@ func open(t *testing.T, name, description string) *machine {
 	return m
 }
 
-// ready returns the node with containerd on it and nothing else. A machine that went down before is
+// ready returns the node with containerd and nothing else running. A machine that went down is
 // booted again.
 func (m *machine) ready(t *testing.T) *node {
 	t.Helper()
@@ -133,7 +134,7 @@ func (m *machine) boot() error {
 		return err
 	}
 	begin := time.Now()
-	// Not the context of one test: the machine outlives it.
+	// The context of one test is not used, because the machine outlives it.
 	if m.node, err = newNode(context.Background(), description, p, filepath.Join(world.work, m.name)); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (m *machine) shut() error {
 	return m.node.vm.Kill()
 }
 
-// run is t.Run of something that is played on the machine. Logs are kept if it fails.
+// run plays something on the machine in a subtest. Logs are kept if it fails.
 func (m *machine) run(t *testing.T, name string, play func(*testing.T, *node)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// cmdBusy keeps containers of a pod busy at the same time, and reports of the pod's cgroup and of
-// theirs whether their quota throttled them.
+// cmdBusy keeps containers of a pod busy at the same time. It reports whether the quotas of the
+// pod's cgroup and of the containers' cgroups throttled them.
 func (n *node) cmdBusy(ctx context.Context, c scenario.Command) ([]string, error) {
 	pod, _, err := n.known(c.Args)
 	if err != nil || len(c.Args) < 3 {
@@ -59,16 +59,16 @@ func (n *node) cmdBusy(ctx context.Context, c scenario.Command) ([]string, error
 	return lines, nil
 }
 
-// beyond reports whether a quota is more than so many threads use in a period. The emulator on a
-// busy host gives a CPU the time of several periods at once, which now and then throttles such a
-// container all the same.
+// beyond reports whether a quota is larger than what so many threads can use in a period. On a busy
+// host the emulator can give a CPU the time of several periods at once. This occasionally throttles
+// such a container anyway.
 func beyond(threads, quota string) bool {
 	n, err := strconv.Atoi(threads)
 	most, unlimited := strconv.Atoi(quota)
 	return err == nil && unlimited == nil && n*100_000 < most
 }
 
-// podThrottling is of the pod's cgroup, and its quota.
+// podThrottling returns the throttling and the quota of the pod's cgroup.
 func podThrottling(o wire.Observation, pod *v1.Pod) (found seen) {
 	for _, p := range o.Pods {
 		if p.UID == string(pod.UID) {
@@ -78,7 +78,7 @@ func podThrottling(o wire.Observation, pod *v1.Pod) (found seen) {
 	return found
 }
 
-// throttling is of the cgroup of a container that runs, and its quota.
+// throttling returns the throttling and the quota of the cgroup of a running container.
 func throttling(o wire.Observation, pod *v1.Pod, name string) (found seen) {
 	for _, c := range containersOf(o, string(pod.UID)) {
 		if c.Name == name {
@@ -88,14 +88,14 @@ func throttling(o wire.Observation, pod *v1.Pod, name string) (found seen) {
 	return found
 }
 
-// seen is how often a cgroup was throttled so far.
+// seen is how often a cgroup has been throttled so far, with its quota.
 type seen struct {
 	wire.Throttling
 	quota string
 }
 
-// throttledSince describes what was between two looks in words that are the same every time:
-// nothing, under one period in a hundred, or more.
+// throttledSince describes the throttling between two observations in words that do not vary
+// between runs: none, in less than one period in a hundred, or more.
 func throttledSince(before, after seen) string {
 	periods, throttled := after.Periods-before.Periods, after.Throttled-before.Throttled
 	word := "throttled"

@@ -31,8 +31,8 @@ func containersOf(o wire.Observation, uid string) []wire.Container {
 	return found
 }
 
-// podLine shows a pod's cgroup. The agent may lift its quota a moment after the pod runs, so that
-// only what waits shows it.
+// podLine shows a pod's cgroup. The agent may remove its quota shortly after the pod runs, so only
+// commands that wait show it.
 func podLine(o wire.Observation, pod *v1.Pod) string {
 	for _, p := range o.Pods {
 		if p.UID == string(pod.UID) {
@@ -42,7 +42,7 @@ func podLine(o wire.Observation, pod *v1.Pod) string {
 	return pod.Name + ": no cgroup"
 }
 
-// containerLines show a pod's containers in the order of the spec.
+// containerLines shows a pod's containers in the order of the spec.
 func containerLines(pod *v1.Pod, containers []wire.Container) []string {
 	var lines, names []string
 	width := 0
@@ -64,7 +64,7 @@ func containerLines(pod *v1.Pod, containers []wire.Container) []string {
 	return lines
 }
 
-// quota is the first word of cpu.max; the period is always the same.
+// quota returns the first word of cpu.max. The period is always the same.
 func quota(cpuMax string) string {
 	first, _, _ := strings.Cut(cpuMax, " ")
 	return first
@@ -91,10 +91,11 @@ func (n *node) renderAll(o wire.Observation) []string {
 	return lines
 }
 
-// bytesOfNode are amounts that no pod asked for: what a kernel leaves of a NUMA node.
+// bytesOfNode matches amounts that no pod requested: the memory that a kernel leaves of a NUMA
+// node.
 var bytesOfNode = regexp.MustCompile(`\b[0-9]+([KMGT]i)? of [0-9]+[KMGT]i free`)
 
-// rejection is an error of CRI: what the runtime puts around the agent's words is left out.
+// rejection formats a CRI error. It leaves out what the runtime adds around the agent's message.
 func rejection(text string) []string {
 	const before = "code = Unknown desc = "
 	if i := strings.LastIndex(text, before); i >= 0 {

@@ -13,19 +13,19 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// The machines run beside each other, as many as the host has CPUs: with one more, virtual CPUs
-// wait for each other, and all are done later. The load has a machine of its own, so that it is
-// done no later.
+// The machines run in parallel, as many as the host has CPUs. With one more, virtual CPUs would
+// wait for each other, and all would end later. The load has its own machine, so that it ends no
+// later than the others.
 
-// byPolicy are the scenarios in which a policy decides something else, and nothing is new to the
-// kernel and the runtime. The recorded answers of the reference (make golden) have many more cases
-// of every policy, without a machine.
+// byPolicy lists the scenarios in which only the decision of a policy differs, and which exercise
+// nothing new in the kernel and the runtime. The recorded answers of the reference (make golden)
+// have many more cases of every policy, without a machine.
 var byPolicy = []string{
 	"2numa/20-accounting", "2numa/30-container-scope", "2numa/40-policies", "2numa/50-full-cores",
 	"5numa/10-pod-scope", "5numa/20-policies",
 }
 
-// long are the scenarios that repeat a shorter one.
+// long lists the scenarios that repeat a shorter one.
 var long = []string{"2numa-load/25-long-churn"}
 
 func TestTwoNUMANodes(t *testing.T) {
@@ -46,7 +46,8 @@ func TestLoad(t *testing.T) {
 	m.run(t, "killed-during-an-admission", killedDuringAnAdmission)
 }
 
-// scenarios plays the files of a machine, one after the other; those of byPolicy and long if everywhere is set.
+// scenarios plays the files of a machine, one after the other. It plays those of byPolicy and long
+// only if everywhere is set.
 func (m *machine) scenarios(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", "scenarios", m.name, "*.txt"))
@@ -72,7 +73,7 @@ func (m *machine) scenarios(t *testing.T) {
 			}
 			differs := n.play(t, blocks)
 			if differs != "" && n.vm.Down() {
-				// An emulator of several CPUs loses one now and then. That is no fault of the
+				// An emulator of several CPUs occasionally loses one. That is no fault of the
 				// agent.
 				t.Logf("the machine went down: %s\nonce more on a new one", differs)
 				differs = m.ready(t).play(t, blocks)

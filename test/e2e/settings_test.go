@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settings are fields of a KubeletConfiguration under short names, those of package scenario:
-// topology, scope, cpu, memory, options, reserved-cpus, reserved-memory (NODE:AMOUNT,…); and
-// estimate and quota (isolated, kubelet), which are the agent's.
+// settings are fields of a KubeletConfiguration under the short names of package scenario:
+// topology, scope, cpu, memory, options, reserved-cpus and reserved-memory (NODE:AMOUNT,…). The
+// names estimate and quota (isolated, kubelet) are settings of the agent.
 type settings map[string]string
 
-// defaults are what a scenario without settings has.
+// defaults are the settings of a scenario that sets none.
 var defaults = settings{
 	"topology": "restricted", "scope": "pod", "cpu": "static", "memory": "Static", "reserved-cpus": "0", "reserved-memory": "0:256Mi",
 }
@@ -81,8 +81,8 @@ func (s settings) kubeletConfiguration() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// parsePod reads the pods of package scenario: a name and amounts, and a line for each container,
-// "init|sidecar|app NAME amounts". The UID follows from the name.
+// parsePod parses a pod of package scenario: a name and amounts, and a line for each container,
+// "init|sidecar|app NAME amounts". The UID is derived from the name.
 func parsePod(args, lines []string) (*v1.Pod, error) {
 	if len(args) == 0 {
 		return nil, fmt.Errorf("want the name of a pod")
@@ -122,7 +122,7 @@ func parsePod(args, lines []string) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// parseResources reads "cpu=2 memory=1Gi..2Gi": a lone amount is request and limit.
+// parseResources parses "cpu=2 memory=1Gi..2Gi". A single amount is both request and limit.
 func parseResources(words []string) (v1.ResourceRequirements, error) {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
 	for _, w := range words {

@@ -24,10 +24,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the answers to testdata")
 
-// maxMessage is what clients of the kubelet's socket usually accept.
+// maxMessage is the message size limit that clients of the kubelet's socket usually set.
 const maxMessage = 16 << 20
 
-// client is the reference's, for a kubelet's socket.
+// client returns the reference's client of a kubelet's socket.
 func client(t *testing.T, socket string) podresourcesv1.PodResourcesListerClient {
 	t.Helper()
 	c, conn, err := podresources.GetV1Client("unix://"+socket, patience, maxMessage)
@@ -60,7 +60,7 @@ func TestAnswersOfTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allocatable.CpuIds = allocatable.GetCpuIds()[:2] // 1 and 2: the machine has 256, two of them reserved.
+	allocatable.CpuIds = allocatable.GetCpuIds()[:2] // 1 and 2. The machine has 256 CPUs, two of them reserved.
 	compare(t, "allocatable.json", allocatable)
 
 	alpha, conn, err := podresources.GetV1alpha1Client("unix://"+s.socket, patience, maxMessage)
@@ -75,7 +75,7 @@ func TestAnswersOfTheAgent(t *testing.T) {
 	compare(t, "list-v1alpha1.json", devices)
 }
 
-// TestAnswersWithClaims: the fields of KEP-3695, as the reference's client reads them.
+// TestAnswersWithClaims checks the fields of KEP-3695 as the reference's client reads them.
 func TestAnswersWithClaims(t *testing.T) {
 	c := client(t, claims(t).socket)
 	listed, err := c.List(t.Context(), &podresourcesv1.ListPodResourcesRequest{})
@@ -96,7 +96,8 @@ func TestAnswersWithClaims(t *testing.T) {
 	}
 }
 
-// TestRateLimit: more calls than the kubelet accepts end with its code and its words.
+// TestRateLimit checks that more calls than the kubelet accepts fail with the kubelet's code and
+// message.
 func TestRateLimit(t *testing.T) {
 	c := client(t, agent(t).socket)
 	var err error
@@ -110,8 +111,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestReferenceServer: the reference's server lists the same pods with the same containers for
-// these manifests, and has the same words for a pod that it does not know.
+// TestReferenceServer checks that the reference's server lists the same pods with the same
+// containers for these manifests, and has the same message for a pod that it does not know.
 func TestReferenceServer(t *testing.T) {
 	c, reference := client(t, agent(t).socket), client(t, serveReference(t))
 	var lists [2]string
@@ -137,7 +138,7 @@ func TestReferenceServer(t *testing.T) {
 	}
 }
 
-// serveReference serves the manifests with the reference's server, and with nothing assigned.
+// serveReference serves the manifests with the reference's server. Nothing is assigned to the pods.
 func serveReference(t *testing.T) string {
 	t.Helper()
 	pods := manifests(t)
@@ -160,7 +161,7 @@ func serveReference(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// podList is the reference's PodsProvider.
+// podList implements the reference's PodsProvider.
 type podList []*v1.Pod
 
 func (p podList) GetActivePods() []*v1.Pod { return p }
@@ -174,7 +175,7 @@ func (p podList) GetPodByName(namespace, name string) (*v1.Pod, bool) {
 	return p[i], true
 }
 
-// nothing is the reference's other providers.
+// nothing implements the reference's other providers.
 type nothing struct{}
 
 func (nothing) UpdateAllocatedDevices()                                      {}
@@ -188,7 +189,7 @@ func (nothing) GetDynamicResources(*v1.Pod, *v1.Container) []*podresourcesv1.Dyn
 	return nil
 }
 
-// manifests are the pods of testdata/pods, ascending by namespace and name.
+// manifests returns the pods of testdata/pods, sorted by namespace and name.
 func manifests(t *testing.T) podList {
 	t.Helper()
 	file, err := os.Open("testdata/pods/pods.yaml")
@@ -201,7 +202,7 @@ func manifests(t *testing.T) podList {
 	for {
 		pod := &v1.Pod{}
 		if err := decoder.Decode(pod); err != nil {
-			break // The end; the comparison fails if it is something else.
+			break // The end of the file. If it is another error, the comparison fails.
 		}
 		pods = append(pods, pod)
 	}
@@ -209,7 +210,8 @@ func manifests(t *testing.T) podList {
 	return pods
 }
 
-// text is an answer for reading. Fields that the client does not know are not in it.
+// text formats an answer as indented JSON. It does not contain fields that the client does not
+// know.
 func text(t *testing.T, answer any) string {
 	t.Helper()
 	data, err := json.MarshalIndent(answer, "", "  ")

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
-// busy machine takes.
+// patience bounds waits for events that must happen. It only ends tests that hang, so it is longer
+// than a busy machine needs.
 const patience = 5 * time.Minute
 
-// built are the binaries of the main module, built once.
+// built returns the directory of the binaries of the main module, which are built once.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "paddock-podresources-test-")
 	if err != nil {
@@ -46,14 +46,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// server is a process that listens.
+// server is a process that serves the PodResources API.
 type server struct {
-	// socket is that of PodResources, address that of the agent's metrics.
+	// socket is the socket of the PodResources API. address is the address of the agent's metrics.
 	socket, address string
 }
 
-// agent starts the agent on a recorded machine with 8 NUMA nodes, GPUs and NICs and the pods of
-// testdata/pods, with a simulated runtime, and waits until the pods are admitted.
+// agent starts the agent with a simulated runtime, on a recorded machine with 8 NUMA nodes, GPUs
+// and NICs, and with the pods of testdata/pods. It waits until the pods are admitted.
 func agent(t *testing.T, flags ...string) server {
 	t.Helper()
 	s := server{socket: filepath.Join(t.TempDir(), "s")}
@@ -92,7 +92,7 @@ func claims(t *testing.T) server {
 	return s
 }
 
-// next is the next line of a log.
+// next returns the next line of a log.
 func next(t *testing.T, log <-chan string) (string, bool) {
 	t.Helper()
 	select {
@@ -126,13 +126,13 @@ func started(t *testing.T, name string, args ...string) <-chan string {
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
 			select {
 			case lines <- strings.TrimSpace(scanner.Text()):
-			default: // No test waits for so many.
+			default: // No test waits for that many lines.
 			}
 		}
-		_ = command.Wait() // It is killed with the test.
+		_ = command.Wait() // It is killed at the end of the test.
 	}()
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // It may have ended.
+		_ = command.Process.Kill() // It may have ended already.
 		<-done
 	})
 	return lines

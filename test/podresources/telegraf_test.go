@@ -9,7 +9,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// TestTelegraf: inputs.prometheus, configured as for a kubelet, reads the calls of another client.
+// TestTelegraf checks that inputs.prometheus, configured as for a kubelet, reads the number of
+// calls of another client.
 func TestTelegraf(t *testing.T) {
 	s := agent(t)
 	c := client(t, s.socket)

@@ -1,9 +1,9 @@
-// Notice follows the notice of this container: it prints its CPUs and NUMA nodes, and each change
-// of them.
+// Notice follows the notice of this container. It prints the container's CPUs and NUMA nodes, and
+// each change of them.
 //
 //	go run . [DIRECTORY]
 //
-// It needs Linux and the standard library. The pod asks for the file by the annotation
+// It needs Linux and the standard library. The pod requests the file with the annotation
 // paddock-project.github.io/notice: "*".
 package main
 
@@ -19,7 +19,8 @@ import (
 
 const version = "notice.paddock-project.github.io/v1"
 
-// notice has the fields that this program uses. Others, also those of later versions, are ignored.
+// notice has the fields that this program uses. Other fields, including those of later versions,
+// are ignored.
 type notice struct {
 	APIVersion string `json:"apiVersion"`
 	Revision   uint64 `json:"revision"`
@@ -42,13 +43,13 @@ func main() {
 	os.Exit(1)
 }
 
-// follow prints the notice and each change of it, until an error ends it.
+// follow prints the notice and each change of it. It returns the error that ends it.
 func follow(directory string) error {
 	watch, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
 		return err
 	}
-	// Watch first, then read: no change falls in between.
+	// The watch starts before the first read, so that no change is missed.
 	if _, err := syscall.InotifyAddWatch(watch, directory, syscall.IN_MOVED_TO|syscall.IN_ONLYDIR); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func follow(directory string) error {
 			return err
 		}
 		fmt.Println(line)
-		for { // Several events are one change: the file is the newest.
+		for { // Several events count as one change, because the file is always the newest.
 			if _, err = syscall.Read(watch, events); !errors.Is(err, syscall.EINTR) {
 				break
 			}
@@ -70,7 +71,7 @@ func follow(directory string) error {
 	}
 }
 
-// read is the file in a line. It is replaced by a rename, so it is never half of one.
+// read returns the file as one line. The file is replaced by a rename, so it is never incomplete.
 func read(directory string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(directory, "notice.json"))
 	if errors.Is(err, fs.ErrNotExist) {

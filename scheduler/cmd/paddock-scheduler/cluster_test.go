@@ -13,13 +13,15 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
-// writeCluster writes cluster.json, as kubectl get -o json prints it. Lines are
+// writeCluster writes cluster.json in the format of kubectl get -o json. The input has lines of
+// these forms:
 //
 //	node NAME zone=ZONE
 //	pod NAME cpus=N app=APP [on=NODE] [apart=KEY] [spread=KEY] [daemon] [space=NAMESPACE]
 //
-// Apart and spread are required anti-affinity to pods of the same app, and topology spread of them,
-// over the nodes' label KEY. Nodes have 7 CPUs for pods, 3 and 4 on their NUMA nodes.
+// The options apart and spread are required anti-affinity to pods of the same app, and topology
+// spread of these pods, over the nodes' label KEY. Nodes have 7 CPUs for pods: 3 and 4 on their
+// NUMA nodes.
 func writeCluster(t *testing.T, d *datadriven.TestData) {
 	k := clustertest.New(t, 4)
 	items := []any{k.Object}

@@ -17,9 +17,10 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/fleetcommand"
 )
 
-// TestFleet runs the scenarios in testdata. The command "file NAME" writes a file, "cluster" writes
-// cluster.json (see writeCluster), and "fleet" runs paddock-scheduler fleet with these arguments,
-// beside the files; examples/ is the directory of the examples.
+// TestFleet runs the scenarios in testdata. The command "file NAME" writes a file. The command
+// "cluster" writes cluster.json (see writeCluster). The command "fleet" runs paddock-scheduler
+// fleet with its arguments in the directory of the files. examples/ is the directory of the
+// examples.
 func TestFleet(t *testing.T) {
 	examples, err := filepath.Abs("../../../examples")
 	if err != nil {
@@ -54,7 +55,7 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// execute is what a program prints, and its exit code if that is not 0.
+// execute returns what a program prints, and its exit code if that is not 0.
 func execute(root *cobra.Command, args []string) string {
 	var out, notes bytes.Buffer
 	code := console.Execute(root, append([]string{"fleet"}, args...), strings.NewReader(""), &out, &notes)
@@ -65,8 +66,8 @@ func execute(root *cobra.Command, args []string) string {
 	return text
 }
 
-// TestAsPaddockFleet: with pods that have no constraints, the output is that of paddock fleet, in
-// every form.
+// TestAsPaddockFleet checks that the output for pods without constraints is that of paddock fleet,
+// in every format.
 func TestAsPaddockFleet(t *testing.T) {
 	t.Chdir("../../..")
 	t.Setenv("COLUMNS", "100")
@@ -83,7 +84,7 @@ func TestAsPaddockFleet(t *testing.T) {
 	}
 }
 
-// TestDocs: what docs/size-a-fleet.md quotes of this program is its output.
+// TestDocs checks that the output of this program equals what docs/size-a-fleet.md quotes.
 func TestDocs(t *testing.T) {
 	t.Chdir("../../..")
 	t.Setenv("COLUMNS", "120")

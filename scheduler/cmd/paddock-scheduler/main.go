@@ -1,9 +1,9 @@
 // Command paddock-scheduler is a kube-scheduler with the plugin Paddock. It has the flags of
-// kube-scheduler; the plugin does nothing unless the KubeSchedulerConfiguration has it in a
-// profile.
+// kube-scheduler. The plugin does nothing unless a profile of the KubeSchedulerConfiguration
+// enables it.
 //
-// With fleet as its first argument it is paddock fleet, and pods also obey topology spread and pod
-// affinity.
+// With fleet as its first argument, the command works like paddock fleet, except that pods also
+// obey topology spread and pod affinity.
 package main
 
 import (
@@ -40,9 +40,9 @@ func main() {
 	os.Exit(cli.Run(command))
 }
 
-// offline is the program without a scheduler.
+// offline returns the command for use without a scheduler.
 func offline() *cobra.Command {
-	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError) // Libraries define flags there, for every command.
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError) // Libraries define flags there, which every command would have.
 	root := &cobra.Command{
 		Use:           "paddock-scheduler",
 		Short:         "A kube-scheduler that knows NUMA nodes, and questions about a fleet",
@@ -54,8 +54,8 @@ func offline() *cobra.Command {
 	return root
 }
 
-// version is this module's version and that of the kube-scheduler in it. Kubernetes' own text has a
-// version only in Kubernetes' own builds.
+// version returns this module's version and that of the kube-scheduler in it. Kubernetes' own
+// version string is set only in Kubernetes' own builds.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,5 +1,5 @@
-// Command report reads the output of the benchmarks of the scheduler and prints what they measured
-// beside what it should be. `make scheduler-perf` calls it.
+// Command report reads the output of the scheduler benchmarks and prints the measurements beside
+// their targets. `make scheduler-perf` runs it.
 package main
 
 import (
@@ -23,10 +23,10 @@ func main() {
 	}
 }
 
-// metrics are the results of benchmarks, by name without the number of CPUs and by unit.
+// metrics has the results of benchmarks, by name without the number of CPUs, and by unit.
 type metrics map[string]map[string]float64
 
-// read takes the lines of a benchmark's results: a name, a number of rounds, then values with
+// read parses the result lines of a benchmark: a name, a number of iterations, then values with
 // units.
 func read(from io.Reader) (metrics, error) {
 	m := metrics{}
@@ -56,7 +56,8 @@ func read(from io.Reader) (metrics, error) {
 	return m, lines.Err()
 }
 
-// row is a line of the table. Below is whether less is better; limit 0: there is no target.
+// row is a line of the table. If below is set, less is better. A limit of zero means that there is
+// no target.
 type row struct {
 	what         string
 	value, limit float64

@@ -8,7 +8,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestReport: testdata/report.txt has results of benchmarks and the table or the error.
+// TestReport runs testdata/report.txt, which has results of benchmarks with the resulting table or
+// error.
 func TestReport(t *testing.T) {
 	datadriven.RunTest(t, "testdata/report.txt", func(t *testing.T, d *datadriven.TestData) string {
 		m, err := read(strings.NewReader(d.Input))
@@ -23,7 +24,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// TestNames: the benchmarks have the names and units that the report reads.
+// TestNames checks that the benchmarks have the names and units that the report reads.
 func TestNames(t *testing.T) {
 	source := ""
 	for _, file := range []string{"../perf_test.go", "../filter_test.go", "../../plugin/requeue_test.go", "../testdata/throughput.yaml"} {

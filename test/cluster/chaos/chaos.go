@@ -1,5 +1,5 @@
-// Package chaos injects faults into a cluster while a load runs, and remembers when and where. A
-// rejection is then either the consequence of an injected fault, or one that nothing excuses.
+// Package chaos injects faults into a cluster while a load runs, and records when and where. So
+// each rejection is either the consequence of an injected fault, or one that nothing excuses.
 package chaos
 
 import (
@@ -19,10 +19,10 @@ import (
 // Window is the time in which a fault may have consequences on a node.
 type Window struct {
 	Kind string
-	// Node is empty for all nodes.
+	// Node is the name of the node. If empty, the fault concerns all nodes.
 	Node     string
 	From, To time.Time
-	// Pod is the UID of the only pod that the fault excuses; empty: every pod.
+	// Pod is the UID of the only pod that the fault excuses. If empty, it excuses every pod.
 	Pod string
 }
 
@@ -34,30 +34,30 @@ type World struct {
 	Order func(ctx context.Context, path string, form map[string]string) error
 	// RestartAPI kills the API server and starts it again.
 	RestartAPI func() error
-	// Slow delays the scheduler's watches by that time; 0: no more.
+	// Slow delays the scheduler's watches by that time. Zero ends the delay.
 	Slow      func(time.Duration)
 	Namespace string
 	Seed      uint64
 	Say       func(format string, args ...any)
 }
 
-// Chaos is what was injected.
+// Chaos injects faults and records them.
 type Chaos struct {
 	World
 	kinds []string
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	busy    map[string]bool // nodes with a fault, one at a time
+	busy    map[string]bool // nodes with a fault; a node has at most one at a time
 	windows []Window
 	number  int
 }
 
-// kind is one kind of fault.
+// kind describes one kind of fault.
 type kind struct {
 	// every is the mean time between two faults.
 	every time.Duration
-	// Lag is how long after its end a fault may have consequences: until the scheduler sees what
+	// lag is how long after its end a fault may have consequences: until the scheduler sees what
 	// the node shows.
 	lag    time.Duration
 	global bool
@@ -65,7 +65,7 @@ type kind struct {
 	what   string
 }
 
-// kinds are the faults, by name.
+// kinds has the faults by name.
 var kinds = map[string]kind{
 	"agents":  {every: time.Second, lag: 2 * time.Second, inject: (*Chaos).agent, what: "an agent is killed, and starts again after a while"},
 	"api":     {every: 40 * time.Second, lag: 5 * time.Second, global: true, inject: (*Chaos).api, what: "the API server is killed, and starts again"},
@@ -79,7 +79,7 @@ var kinds = map[string]kind{
 	"forged":  {every: time.Second, lag: 2 * time.Second, inject: tamper("forged"), what: "the kubelet passes on grants with other CPUs"},
 }
 
-// Kinds are the names of all faults, and what they do.
+// Kinds returns the names of all faults, and their descriptions.
 func Kinds() (names []string, what map[string]string) {
 	what = map[string]string{}
 	for name, k := range kinds {
@@ -88,8 +88,8 @@ func Kinds() (names []string, what map[string]string) {
 	return slices.Sorted(maps.Keys(kinds)), what
 }
 
-// New makes a Chaos of a list of kinds, separated by commas; "all" is all of them, and nothing is
-// none.
+// New returns a Chaos for a comma-separated list of kinds. "all" selects all of them, and an empty
+// list none.
 func New(list string, w World) (*Chaos, error) {
 	names, _ := Kinds()
 	var chosen []string
@@ -108,8 +108,8 @@ func New(list string, w World) (*Chaos, error) {
 	return &Chaos{World: w, kinds: chosen, random: rand.New(rand.NewPCG(w.Seed, 2)), busy: map[string]bool{}}, nil
 }
 
-// Run injects faults until enough is closed, and waits until the last one is over. What could not
-// be injected is an error. It ends with ctx, whatever is under way.
+// Run injects faults until enough is closed, and waits until the last one is over. It returns an
+// error for faults that could not be injected. It ends with ctx, even during a fault.
 func (c *Chaos) Run(ctx context.Context, enough <-chan struct{}) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -137,10 +137,10 @@ func (c *Chaos) Run(ctx context.Context, enough <-chan struct{}) error {
 	return wrong
 }
 
-// longest bounds one fault.
+// longest bounds the time of one fault.
 const longest = 3 * time.Minute
 
-// one injects one fault, on a node without another one.
+// one injects one fault, on a node that has no other one.
 func (c *Chaos) one(ctx context.Context, name string, k kind) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -171,12 +171,12 @@ func (c *Chaos) float() float64 {
 	return c.random.Float64()
 }
 
-// between is a random time.
+// between returns a random time between least and most.
 func (c *Chaos) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(c.float()*float64(most-least))
 }
 
-// wait waits, or returns why not.
+// wait waits for that time. If ctx ends earlier, it returns the cause.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -186,9 +186,9 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Cause is the kind of the fault that excuses a rejection of a pod that was bound to a node, and
-// rejected there, at these times; empty: none does. A fault excuses what was decided while it could
-// have consequences.
+// Cause returns the kind of the fault that excuses the rejection of a pod on a node, given the
+// times at which the pod was bound and rejected. It returns an empty string if there is none. A
+// fault excuses decisions that were made while it could have consequences.
 func (c *Chaos) Cause(node, pod string, bound, rejected time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Chaos) Cause(node, pod string, bound, rejected time.Time) string {
 	return ""
 }
 
-// Counts is how many faults of each kind were injected.
+// Counts returns the number of injected faults of each kind.
 func (c *Chaos) Counts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A fault excuses a rejection on its node if the pod was bound before the fault's consequences were
-// over, and rejected after it began.
+// TestCause checks that a fault excuses a rejection on its node only if the pod was bound before
+// the fault's consequences were over, and rejected after the fault began.
 func TestCause(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	c := &Chaos{windows: []Window{{Kind: "policy", Node: "a", From: at(10), To: at(20)}, {Kind: "api", From: at(40), To: at(50)}}}
@@ -30,7 +30,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// A list of faults is checked before anything starts.
+// TestNew checks that a list of faults is validated before anything starts.
 func TestNew(t *testing.T) {
 	if _, err := New("agents,nothing", World{}); err == nil {
 		t.Error("an unknown fault is no error")

@@ -19,14 +19,14 @@ func (c *Chaos) agent(ctx context.Context, node string) error {
 	return c.Order(ctx, "/restart", map[string]string{"node": node, "away": c.between(0, 5*time.Second).String()})
 }
 
-// policy lets the agent start again with another policy.
+// policy restarts the agent with another policy.
 func (c *Chaos) policy(ctx context.Context, node string) error {
 	return c.Order(ctx, "/policy", map[string]string{"node": node})
 }
 
 func (c *Chaos) api(context.Context, string) error { return c.RestartAPI() }
 
-// slow delays the watch of the kubelets, or those of the scheduler, for ten seconds.
+// slow delays the watches of the kubelets, or those of the scheduler, for ten seconds.
 func (c *Chaos) slow(ctx context.Context, _ string) error {
 	const by, how = 3 * time.Second, 10 * time.Second
 	if c.float() < 0.5 {
@@ -44,7 +44,7 @@ func (c *Chaos) slow(ctx context.Context, _ string) error {
 	return err
 }
 
-// tamper changes the annotations of the pods that come to a node in the next seconds.
+// tamper changes the annotations of the pods that are bound to a node in the next seconds.
 func tamper(how string) func(*Chaos, context.Context, string) error {
 	return func(c *Chaos, ctx context.Context, node string) error {
 		if err := c.Order(ctx, "/tamper", map[string]string{"node": node, "how": how}); err != nil {
@@ -58,7 +58,7 @@ func tamper(how string) func(*Chaos, context.Context, string) error {
 	}
 }
 
-// pod is a pod of four CPUs of its own on a node.
+// pod returns a pod with four exclusive CPUs on a node.
 func (c *Chaos) pod(name, node string) *v1.Pod {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("4Gi")}
 	no := false
@@ -73,11 +73,11 @@ func (c *Chaos) pod(name, node string) *v1.Pod {
 	}
 }
 
-// settled is when a pod that started is known to everybody who looks.
+// settled is the time after which every observer knows a pod that started.
 const settled = 2 * time.Second
 
-// foreign is a pod that another scheduler bound. It stays for a while; nothing about it is a
-// surprise then.
+// foreign creates a pod that another scheduler bound. The pod stays for a while. By the end of the
+// fault, the scheduler knows it.
 func (c *Chaos) foreign(ctx context.Context, node string) error {
 	pod, err := c.Client.CoreV1().Pods(c.Namespace).Create(ctx, c.pod("foreign", node), metav1.CreateOptions{})
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Chaos) foreign(ctx context.Context, node string) error {
 	return wait(ctx, settled)
 }
 
-// static is a pod of the node's own manifests.
+// static starts a static pod from the node's own manifests.
 func (c *Chaos) static(ctx context.Context, node string) error {
 	form := map[string]string{"node": node, "name": c.pod("static", node).Name, "namespace": c.Namespace}
 	if err := c.Order(ctx, "/static", form); err != nil {
@@ -104,7 +104,8 @@ func (c *Chaos) static(ctx context.Context, node string) error {
 // stay is how long the pods of faults run.
 const stay = 20 * time.Second
 
-// later ends the pod of a fault, which need not be waited for: the load's end removes what is left.
+// later ends the pod of a fault in the background. No one has to wait for it, because the end of
+// the load removes remaining pods.
 func (c *Chaos) later(ctx context.Context, do func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	time.AfterFunc(stay, func() {
@@ -114,7 +115,7 @@ func (c *Chaos) later(ctx context.Context, do func(context.Context) error) {
 	})
 }
 
-// drain cordons a node, evicts what is on it, and uncordons it.
+// drain cordons a node, evicts its pods, and uncordons it.
 func (c *Chaos) drain(ctx context.Context, node string) error {
 	cordon := func(yes bool) error {
 		patch := fmt.Sprintf(`{"spec":{"unschedulable":%v}}`, yes)
@@ -146,8 +147,8 @@ func (c *Chaos) drain(ctx context.Context, node string) error {
 	return cordon(false)
 }
 
-// away takes an API server that does not answer, and a pod that is gone, for no error: both are
-// faults of others.
+// away returns nil if the API server does not answer, or if the pod is gone: both are the effects
+// of other faults.
 func away(err error) error {
 	if _, status := err.(apierrors.APIStatus); !status || apierrors.IsNotFound(err) {
 		return nil

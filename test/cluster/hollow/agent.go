@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// hookTimeout and requestTimeout are longer than on a node (0.8 s and 2 s): here a thousand
-	// nodes share the CPUs of one machine, and a late answer would say nothing about Paddock.
+	// hookTimeout and requestTimeout are longer than on a node (0.8 s and 2 s). Here a thousand
+	// nodes share the CPUs of one machine, so a late answer would not be Paddock's fault.
 	hookTimeout, requestTimeout = 10 * time.Second, 30 * time.Second
-	// period is how often an agent compares everything.
+	// period is the time between two full comparisons of an agent.
 	period = 30 * time.Second
 )
 
-// life is one life of the agent of a node.
+// life is one run of the agent of a node, from its start to its end.
 type life struct {
 	*agent.Agent
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
-// startAgent starts the agent of a node, on what its disk has. It is the agent of the product, in a
-// world of this process: a runtime, a disk and a list of pods in memory, and the API server.
+// startAgent starts the agent of a node on the data of its disk. It is the product's agent in a
+// simulated environment: a runtime, a disk and a list of pods in memory. The API server is real.
 func (n *Node) startAgent(ctx context.Context) (*life, error) {
 	config := agent.DefaultConfig()
 	config.Machine, config.NodeName, config.Runtime, config.Publish = n.Name, n.Name, agent.RuntimeNRI, true
@@ -67,7 +67,7 @@ func (n *Node) startAgent(ctx context.Context) (*life, error) {
 	return l, nil
 }
 
-// describe is the node without pods.
+// describe returns the node without pods.
 func (n *Node) describe() (*inputs.Node, error) {
 	m := n.Kind.State.Machine()
 	none, err := device.NewInventory(m, nil)
@@ -82,16 +82,16 @@ func (n *Node) describe() (*inputs.Node, error) {
 
 const pluginName = "paddock"
 
-// kill ends the agent as kill -9 does: the next one finds what was written until now.
+// kill ends the agent as kill -9 does. The next agent finds what was written until now.
 func (n *Node) kill(l *life) {
 	n.mu.Lock()
 	n.disk = n.disk.Left(crashfs.KeepAll)
 	n.mu.Unlock()
 	l.cancel()
-	<-l.ended // What it still writes is on a disk that is no more.
+	<-l.ended // Anything it still writes goes to a disk that is not used any more.
 }
 
-// newRuntime makes the runtime of a node. Without the agent, it creates no container.
+// newRuntime creates the runtime of a node. It creates no container while the agent does not run.
 func newRuntime(ctx context.Context) *sim.Runtime {
 	return sim.New(ctx, sim.Config{Required: []string{pluginName}, RequestTimeout: requestTimeout, Now: time.Now, After: time.After})
 }
@@ -126,7 +126,7 @@ func (n *Node) restart(ctx context.Context, away time.Duration) error {
 	return nil
 }
 
-// await waits until something is so.
+// await waits until the condition is true.
 func await(ctx context.Context, is func() bool) error {
 	for !is() {
 		select {
@@ -138,5 +138,5 @@ func await(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-// probe is how often a kubelet asks whether the agent is ready.
+// probe is the time between two readiness probes of the agent by a kubelet.
 const probe = time.Second

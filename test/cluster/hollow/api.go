@@ -15,22 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels of a hollow node.
+// These are labels of a hollow node.
 const (
 	LabelMachine = "cluster.paddock-project.github.io/machine"
 	LabelKind    = "cluster.paddock-project.github.io/kind"
 )
 
 // GracePeriod is the controller manager's --node-monitor-grace-period. It is longer than an API
-// server needs for the leases of all nodes while it shares few CPUs with everything else: a hollow
-// node that was late would stay unreachable, because it does not write its status again.
+// server that shares few CPUs with everything else needs for the leases of all nodes. A hollow node
+// whose lease was late would stay unreachable, because it does not write its status again.
 const GracePeriod = 30 * time.Minute
 
 const (
-	// leaseEvery is rarer than a kubelet's 10 s: a thousand leases every ten seconds would be most
-	// of what the API server does here.
+	// leaseEvery is longer than a kubelet's 10 s: a thousand leases every ten seconds would be most
+	// of the work of the API server here.
 	leaseEvery = time.Minute
-	// retryAPI is the wait before a write is tried again, patience how long one may take.
+	// retryAPI is the wait before a write is tried again. patience is the time limit of one write.
 	retryAPI, patience = time.Second, 20 * time.Second
 )
 
@@ -55,13 +55,13 @@ func (f *Fleet) register(ctx context.Context, n *Node) error {
 	})
 }
 
-// The agents' DaemonSet, as deploy/base has it.
+// These belong to the agents' DaemonSet of deploy/base.
 const (
 	agentNamespace, agentLabel, agentName = "paddock", "app.kubernetes.io/name", "paddock"
 )
 
-// isAgent reports whether a pod is that of an agent. It is not run: the agent is a part of the
-// hollow node.
+// isAgent reports whether a pod is the pod of an agent. Such a pod is not run, because the agent is
+// part of the hollow node.
 func isAgent(pod *v1.Pod) bool {
 	return pod.Namespace == agentNamespace && pod.Labels[agentLabel] == agentName
 }
@@ -83,13 +83,13 @@ func (f *Fleet) createAgent(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// showAgent shows whether the agent of a node is ready, as the kubelet's probe of its pod does.
+// showAgent reports whether the agent of a node is ready, like the kubelet's probe of its pod.
 func (f *Fleet) showAgent(ctx context.Context, n *Node, ready bool) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "paddock-" + n.Name, Namespace: agentNamespace}}
 	f.patchStatus(ctx, pod, v1.PodRunning, ready)
 }
 
-// allocatable is what the Node reports.
+// allocatable returns the allocatable resources that the Node reports.
 func (k *Kind) allocatable() v1.ResourceList {
 	list := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(k.Allocatable.Milli, resource.DecimalSI),
@@ -112,7 +112,8 @@ func (f *Fleet) createLease(ctx context.Context, n *v1.Node) error {
 	return err
 }
 
-// heartbeats renews the leases, spread over the time and several at a time, until ctx ends.
+// heartbeats renews the leases until ctx ends. The renewals are spread over the period, and several
+// run at a time.
 func (f *Fleet) heartbeats(ctx context.Context) {
 	slots := make(chan struct{}, parallel)
 	var requests sync.WaitGroup
@@ -130,7 +131,7 @@ func (f *Fleet) heartbeats(ctx context.Context) {
 				within, cancel := context.WithTimeout(ctx, patience)
 				defer cancel()
 				patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
-				// The next one comes in time.
+				// If it fails, the next renewal comes in time.
 				_, _ = f.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Patch(within, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			})
 		}
@@ -175,40 +176,41 @@ func (f *Fleet) patchStatus(ctx context.Context, pod *v1.Pod, phase v1.PodPhase,
 		status.Conditions = append(status.Conditions, c)
 	}
 	change := map[string]any{"status": status}
-	if !isStatic(pod) && pod.UID != "" { // Of a static pod, the API server has the mirror pod, which has another UID.
+	if !isStatic(pod) && pod.UID != "" { // For a static pod, the API server has the mirror pod, which has another UID.
 		change["metadata"] = map[string]any{"uid": pod.UID}
 	}
 	patch, err := json.Marshal(change)
 	if err != nil {
-		panic(err) // It is made here.
+		panic(err) // The change is built here, so it can always be encoded.
 	}
-	// A pod that is gone has no status any more.
+	// A pod that is gone needs no status.
 	_ = f.persist(ctx, func(ctx context.Context) error {
 		_, err := f.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
 
-// remove removes a deleted pod from the API, as the kubelet does when nothing of it runs any more.
+// remove removes a deleted pod from the API, as the kubelet does when nothing of the pod runs any
+// more.
 func (f *Fleet) remove(ctx context.Context, pod *v1.Pod) {
 	now := int64(0)
 	var preconditions *metav1.Preconditions
 	if pod.UID != "" {
 		preconditions = &metav1.Preconditions{UID: &pod.UID}
 	}
-	_ = f.persist(ctx, func(ctx context.Context) error { // A pod that is gone is what was wanted.
+	_ = f.persist(ctx, func(ctx context.Context) error { // A pod that is already gone is no error.
 		return f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: preconditions})
 	})
 }
 
 // warn writes the event that a kubelet writes when a pod does not start.
 func (f *Fleet) warn(ctx context.Context, pod *v1.Pod, message string) {
-	const most = 1000 // An event's message has 1 kB.
+	const most = 1000 // The message of an event is limited to 1 kB.
 	if len(message) > most {
 		message = message[:most]
 	}
 	now := metav1.Now()
-	_, _ = f.client.CoreV1().Events(pod.Namespace).Create(ctx, &v1.Event{ // Events may get lost.
+	_, _ = f.client.CoreV1().Events(pod.Namespace).Create(ctx, &v1.Event{ // Events may be lost.
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
 		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Reason:         "FailedCreatePodSandBox", Message: message, Type: v1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,

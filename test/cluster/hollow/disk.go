@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// marks keep the time of the last answer to the runtime; see agent.Marks.
+// marks stores the time of the last answer to the runtime: see agent.Marks.
 type marks struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// Mark notes a time.
+// Mark stores a time.
 func (m *marks) Mark(at time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -19,7 +19,7 @@ func (m *marks) Mark(at time.Time) error {
 	return nil
 }
 
-// Marked is the time that was noted last.
+// Marked returns the time that was stored last.
 func (m *marks) Marked() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

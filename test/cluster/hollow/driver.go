@@ -9,10 +9,10 @@ import (
 // Status is what a fleet has seen since it started.
 type Status struct {
 	Nodes int
-	// Troubles is how many tries failed, and Rejected how many of them nodes rejected.
+	// Troubles is the number of failed attempts. Rejected is how many of them nodes rejected.
 	Troubles, Rejected int
 	Hooks              map[string]*Latency
-	// Outcomes are how pods came by what they have, by the name of the handover.Reason.
+	// Outcomes counts how pods got their assignments, by the name of the handover.Reason.
 	Outcomes map[string]int
 	Writes   Writes
 }
@@ -20,27 +20,28 @@ type Status struct {
 // NodeState is the state of a node at rest.
 type NodeState struct {
 	Name, Kind string
-	// Away is true if the agent does not run. Nothing else is known then.
+	// Away is true if the agent does not run. Then nothing else is known.
 	Away bool
-	// Wrong are the violations of the node's invariants, by its own check and by its cgroups.
+	// Wrong lists the violations of the node's invariants, found by its own check and in its
+	// cgroups.
 	Wrong []string
-	// Grants is each grant in the form of the state file, by UID.
+	// Grants has each grant in the form of the state file, by UID.
 	Grants map[string]string
 }
 
-// serveDriver serves what the driver of the load asks and orders:
+// serveDriver serves the requests and orders of the driver of the load:
 //
 //	GET  /status                           Status
-//	GET  /troubles?after=                  every Trouble but for so many, the oldest first
+//	GET  /troubles?after=                  every Trouble except the first ones, of which after is the number; oldest first
 //	GET  /states                           the NodeState of every node
-//	GET  /debug/pprof/profile?seconds=     where the time goes, for go tool pprof
+//	GET  /debug/pprof/profile?seconds=     a CPU profile, for go tool pprof
 //	POST /restart?node=&away=              kills the agent of a node, and starts it again after that time
 //	POST /policy?node=                     restarts it with another policy
 //	POST /static?node=&namespace=&name=    starts a static pod; /unstatic ends it
-//	POST /tamper?node=&how=                loses, corrupts or forges the grants of pods that come from now on; empty: no more
-//	POST /slow?by=                         delays every event of the watch of pods by that time; 0s: no more
+//	POST /tamper?node=&how=                loses, corrupts or forges the grants of pods that arrive from now on; empty: stops that
+//	POST /slow?by=                         delays every event of the watch of pods by that time; 0s: stops that
 //
-// An order is answered when it is done.
+// The answer to an order is sent when the order has been carried out.
 func (f *Fleet) serveDriver(ctx context.Context, mux *http.ServeMux) {
 	mux.HandleFunc("POST /{order}", func(w http.ResponseWriter, r *http.Request) {
 		if err := f.obey(ctx, r.PathValue("order"), r.FormValue); err != nil {

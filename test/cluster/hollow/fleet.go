@@ -24,12 +24,12 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// Fleet is the nodes of one process.
+// Fleet represents the nodes of one process.
 type Fleet struct {
 	ctx    context.Context //nolint:containedctx // of everything that runs: orders of the driver start things that stay
 	client kubernetes.Interface
-	log    *slog.Logger // of what is rare and about one pod
-	// publishers is the client with which the agent of a node publishes.
+	log    *slog.Logger // for rare messages about one pod
+	// publishers has the client with which the agent of each node publishes.
 	publishers map[string]*publication.Client
 	nodes      map[string]*Node
 	order      []*Node
@@ -37,11 +37,11 @@ type Fleet struct {
 	workers    sync.WaitGroup
 
 	mu sync.Mutex
-	// slow delays the events of the watch.
+	// slow is the delay of the events of the watch.
 	slow time.Duration
 }
 
-// New makes a fleet of nodes with these kinds. server is the address at which Serve will listen.
+// New creates a fleet of nodes with these kinds. server is the address at which Serve will listen.
 func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -66,8 +66,8 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 	return f, nil
 }
 
-// asAgent is the configuration of the agent of a node: its service account, with a token that is
-// tied to its node, as the API server sees it.
+// asAgent returns the client configuration of the agent of a node. It impersonates the agent's
+// service account with a token that is bound to its node, so that the API server sees the agent.
 func asAgent(config *rest.Config, node string) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.Impersonate = rest.ImpersonationConfig{
@@ -78,10 +78,10 @@ func asAgent(config *rest.Config, node string) *rest.Config {
 	return c
 }
 
-// NodeName is the name of the node with that index in the list of kinds.
+// NodeName returns the name of the node with that index in the list of kinds.
 func NodeName(k *Kind, i int) string { return fmt.Sprintf("%s-%04d", k.Name, i) }
 
-// Run registers the nodes, starts their agents, and runs pods until ctx ends. ready is called once
+// Run registers the nodes, starts their agents, and runs pods until ctx ends. It calls ready once
 // everything runs.
 func (f *Fleet) Run(ctx context.Context, ready func()) error {
 	if err := f.each(ctx, func(ctx context.Context, n *Node) error {
@@ -109,11 +109,11 @@ func (f *Fleet) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// parallel is how many nodes are registered at a time.
+// parallel is the number of nodes that are registered at a time.
 const parallel = 16
 
-// each calls do for every node, several at a time. do gets the fleet's context: what it starts goes
-// on.
+// each calls do for every node, several at a time. do gets the fleet's context, so what it starts
+// keeps running.
 func (f *Fleet) each(ctx context.Context, do func(context.Context, *Node) error) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallel)
@@ -174,7 +174,8 @@ func (f *Fleet) watch(ctx context.Context) error {
 	return nil
 }
 
-// slim removes what the kubelet does not need, and thousands of pods would fill memory with.
+// slim removes fields that the kubelet does not need, and with which thousands of pods would fill
+// the memory.
 func slim(object any) (any, error) {
 	if pod, is := object.(*v1.Pod); is {
 		pod.ManagedFields = nil
@@ -182,16 +183,16 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// event is one of the watch, to be handled at a time.
+// event is an event of the watch, to be handled at a certain time.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// mostEvents are more events than wait at any time.
+// mostEvents is more than the number of events that can wait at any time.
 const mostEvents = 100_000
 
-// handle handles events in their order, each when it is due.
+// handle handles events in order, each when it is due.
 func handle(ctx context.Context, events <-chan event) {
 	for {
 		select {
@@ -228,7 +229,7 @@ func (f *Fleet) handler(ctx context.Context) http.Handler {
 func answer(w http.ResponseWriter, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(what); err != nil {
-		panic(http.ErrAbortHandler) // The client has gone.
+		panic(http.ErrAbortHandler) // The client has disconnected.
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// inspect is the node's state, judged by its own check, by a count that shares no code with it, and
-// by the cgroups.
+// inspect returns the node's state. It is judged by its own check, by counts that share no code
+// with that check, and by the cgroups.
 func (n *Node) inspect() NodeState {
 	out := NodeState{Name: n.Name, Kind: n.Kind.Name, Grants: map[string]string{}}
 	s := n.State()
@@ -37,7 +37,7 @@ func (n *Node) inspect() NodeState {
 	return out
 }
 
-// doubleCPUs are the CPUs that two pods have.
+// doubleCPUs returns the CPUs that are assigned to two pods.
 func doubleCPUs(grants []*node.Grant) (wrong []string) {
 	owner := map[int]string{}
 	for _, g := range grants {
@@ -51,8 +51,8 @@ func doubleCPUs(grants []*node.Grant) (wrong []string) {
 	return wrong
 }
 
-// doubleBytes are the sets of NUMA nodes with more bytes assigned than they have: what is charged
-// to NUMA nodes of a set, and to no other, fits into the set.
+// doubleBytes returns the sets of NUMA nodes that have more bytes assigned than they have. The
+// amounts that are charged to NUMA nodes of a set, and to no other, must fit into the set.
 func doubleBytes(s *node.State, grants []*node.Grant) (wrong []string) {
 	type key struct {
 		kind  string
@@ -85,7 +85,7 @@ func doubleBytes(s *node.State, grants []*node.Grant) (wrong []string) {
 	return wrong
 }
 
-// amount is how much of a type of memory a NUMA node has.
+// amount returns the amount of a type of memory on a NUMA node.
 func amount(n machine.Node, kind string) int64 {
 	rest := n.Memory
 	for _, pages := range n.HugePages {
@@ -98,8 +98,8 @@ func amount(n machine.Node, kind string) int64 {
 	return rest
 }
 
-// wrongCgroups are the containers that do not run where their grants are, and those that run on the
-// CPUs of another pod.
+// wrongCgroups returns the containers that do not run where their grants are, and those that run on
+// the CPUs of another pod.
 func wrongCgroups(s *node.State, running []converge.Observed) (wrong []string) {
 	wanted := converge.Want(s)
 	for _, o := range running {

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
-// grant is a grant of one container with these CPUs, and with bytes of NUMA node 0.
+// grant returns a grant of one container with these CPUs, and with bytes of NUMA node 0.
 func grant(uid, cpus string, bytes int64) *node.Grant {
 	set, err := cpuset.Parse(cpus)
 	if err != nil {
@@ -32,8 +32,8 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 	}
 }
 
-// The count finds what the node's own check would have to find too: it is tried on grants that no
-// node makes.
+// TestAssignedTwice checks the counts on grants that no node makes. The counts find what the node's
+// own check would have to find too.
 func TestAssignedTwice(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {
@@ -58,8 +58,8 @@ func TestAssignedTwice(t *testing.T) {
 	}
 }
 
-// A container that runs on CPUs of another pod is found, and one that runs elsewhere than its
-// grant.
+// TestCgroups checks that a container that runs on CPUs of another pod is found, and one that does
+// not run where its grant is.
 func TestCgroups(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {
@@ -94,7 +94,8 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
-// Every machine has every policy in both scopes, and the shares are those of the file.
+// TestKinds checks that every machine has every policy in both scopes, and that the shares are
+// those of the file.
 func TestKinds(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 200)
 	if err != nil {
@@ -110,9 +111,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestGoneByAnotherConnection: a list that misses a pod shows that it is gone, although no other
-// pod is left on the node and the kubelet answers on another connection: it lists the pod of the
-// agent.
+// TestGoneByAnotherConnection checks that a list without a pod shows that the pod is gone, even if
+// no other pod is left on the node and the kubelet answers on another connection. The list has the
+// pod of the agent.
 func TestGoneByAnotherConnection(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {

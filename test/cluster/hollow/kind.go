@@ -24,14 +24,14 @@ var (
 	scopes     = []node.Scope{node.PodScope, node.ContainerScope}
 )
 
-// short names are for the names of nodes.
+// short has short names of policies, for the names of nodes.
 var short = map[node.TopologyPolicy]string{
 	node.TopologySingleNUMANode: "single", node.TopologyRestricted: "restricted", node.TopologyBestEffort: "best", node.TopologyNone: "none",
 }
 
 // ReadKinds reads a file of nodes (inputs.FleetNodes) and returns a list of n kinds, one for each
-// node: the machines by their shares, spread evenly, and for each machine every policy in both
-// scopes in turn.
+// node. The machines are spread evenly according to their shares. Each machine gets every policy in
+// both scopes in turn.
 func ReadKinds(file string, n int) ([]*Kind, error) {
 	read, err := inputs.Reader{}.Fleet(file)
 	if err != nil {
@@ -70,7 +70,7 @@ func ReadKinds(file string, n int) ([]*Kind, error) {
 	return kinds, nil
 }
 
-// KindName is the name of a machine with a policy.
+// KindName returns the name of a machine with a policy.
 func KindName(machine string, p node.Policy) string {
 	return machine + "-" + short[p.Topology] + "-" + strings.ToLower(p.Scope.String())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may be away.
+// Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may not run.
 type Node struct {
 	Name string
 	Kind *Kind
@@ -21,28 +21,28 @@ type Node struct {
 	record  *record
 	runtime *sim.Runtime
 	marks   marks
-	// lists is the address of the kubelet's list.
+	// lists is the URL of the kubelet's list.
 	lists string
 
-	// published is whether the agent has written the node's object since it started.
+	// published reports whether the agent has written the node's object since it started.
 	published atomic.Bool
 
 	mu    sync.Mutex
 	agent *life
 	// disk has the state of the agent, and survives it.
 	disk    *crashfs.FS
-	changed *node.Policy // instead of the kind's, from the agent's next start on
+	changed *node.Policy // instead of the kind's, from the next start of the agent on
 	pods    map[string]*worker
 	// own is the pod of the agent. It does not run here, and is listed as on every node with the
-	// DaemonSet: the list of a kubelet is never empty there, so one without a pod shows that the
-	// pod is gone, also after another connection.
+	// DaemonSet. So the kubelet's list is never empty, and a list without a pod shows that the pod
+	// is gone, even after a new connection.
 	own *v1.Pod
-	// tamper is what happens to the grants of pods that come: lost, corrupt or forged; empty:
-	// nothing.
+	// tamper is what happens to the grants of pods that arrive: lost, corrupt or forged. If empty,
+	// they are unchanged.
 	tamper string
 }
 
-// policy is what the agent starts with.
+// policy returns the policy with which the agent starts.
 func (n *Node) policy() node.Policy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *Node) policy() node.Policy {
 	return n.Kind.State.Policy()
 }
 
-// State is what the agent has assigned; nil while it is away.
+// State returns the agent's state, or nil while the agent does not run.
 func (n *Node) State() *node.State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,7 +62,7 @@ func (n *Node) State() *node.State {
 	return n.agent.State()
 }
 
-// list is what the kubelet serves: the pods that it knows, with the status that it has for them.
+// list returns what the kubelet serves: the pods that it knows, with its own status for them.
 func (n *Node) list() *v1.PodList {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,13 +79,13 @@ func (n *Node) list() *v1.PodList {
 	return list
 }
 
-// observe gives a pod of the watch to its worker.
+// observe passes a pod of the watch to its worker.
 func (n *Node) observe(ctx context.Context, pod *v1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case isMirror(pod):
-		return // What it shows runs already.
+		return // The pod that it shows already runs.
 	case isAgent(pod):
 		n.own = pod
 		return
@@ -106,7 +106,7 @@ func (n *Node) observe(ctx context.Context, pod *v1.Pod) {
 	}
 }
 
-// forget is the end of a pod in the API: whatever of it still runs ends.
+// forget handles the removal of a pod from the API: it ends whatever of the pod still runs.
 func (n *Node) forget(pod *v1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

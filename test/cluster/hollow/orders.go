@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 )
 
-// changePolicy gives a node the next topology policy. Its agent starts again with it, and has shown
-// it at the end.
+// changePolicy gives a node the next topology policy. It restarts the agent with it, and waits
+// until the agent has published it.
 func (n *Node) changePolicy(ctx context.Context) error {
 	policy := n.policy()
 	policy.Topology = topologies[(slices.Index(topologies, policy.Topology)+1)%len(topologies)]
@@ -31,12 +31,13 @@ func (n *Node) changePolicy(ctx context.Context) error {
 	return await(ctx, n.published.Load)
 }
 
-// The annotations that kubelets give static pods and their mirror pods.
+// These are the annotations that kubelets give static pods and their mirror pods.
 const (
 	configHash, configMirror, configSource = "kubernetes.io/config.hash", "kubernetes.io/config.mirror", "kubernetes.io/config.source"
 )
 
-// startStatic shows the mirror pod of a static pod of four CPUs of its own, and runs it.
+// startStatic creates the mirror pod of a static pod with four exclusive CPUs, and runs the static
+// pod.
 func (n *Node) startStatic(ctx context.Context, namespace, name string) error {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("4Gi")}
 	uid := hex.EncodeToString([]byte(n.Name + name))
@@ -59,7 +60,7 @@ func (n *Node) startStatic(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// endStatic ends a static pod, whose manifest is gone, and its mirror pod.
+// endStatic ends a static pod, as if its manifest were removed, and its mirror pod.
 func (n *Node) endStatic(ctx context.Context, namespace, name string) error {
 	uid := hex.EncodeToString([]byte(n.Name + name))
 	n.forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}})
@@ -67,15 +68,16 @@ func (n *Node) endStatic(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// isStatic reports whether a pod is one of the node's own manifests, isMirror whether it only shows
-// one.
+// isStatic reports whether a pod is from the node's own manifests. isMirror reports whether it is
+// the mirror pod of one.
 func isStatic(pod *v1.Pod) bool {
 	return pod.Annotations[configSource] == "file" && pod.Annotations[configMirror] == ""
 }
 
 func isMirror(pod *v1.Pod) bool { return pod.Annotations[configMirror] != "" }
 
-// tampered is a pod as a kubelet passes it on, with the annotation of the grant as a fault left it.
+// tampered returns a pod as a kubelet passes it on, with the annotation of the grant as a fault
+// left it.
 func tampered(pod *v1.Pod, how string) *v1.Pod {
 	text := pod.Annotations[handover.Annotation]
 	if how == "" || text == "" {
@@ -93,7 +95,8 @@ func tampered(pod *v1.Pod, how string) *v1.Pod {
 	return changed
 }
 
-// forge is a grant with other CPUs: every digit of the first list of CPUs is another one.
+// forge returns a grant with other CPUs: it swaps the digits 1 and 2, 3 and 4, 5 and 6, 7 and 8 in
+// the first list of CPUs.
 func forge(text string) string {
 	const member = `"cpus":"`
 	begin := strings.Index(text, member)
@@ -106,7 +109,7 @@ func forge(text string) string {
 	return text[:begin] + other.Replace(text[begin:end]) + text[end:]
 }
 
-// obey carries out one order of the driver to a node.
+// obey carries out one order of the driver.
 func (f *Fleet) obey(ctx context.Context, what string, value func(string) string) error {
 	if what == "slow" {
 		by, err := time.ParseDuration(value("by"))

@@ -13,42 +13,42 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
-// Trouble is one hook that failed: the try of a pod that did not start.
+// Trouble is one failed hook: an attempt to start a pod that did not start.
 type Trouble struct {
 	Node, Kind string
 	UID, Pod   string
 	// Hook is RunPodSandbox or CreateContainer.
 	Hook string
-	// Rejected is true if the node rejected the pod. Otherwise the agent was away or could not
+	// Rejected is true if the node rejected the pod. Otherwise the agent did not run or could not
 	// decide.
 	Rejected bool
 	// Cause is the reason and the rule of a rejection.
 	Cause string
 	At    time.Time
 	Error string
-	// Try counts the tries of the pod on this node, from 1.
+	// Try counts the attempts for the pod on this node, from 1.
 	Try int
 }
 
-// record is what a fleet counts. It is safe for use by several goroutines.
+// record is what a fleet counts. It is safe for concurrent use.
 type record struct {
 	mu       sync.Mutex
 	troubles []Trouble
-	rejected int // how many of the troubles
+	rejected int // how many of the troubles are rejections
 	hooks    map[string]*Latency
 	decided  map[string]*node.Rejection // the last one, by UID
-	outcomes map[string]int             // how pods came by what they have, by handover.Reason
+	outcomes map[string]int             // how pods got their assignments, by handover.Reason
 	writes   Writes
 }
 
-// Writes are the writes of the nodes' own objects.
+// Writes counts the writes of the nodes' own objects.
 type Writes struct {
 	Written, Failed int
-	// Error is the last one.
+	// Error is the last error.
 	Error string
 }
 
-// status is what a fleet of so many nodes has seen.
+// status returns what a fleet with that number of nodes has seen.
 func (r *record) status(nodes int) Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *record) status(nodes int) Status {
 	return s
 }
 
-// after are the troubles but for the first ones, of which count is the number.
+// after returns the troubles without the first count ones.
 func (r *record) after(count string) ([]Trouble, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,11 +94,11 @@ func (n *Node) wrote(_ time.Duration, err error) {
 	r.writes.Written++
 }
 
-// Latency counts answers by their times.
+// Latency is a histogram of the times of answers.
 type Latency struct {
 	Count int
 	Total time.Duration
-	// Below are the numbers of answers below the bounds of Bounds; the last has the rest.
+	// Below has the number of answers below each bound of Bounds. The last element has the rest.
 	Below [len(Bounds) + 1]int
 }
 
@@ -126,7 +126,8 @@ func (r *record) hook(name string, took time.Duration, _ error) {
 // decisions is a node as an engine.Observer.
 type decisions Node
 
-// Decided notes the cause of a rejection, and logs why a grant that was handed over is not applied.
+// Decided records the cause of a rejection, and logs why a grant that was handed over is not
+// applied.
 func (d *decisions) Decided(made engine.Decision) {
 	if o := made.Handed; o != nil && o.Reason != handover.Applied && o.Reason != handover.Absent {
 		d.fleet.log.Warn("the grant in the pod's annotation is not applied", "node", d.Name, "pod", made.Plan.Pod.ID(), "reason", o.Reason.String(), "error", o.Err)
@@ -139,20 +140,21 @@ func (d *decisions) Decided(made engine.Decision) {
 	d.record.decided[made.Plan.Pod.UID] = made.Plan.Rejection
 }
 
-// Wrote is engine.Observer's.
+// Wrote implements engine.Observer.
 func (*decisions) Wrote(engine.Write) {}
 
-// Released is engine.Observer's.
+// Released implements engine.Observer.
 func (d *decisions) Released(uid string) {
 	d.record.mu.Lock()
 	defer d.record.mu.Unlock()
 	delete(d.record.decided, uid)
 }
 
-// rejectedText is in the error of every rejection (nri.ErrRejected); over NRI an error is a text.
+// rejectedText is in the error of every rejection (nri.ErrRejected). Over NRI, an error is only a
+// text.
 const rejectedText = "paddock rejects the pod"
 
-// trouble records a try that failed.
+// trouble records a failed attempt.
 func (n *Node) trouble(w *worker, hook string, err error) {
 	t := Trouble{
 		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: hook, At: time.Now(), Try: w.tries,

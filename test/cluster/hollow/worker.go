@@ -14,44 +14,45 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
-// Duration is the annotation of a pod that ends by itself: the time for which it runs, as
-// time.ParseDuration reads it.
+// Duration is the annotation of a pod that ends by itself: how long it runs, in the format of
+// time.ParseDuration.
 const Duration = "cluster.paddock-project.github.io/duration"
 
 const (
-	// backOff is the kubelet's wait before it tries a pod again, which is up to half as much longer
+	// backOff is the kubelet's wait before it tries a pod again. It is extended by up to half
 	// (pkg/kubelet: backOffPeriod and workerBackOffPeriodJitterFactor in 1.36).
 	backOff = 10 * time.Second
 	jitter  = 0.5
 )
 
-// worker is the kubelet's work for one pod. The node's mu protects the fields down to the blank
-// line; the others are the goroutine's.
+// worker does the kubelet's work for one pod. The node's mu guards the fields up to the blank line.
+// The others belong to the goroutine.
 type worker struct {
 	node   *Node
 	uid    string
 	object *v1.Pod
-	tamper string // what happens to its grant
+	tamper string // what happens to the grant
 	phase  v1.PodPhase
-	// removed: the API server has the pod no more. over: nothing of it runs.
+	// removed is set if the API server does not have the pod any more. over is set if nothing of it
+	// runs any more.
 	removed, over bool
 	ending        bool
-	ended         chan struct{} // closed with ending
+	ended         chan struct{} // closed when ending is set
 
 	sandbox string
-	ids     map[string]string // containers that run, by name
+	ids     map[string]string // running containers, by name
 	done    map[string]bool   // init containers that have ended
 	tries   int
 }
 
-// pod is the pod as the API server has it.
+// pod returns the pod as the API server has it.
 func (w *worker) pod() *v1.Pod {
 	w.node.mu.Lock()
 	defer w.node.mu.Unlock()
 	return w.object
 }
 
-// shown is the pod as the kubelet shows it. The caller has locked mu.
+// shown returns the pod as the kubelet shows it. The caller must have locked mu.
 func (w *worker) shown() *v1.Pod {
 	if w.phase == "" || w.object.Status.Phase == w.phase {
 		return w.object
@@ -61,7 +62,7 @@ func (w *worker) shown() *v1.Pod {
 	return &changed
 }
 
-// end makes the pod end. The caller has locked mu.
+// end makes the pod end. The caller must have locked mu.
 func (w *worker) end() {
 	if !w.ending {
 		w.ending = true
@@ -75,7 +76,7 @@ func (w *worker) set(p v1.PodPhase) {
 	w.phase = p
 }
 
-// run starts the pod, tries again as long as it takes, keeps it running, and ends it.
+// run starts the pod, trying again until it succeeds, keeps it running, and ends it.
 func (w *worker) run(ctx context.Context) {
 	for started := false; !started; {
 		started = w.start(ctx)
@@ -104,7 +105,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	// The kubelet shows that a pod has ended when nothing of it runs any more.
 	if w.sandbox != "" {
-		_ = w.node.runtime.RemovePodSandbox(ctx, w.sandbox) // Everything is removed nevertheless.
+		_ = w.node.runtime.RemovePodSandbox(ctx, w.sandbox) // Everything is removed even if it fails.
 	}
 	if ctx.Err() != nil {
 		return
@@ -141,7 +142,7 @@ func (w *worker) isEnding() bool {
 	return w.ending
 }
 
-// wait reports whether that time passed before the pod's end.
+// wait reports whether that time passed before the pod ended.
 func (w *worker) wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -154,7 +155,7 @@ func (w *worker) wait(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// start creates what is missing of the pod. A failure is recorded.
+// start creates what is missing of the pod. Failures are recorded.
 func (w *worker) start(ctx context.Context) bool {
 	pod, err := podspec.Request(w.pod(), podspec.GatesOf(w.node.Kind.State.Policy()))
 	if err != nil {
@@ -189,12 +190,12 @@ func (w *worker) failed(ctx context.Context, hook string, err error) {
 	}
 	w.node.trouble(w, hook, err)
 	if w.tries > 1 {
-		return // A kubelet only counts up the event of the first try.
+		return // After the first attempt, a kubelet only increments the count of the event.
 	}
 	w.node.fleet.warn(ctx, w.pod(), fmt.Sprintf("Failed to create pod sandbox: %v", err))
 }
 
-// create runs a container. An init container has ended when it returns.
+// create runs a container. For an init container, it returns when the container has ended.
 func (w *worker) create(ctx context.Context, c request.Container) error {
 	runtime := w.node.runtime
 	id, err := runtime.CreateContainer(ctx, w.sandbox, c.Name, sim.ResourcesOf(c))

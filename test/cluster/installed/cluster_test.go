@@ -41,7 +41,7 @@ type cluster struct {
 	dir     string
 	client  kubernetes.Interface
 	objects rest.Interface
-	// scheduler is the program, and port its secure port.
+	// scheduler is the path of the program. port is its secure port.
 	scheduler string
 	port      int
 }
@@ -104,7 +104,7 @@ func (c *cluster) startNodes(config *rest.Config, count int) {
 	})
 }
 
-// must ends the test with an error.
+// must ends the test if err is not nil.
 func (c *cluster) must(err error) {
 	c.Helper()
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// await waits until something is so.
+// await waits until the condition is true.
 func (c *cluster) await(what string, is func() bool) {
 	c.Helper()
 	const most = 5 * time.Minute
@@ -123,7 +123,7 @@ func (c *cluster) await(what string, is func() bool) {
 	}
 }
 
-// kubectl runs kubectl as an administrator, in the repository, and returns what it prints.
+// kubectl runs kubectl as an administrator, in the repository, and returns its output.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
 	cmd := c.Kubectl(c.Context(), args...)
@@ -135,7 +135,7 @@ func (c *cluster) kubectl(args ...string) string {
 	return string(out)
 }
 
-// build builds the scheduler: minutes, once.
+// build builds the scheduler. The first build takes minutes.
 func (c *cluster) build() {
 	c.Helper()
 	c.scheduler = filepath.Join(c.dir, "paddock-scheduler")
@@ -146,7 +146,8 @@ func (c *cluster) build() {
 	}
 }
 
-// asAccount is the kubeconfig of a token of the scheduler's service account, as its pod has one.
+// asAccount returns the path of a kubeconfig with a token of the scheduler's service account, like
+// that of the scheduler's pod.
 func (c *cluster) asAccount() string {
 	c.Helper()
 	data, err := os.ReadFile(c.Kubeconfig("admin"))
@@ -162,8 +163,7 @@ func (c *cluster) asAccount() string {
 	return file
 }
 
-// run starts the scheduler as its Deployment does, with a configuration and the token of its
-// account.
+// run starts the scheduler like its Deployment, with a configuration and the token of its account.
 func (c *cluster) run(config string) {
 	c.Helper()
 	account := c.asAccount()
@@ -177,7 +177,7 @@ func (c *cluster) run(config string) {
 	c.await("the scheduler is ready", func() bool { return c.get("/readyz", "") == http.StatusOK })
 }
 
-// get asks the secure port of the scheduler.
+// get sends a request to the secure port of the scheduler.
 func (c *cluster) get(path, token string) (status int) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
@@ -197,15 +197,15 @@ func (c *cluster) get(path, token string) (status int) {
 	return response.StatusCode
 }
 
-// end is the end of what the scheduler printed.
+// end returns the end of the scheduler's output.
 func (c *cluster) end() string {
 	const most = 4000
 	all := c.log()
 	return all[max(0, len(all)-most):]
 }
 
-// log is what the scheduler printed. This API server serves no proxies, whose CA every
-// kube-scheduler looks for.
+// log returns the scheduler's output. It leaves out lines about the CA of proxies, which every
+// kube-scheduler looks for: this API server serves no proxies.
 func (c *cluster) log() string {
 	data, err := os.ReadFile(filepath.Join(c.dir, "paddock-scheduler.log"))
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *cluster) log() string {
 	return strings.Join(lines, "")
 }
 
-// replicas creates a ReplicaSet of pods with CPUs of their own.
+// replicas creates a ReplicaSet of pods with exclusive CPUs.
 func (c *cluster) replicas(name, scheduler string, count int32, cpus string) {
 	c.Helper()
 	labels := map[string]string{"app": name}
@@ -237,7 +237,7 @@ func (c *cluster) replicas(name, scheduler string, count int32, cpus string) {
 	c.must(err)
 }
 
-// pods are the pods of a ReplicaSet that are not being deleted.
+// pods returns the pods of a ReplicaSet that are not being deleted.
 func (c *cluster) pods(name string) []v1.Pod {
 	c.Helper()
 	list, err := c.client.CoreV1().Pods("default").List(c.Context(), metav1.ListOptions{LabelSelector: "app=" + name})

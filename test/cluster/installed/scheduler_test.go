@@ -13,11 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The name of the scheduler and of everything that deploy/scheduler has.
+// scheduler is the name of the scheduler and of all objects of deploy/scheduler.
 const scheduler = "paddock-scheduler"
 
-// TestScheduler: what deploy/scheduler allows is enough to schedule, to evict, to serve its
-// metrics, and to take the place of kube-scheduler. Nothing of it is left afterwards.
+// TestScheduler checks that the permissions of deploy/scheduler are sufficient to schedule, to
+// evict, to serve metrics, and to replace kube-scheduler. Nothing of deploy/scheduler is left
+// afterwards.
 func TestScheduler(t *testing.T) {
 	c := start(t, 3)
 	c.build()
@@ -47,7 +48,7 @@ func TestScheduler(t *testing.T) {
 	c.removed()
 }
 
-// documented is a command of the page, without its first word.
+// documented returns the arguments of a command of the page.
 func (c *cluster) documented(command string) []string {
 	c.Helper()
 	page, err := os.ReadFile(filepath.Join(source, "deploy", "scheduler", "README.md"))
@@ -58,7 +59,7 @@ func (c *cluster) documented(command string) []string {
 	return strings.Fields(command)[1:]
 }
 
-// config is the configuration that the pods of the Deployment have.
+// config returns the configuration of the pods of the Deployment.
 func (c *cluster) config() string {
 	c.Helper()
 	deployment, err := c.client.AppsV1().Deployments("paddock").Get(c.Context(), scheduler, metav1.GetOptions{})
@@ -86,8 +87,8 @@ func (c *cluster) runs(name string, count int) {
 	})
 }
 
-// schedules: pods run with the grants that the scheduler handed over, and their events and the
-// Lease have its name.
+// schedules checks that pods run with the grants that the scheduler handed over, and that their
+// events and the Lease have its name.
 func (c *cluster) schedules() {
 	c.Helper()
 	c.replicas("some", scheduler, 6, "4")
@@ -101,7 +102,7 @@ func (c *cluster) schedules() {
 			c.Errorf("no one has the Lease %s", lease)
 		}
 	}
-	// What takes an hour until it happens.
+	// The deletion itself happens only after an hour, so its permission is checked.
 	c.kubectl("auth", "can-i", "delete", "paddockmachines.paddock-project.github.io", "--as=system:serviceaccount:paddock:"+scheduler)
 }
 
@@ -113,7 +114,7 @@ func (c *cluster) reject() (stuck, alone v1.Pod) {
 	c.await("the pod is created", func() bool { return len(c.pods("stuck")) == 1 })
 	stuck = c.pods("stuck")[0]
 	containers := slices.Clone(stuck.Spec.Containers)
-	containers[0].VolumeMounts = nil // Of the token of that pod.
+	containers[0].VolumeMounts = nil // They are for the token of that pod.
 	made, err := c.client.CoreV1().Pods("default").Create(c.Context(), &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "alone", Labels: map[string]string{"app": "alone"}},
 		Spec:       v1.PodSpec{SchedulerName: "other", Containers: containers},
@@ -124,8 +125,8 @@ func (c *cluster) reject() (stuck, alone v1.Pod) {
 	return stuck, *made
 }
 
-// evicts: the pod of the ReplicaSet is replaced by another one, with an event. The pod without an
-// owner stays.
+// evicts checks that the pod of the ReplicaSet is replaced by another one, with an event. The pod
+// without an owner stays.
 func (c *cluster) evicts(stuck, alone v1.Pod) {
 	c.Helper()
 	begin := time.Now()
@@ -143,7 +144,7 @@ func (c *cluster) evicts(stuck, alone v1.Pod) {
 	}
 }
 
-// serves: the metrics need a token that may get them.
+// serves checks that the metrics require a token that may get them.
 func (c *cluster) serves() {
 	c.Helper()
 	c.kubectl("create", "clusterrole", "metrics", "--verb=get", "--non-resource-url=/metrics")
@@ -157,7 +158,7 @@ func (c *cluster) serves() {
 	}
 }
 
-// removed: the documented command leaves nothing of deploy/scheduler.
+// removed checks that the documented command leaves nothing of deploy/scheduler.
 func (c *cluster) removed() {
 	c.Helper()
 	c.kubectl(c.documented("kubectl delete -k deploy/scheduler")...)

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// tries counts those without the definition, and the others.
+// tries counts the attempts without the definition, those that failed, and those that wrote.
 type tries struct{ missing, failed, written atomic.Int64 }
 
 func (t *tries) Exported(err error, missing bool) {
@@ -36,8 +36,8 @@ func (t *tries) Exported(err error, missing bool) {
 	}
 }
 
-// TestNodeResourceTopology: an agent with the documented rule waits for the definition, writes the
-// object of its node, and not again while nothing changes.
+// TestNodeResourceTopology checks that an agent with the documented rule waits for the definition,
+// writes the object of its node, and does not write it again while nothing changes.
 func TestNodeResourceTopology(t *testing.T) {
 	c := start(t, 0)
 	c.kubectl("patch", "clusterrole", "paddock", "--type=json", "--patch", `[{"op": "add", "path": "/rules/-", "value":
@@ -61,7 +61,7 @@ func TestNodeResourceTopology(t *testing.T) {
 	c.must(err)
 	keeper := zones.New(zones.Config{
 		Node: "n7", Client: client, State: state.Load, Now: time.Now,
-		After:    func(d time.Duration) <-chan time.Time { return time.After(min(d, 2*reconcile.Spacing)) }, // Minutes are long here.
+		After:    func(d time.Duration) <-chan time.Time { return time.After(min(d, 2*reconcile.Spacing)) }, // Shortens waits of minutes.
 		Observer: counted, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,7 @@ func TestNodeResourceTopology(t *testing.T) {
 	}
 }
 
-// asAgent is the client of the agent of node n7.
+// asAgent returns the client configuration of the agent of node n7.
 func (c *cluster) asAgent() *rest.Config {
 	c.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig("admin"))
@@ -96,7 +96,7 @@ func (c *cluster) asAgent() *rest.Config {
 	return config
 }
 
-// shows reports whether the API server has what a state decides, owned by the Node.
+// shows reports whether the API server has the object that a state determines, owned by the Node.
 func (c *cluster) shows(s *node.State) bool {
 	c.Helper()
 	out, err := c.Kubectl(c.Context(), "get", "noderesourcetopologies", "n7", "-o", "json").Output()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Config is one load.
+// Config configures a load.
 type Config struct {
 	Client    kubernetes.Interface
 	Namespace string
@@ -26,37 +26,39 @@ type Config struct {
 	Scheduler  string
 	Templates  *Templates
 	Placements int
-	// Most is the longest time for that; 0: as long as it takes.
+	// Most limits the time for the placements. Zero means no limit.
 	Most time.Duration
-	// Capacity is what the nodes have in thousandths of a CPU, Fill the part of it that pods
+	// Capacity is what the nodes have, in thousandths of a CPU. Fill is the part of it that pods
 	// request.
 	Capacity int64
 	Fill     float64
 	Seed     uint64
-	// Evict evicts a pod that does not run that long after it was bound; 0: never.
+	// Evict is the time after binding at which a pod that does not run is evicted. Zero means
+	// never.
 	Evict time.Duration
-	// Beside is more to say about the load while it runs; nil: nothing.
+	// Beside returns additional text about the running load. Nil means none.
 	Beside func(context.Context) string
-	// Placed is called when enough pods were bound, before the end waits for those that do not run
-	// yet; nil: not.
+	// Placed is called when enough pods were bound, before the load waits for those that do not run
+	// yet. It may be nil.
 	Placed func()
 	Say    func(format string, args ...any)
 }
 
 const (
-	// waiting limits the pods that are not bound, parallel the requests under way: on a busy
-	// machine one takes some 200 ms, and the load must not wait for that.
+	// waiting limits the number of pods that are not bound. parallel limits the requests in
+	// progress: on a busy machine one takes about 200 ms, and the load must not wait for that.
 	waiting, parallel = 60, 32
-	// withdraw is when a user gives up on a pod that finds no node: in a full fleet some never do.
+	// withdraw is the time after which a user gives up on a pod that finds no node. In a full fleet
+	// some pods never find one.
 	withdraw = 10 * time.Second
-	// settle is how long the end waits for pods that are bound and do not run: longer than a
-	// scheduler waits before it evicts them.
+	// settle is how long the end waits for pods that are bound and do not run. It is longer than
+	// the time after which a scheduler evicts them.
 	settle = 90 * time.Second
 	tick   = 50 * time.Millisecond
 	tell   = 10 * time.Second
 )
 
-// Load is a load under way. It is for one goroutine.
+// Load is a running load. It must not be used by several goroutines.
 type Load struct {
 	Config
 	tracker
@@ -65,15 +67,15 @@ type Load struct {
 	number    int
 	withdrawn int
 	evicted   int
-	// next are pods that are not created yet, order those that are, the oldest first.
+	// next has the pods that are not created yet. order has those that are, oldest first.
 	next, order []*Pod
 	slots       chan struct{}
 	requests    sync.WaitGroup
-	failed      error // the first request that failed for good; mu protects it
+	failed      error // the first request that failed permanently; mu guards it
 }
 
-// Run creates pods until enough were bound, keeps the fleet as full as it should be, and waits
-// until what is bound runs.
+// Run creates pods until enough were bound, keeps the fleet at its fill level, and waits until all
+// bound pods run.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	l := &Load{Config: c, tracker: tracker{pods: map[string]*Pod{}, freed: map[string]time.Time{}}, random: rand.New(rand.NewPCG(c.Seed, 1)), slots: make(chan struct{}, parallel)}
 	if err := l.prepare(ctx); err != nil {
@@ -95,7 +97,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return l.result(took), errors.Join(err, l.failed)
 }
 
-// Prepare makes a namespace, and waits until pods can be created in it: after its service account.
+// Prepare creates a namespace, and waits until its service account exists, so that pods can be
+// created in it.
 func Prepare(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -114,11 +117,12 @@ func Prepare(ctx context.Context, client kubernetes.Interface, namespace string)
 	}
 }
 
-// class is the PriorityClass of the pods. All are equal: without it a scheduler would look on every
-// node for pods to preempt, for every pod that finds no room, and find none.
+// class is the PriorityClass of the pods. All pods have the same priority. The class never
+// preempts: otherwise a scheduler would look for pods to preempt on every node, for every pod that
+// finds no room, and find none.
 const class = "load"
 
-// prepare makes the namespace, and the object that controls the pods: only pods with a controller
+// prepare creates the namespace, and the object that controls the pods. Only pods with a controller
 // are evicted.
 func (l *Load) prepare(ctx context.Context) error {
 	if err := Prepare(ctx, l.Client, l.Namespace); err != nil {
@@ -139,10 +143,10 @@ func (l *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// summary counts the pods as they are now.
+// summary counts the current pods.
 type summary struct {
 	waiting, starting, running, bound int
-	live                              int64 // thousandths of a CPU that are requested
+	live                              int64 // requested, in thousandths of a CPU
 }
 
 func (l *Load) summary() summary {
@@ -167,7 +171,7 @@ func (l *Load) summary() summary {
 	return s
 }
 
-// until calls do regularly until the summary is as wanted; most 0 is no limit.
+// until calls do regularly until done accepts the summary. If most is 0, there is no time limit.
 func (l *Load) until(ctx context.Context, most time.Duration, done func(summary) bool, do func(context.Context, summary)) error {
 	begin, told := time.Now(), time.Now()
 	for {
@@ -193,12 +197,12 @@ func (l *Load) until(ctx context.Context, most time.Duration, done func(summary)
 	}
 }
 
-// step creates what there is room for, and makes room.
+// step creates pods for which there is room, and makes room.
 func (l *Load) step(ctx context.Context, s summary) {
 	l.rest(ctx, s)
 	full := int64(l.Fill * float64(l.Capacity))
 	if s.waiting >= waiting/2 {
-		l.endSome(ctx, 1) // A pod ends in every tick: pods that wait for room must not stop the load.
+		l.endSome(ctx, 1) // A pod ends in every tick, so that pods that wait for room do not stop the load.
 	}
 	for created := 0; s.waiting < waiting && created < waiting/2; created++ {
 		wanted := l.prepareNext()
@@ -214,13 +218,13 @@ func (l *Load) step(ctx context.Context, s summary) {
 	}
 }
 
-// replaced is for how many CPUs of the nodes one pod ends at a time, in thousandths. A pod takes up
-// to two seconds to end on a busy machine, and so many of them bound the rate of a full fleet. They
-// are 0.3 % of its CPUs.
+// replaced is the number of thousandths of a CPU of the nodes for which one pod ends at a time. On
+// a busy machine a pod takes up to two seconds to end, and so the number of pods that end at a time
+// limits the rate of a full fleet. They have 0.3 % of its CPUs.
 const replaced = 2_500 * 1000
 
-// prepareNext makes the pods for which room is made at a time, and returns what they request
-// together.
+// prepareNext prepares the pods for which room is made together, and returns the sum of their
+// requests.
 func (l *Load) prepareNext() (milli int64) {
 	for len(l.next) < max(1, int(l.Capacity/replaced)) {
 		spec, milli := l.Templates.Next(l.random)
@@ -258,7 +262,7 @@ func (l *Load) rest(ctx context.Context, _ summary) {
 	}
 }
 
-// endSome deletes pods that run, in random order, until that much is released or on its way.
+// endSome deletes running pods, in random order, until that amount is released or being released.
 func (l *Load) endSome(ctx context.Context, milli int64) {
 	l.mu.Lock()
 	var running []*Pod
@@ -280,8 +284,8 @@ func (l *Load) endSome(ctx context.Context, milli int64) {
 	}
 }
 
-// request makes a request in the background, a few at a time. do may be tried again: it must not
-// fail for what is done already.
+// request makes a request in the background, a few at a time. do may be called again, so it must
+// not fail for what is already done.
 func (l *Load) request(ctx context.Context, do func(context.Context) error) {
 	l.slots <- struct{}{}
 	l.requests.Go(func() {
@@ -297,7 +301,7 @@ func (l *Load) request(ctx context.Context, do func(context.Context) error) {
 				l.mu.Unlock()
 				return
 			}
-			select { // The API server may be away.
+			select { // The API server may be down.
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}
@@ -345,7 +349,7 @@ func (l *Load) evict(ctx context.Context, p *Pod) {
 	})
 }
 
-// ignore takes an object that is gone for deleted.
+// ignore returns nil for an object that does not exist.
 func ignore(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -8,25 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Result is what became of a load.
+// Result is the result of a load.
 type Result struct {
 	Pods map[types.UID]*Pod
-	// Created are pods, Bound those that a scheduler bound, Ran those of them that ran, and Lost
-	// those that are bound at the end and do not run.
+	// Created is the number of pods that were created. Bound is the number of those that a
+	// scheduler bound, Ran of those of them that ran, and Lost of those that are bound at the end
+	// and do not run.
 	Created, Bound, Ran, Lost, Withdrawn, Evicted int
 	Took                                          time.Duration
-	// ToBind is from creation to binding, ToRun from there to Running.
+	// ToBind is the time from creation to binding. ToRun is the time from binding to Running.
 	ToBind, ToRun Quantiles
-	// Woken is from the end of a pod to the binding of one that had waited for room on its node,
-	// and Waited how many had.
+	// Woken is the time from the end of a pod to the binding of a pod that had waited for room on
+	// its node. Waited is the number of such pods.
 	Woken  Quantiles
 	Waited int
 }
 
-// Quantiles of times.
+// Quantiles are quantiles of times.
 type Quantiles struct{ Half, Most, All time.Duration }
 
-// QuantilesOf are the median, the 95th percentile and the longest of some times.
+// QuantilesOf returns the median, the 95th percentile and the maximum of some times.
 func QuantilesOf(times []time.Duration) Quantiles {
 	if len(times) == 0 {
 		return Quantiles{}

@@ -19,15 +19,15 @@ type Templates struct {
 
 type shape struct {
 	milli, bytes int64
-	upTo         int64 // the frequencies of the shapes up to this one
+	upTo         int64 // the sum of the frequencies up to and including this shape
 }
 
 // largest is the largest request that is taken from a trace, in thousandths of a CPU. Larger pods
-// fit on one or two of the machine kinds and would only wait.
+// fit on only one or two of the machine kinds, and would only wait.
 const largest = 32_000
 
-// ReadTemplates reads a trace of package shapes. Its pods' GPUs are left out: hollow nodes have
-// none.
+// ReadTemplates reads a trace of package shapes. It leaves out the GPUs of the pods, because hollow
+// nodes have none.
 func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -58,14 +58,15 @@ func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
 	return t, nil
 }
 
-// mix is how often a pod is of a form, in percent; the rest are single containers with whole CPUs.
+// These are the frequencies of forms of pods, in percent. The rest are single containers with whole
+// CPUs.
 const (
-	pooled  = 15 // a pod-level budget, with a sidecar
-	several = 10 // two containers with CPUs of their own, and an init container
-	shared  = 10 // a part of a CPU: on the node shared pool
+	pooled  = 15 // pod-level resources, with a sidecar
+	several = 10 // two containers with exclusive CPUs, and an init container
+	shared  = 10 // a fraction of a CPU, on the node shared pool
 )
 
-// Next is a pod of the trace, and what it requests in thousandths of a CPU.
+// Next returns a pod of the trace, and its request in thousandths of a CPU.
 func (t *Templates) Next(r *rand.Rand) (v1.PodSpec, int64) {
 	pick := r.Int64N(t.total)
 	i := 0
@@ -90,7 +91,7 @@ func amounts(milli, bytes int64) v1.ResourceList {
 	return v1.ResourceList{v1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}
 }
 
-// container is a container that requests this; guaranteed: it has the same limits.
+// container returns a container with these requests. If guaranteed is set, its limits are equal.
 func container(name string, milli, bytes int64, guaranteed bool) v1.Container {
 	c := v1.Container{Name: name, Image: "example.invalid/load:1", Resources: v1.ResourceRequirements{Requests: amounts(milli, bytes)}}
 	if guaranteed {
@@ -99,7 +100,8 @@ func container(name string, milli, bytes int64, guaranteed bool) v1.Container {
 	return c
 }
 
-// pool is a pod with one budget: the server has CPUs of its own, the sidecar shares the rest.
+// pool returns a pod with pod-level resources. The server has exclusive CPUs, and the sidecar
+// shares the rest.
 func pool(whole, bytes int64) v1.PodSpec {
 	always := v1.ContainerRestartPolicyAlways
 	sidecar := v1.Container{Name: "sidecar", Image: "example.invalid/load:1", RestartPolicy: &always}
@@ -110,7 +112,7 @@ func pool(whole, bytes int64) v1.PodSpec {
 	}
 }
 
-// two is a pod of two containers with CPUs of their own.
+// two returns a pod of two containers with exclusive CPUs.
 func two(whole, bytes int64) v1.PodSpec {
 	first := whole / 2
 	return v1.PodSpec{

@@ -16,35 +16,36 @@ import (
 type Pod struct {
 	UID  types.UID
 	Name string
-	// Milli is what it requests.
+	// Milli is its request in thousandths of a CPU.
 	Milli int64
-	// Born is when the first pod of its line was created: a pod that was evicted comes back.
+	// Born is the creation time of the first pod of its line. A line is a pod and its replacements
+	// after evictions.
 	Born                    time.Time
 	Created, Bound, Running time.Time
 	Node                    string
 	// Woken is the time from the last end of a pod on its node to its binding, if it had waited for
 	// room.
 	Woken time.Duration
-	// Ending is true from its deletion on.
+	// Ending is true once it is deleted.
 	Ending bool
 	spec   v1.PodSpec
 	labels map[string]string
 	seen   bool
 }
 
-// tracker follows the pods of a namespace. mu protects the pods too.
+// tracker follows the pods of a namespace. mu guards the pods too.
 type tracker struct {
 	mu   sync.Mutex
-	pods map[string]*Pod // by name, without those of past
-	// past are the pods that the API server has no more, and ran how many of them were bound: a
-	// load looks at the others many times a second.
+	pods map[string]*Pod // by name, without those in past
+	// past has the pods that the API server does not have any more. ran is the number of those that
+	// were bound. They are separate because a load looks at the others many times a second.
 	past []*Pod
 	ran  int
-	// freed is when the last pod of a node ended.
+	// freed has, by node, the time at which its last pod ended.
 	freed map[string]time.Time
 }
 
-// waited is how long a pod without a node counts as one that found no room.
+// waited is the time after which a pod without a node counts as one that found no room.
 const waited = 2 * time.Second
 
 func (t *tracker) follow(ctx context.Context, client kubernetes.Interface, namespace string) error {
@@ -75,7 +76,7 @@ func (t *tracker) follow(ctx context.Context, client kubernetes.Interface, names
 	return nil
 }
 
-// slim removes what is not looked at.
+// slim removes fields that are not used.
 func slim(o any) (any, error) {
 	if pod, is := o.(*v1.Pod); is {
 		pod.ManagedFields = nil

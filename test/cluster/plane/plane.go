@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/parts"
 )
 
-// Plane is a running control plane. It is for one goroutine.
+// Plane is a running control plane. It must not be used by several goroutines.
 type Plane struct {
 	control.Programs
 	ctx      context.Context //nolint:containedctx // of every program, also of one that is started again
@@ -26,11 +26,12 @@ type Plane struct {
 	store    string
 }
 
-// controllers are those that a fleet of hollow nodes needs; the others would only read every pod.
+// controllers lists the controllers that a fleet of hollow nodes needs. The others would only read
+// every pod.
 const controllers = "namespace-controller,serviceaccount-controller,garbage-collector-controller,pod-garbage-collector-controller," +
 	"node-lifecycle-controller,taint-eviction-controller,disruption-controller,replicaset-controller,clusterrole-aggregation-controller"
 
-// users are the clients of the API server, by the name of their kubeconfig.
+// users has the users and groups of the API server's clients, by the name of their kubeconfig.
 var users = map[string][2]string{
 	"admin": {"kubernetes-admin", "system:masters"}, "controllers": {"system:kube-controller-manager", ""}, "scheduler": {"system:kube-scheduler", ""},
 	"paddock-scheduler": {"system:serviceaccount:paddock:paddock-scheduler", "system:serviceaccounts"},
@@ -67,15 +68,16 @@ func Start(ctx context.Context, programs *parts.Cluster, dir string) (p *Plane, 
 		"--kube-api-qps", "500", "--kube-api-burst", "1000", "--concurrent-gc-syncs", "4")
 }
 
-// Kubeconfig is the file of a client: admin, controllers, scheduler or paddock-scheduler.
+// Kubeconfig returns the path of a client's kubeconfig: admin, controllers, scheduler or
+// paddock-scheduler.
 func (p *Plane) Kubeconfig(user string) string { return filepath.Join(p.Dir, user+".conf") }
 
-// Kubectl is kubectl as an administrator.
+// Kubectl returns a command that runs kubectl as an administrator.
 func (p *Plane) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, p.program("kubectl"), append([]string{"--kubeconfig", p.Kubeconfig("admin")}, args...)...)
 }
 
-// RestartAPI kills the API server and starts it again. It waits until it is ready.
+// RestartAPI kills the API server, starts it again, and waits until it is ready.
 func (p *Plane) RestartAPI() error {
 	if err := p.Kill(p.program("kube-apiserver")); err != nil {
 		return err
@@ -88,7 +90,7 @@ func (p *Plane) StartScheduler(ctx context.Context, config string) error {
 	return p.Programs.Start(ctx, p.program("kube-scheduler"), "--config", config, "--secure-port=0")
 }
 
-// KillScheduler ends it.
+// KillScheduler kills Kubernetes' own scheduler.
 func (p *Plane) KillScheduler() error { return p.Kill(p.program("kube-scheduler")) }
 
 func (p *Plane) program(name string) string { return filepath.Join(p.programs.ControlPlane, name) }
@@ -124,7 +126,7 @@ func (p *Plane) startAPI(ctx context.Context) error {
 		"--tls-cert-file", p.certs.File("apiserver.crt"), "--tls-private-key-file", p.certs.File("apiserver.key"),
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local", "--service-account-key-file", p.certs.File("sa.pub"),
 		"--service-account-signing-key-file", p.certs.File("sa.key"), "--event-ttl", "10m",
-		// The clients are the load: none of them is to wait for its share.
+		// The clients are the load, so none of them must wait for its share.
 		"--enable-priority-and-fairness=false", "--max-requests-inflight", "3000", "--max-mutating-requests-inflight", "2000",
 	); err != nil {
 		return err

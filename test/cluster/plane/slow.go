@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Slow passes requests on to the API server and delays what watches answer, on request. It is for
-// one client, as which it asks.
+// Slow is a proxy for the API server that can delay the responses to watches. It serves one client,
+// and sends requests with that client's identity.
 type Slow struct {
 	server *http.Server
 	url    string
@@ -27,7 +27,7 @@ type Slow struct {
 	by time.Duration
 }
 
-// NewSlow starts one on loopback, which asks as a configuration says.
+// NewSlow starts a proxy on loopback that connects with the given configuration.
 func NewSlow(config *rest.Config) (*Slow, error) {
 	to, err := url.Parse(config.Host)
 	if err != nil {
@@ -43,7 +43,7 @@ func NewSlow(config *rest.Config) (*Slow, error) {
 	}
 	s := &Slow{url: "http://" + listener.Addr().String()}
 	s.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), // An API server that is killed ends answers.
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), // When an API server is killed, responses end.
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		ModifyResponse: func(r *http.Response) error {
 			if r.Request.URL.Query().Has("watch") {
@@ -56,37 +56,37 @@ func NewSlow(config *rest.Config) (*Slow, error) {
 	return s, nil
 }
 
-// URL is where it listens.
+// URL returns the URL at which the proxy listens.
 func (s *Slow) URL() string { return s.url }
 
-// By delays what watches answer from now on by that time; 0: no more.
+// By delays the responses to watches by that time from now on. Zero ends the delay.
 func (s *Slow) By(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by = d
 }
 
-// Close ends it.
+// Close ends the proxy.
 func (s *Slow) Close() error { return s.server.Close() }
 
-// piece is what a watch answered, and when it is due.
+// piece is a part of a response to a watch, with the time at which it is due.
 type piece struct {
 	data []byte
 	err  error
 	due  time.Time
 }
 
-// late is an answer of which every piece comes when it is due, in their order.
+// late is a response whose pieces are delivered in order, each when it is due.
 type late struct {
 	*io.PipeReader
 	body io.Closer
 }
 
-// Close ends the answer.
+// Close ends the response.
 func (l late) Close() error { return errors.Join(l.PipeReader.Close(), l.body.Close()) }
 
 func (s *Slow) late(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	const most = 10_000 // More than come in the longest delay; then the API server waits, as for a client that does not read.
+	const most = 10_000 // More pieces than arrive in the longest delay. Beyond it the API server waits, as for a client that does not read.
 	pieces := make(chan piece, most)
 	go func() {
 		defer close(pieces)
@@ -114,7 +114,7 @@ func (s *Slow) late(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 			}
 			_, err := writer.Write(p.data)
 			if err = cmp.Or(p.err, err); err != nil {
-				_ = writer.CloseWithError(err) // It never fails.
+				_ = writer.CloseWithError(err) // CloseWithError never fails.
 				return
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestSlow: watches are late, in order and whole, and everything else is not.
+// TestSlow checks that responses to watches are late, complete and in order, and that no other
+// response is late.
 func TestSlow(t *testing.T) {
 	next := make(chan int)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// answers writes how long the runtime waited for the agent since it started into the log of the
-// test: an emulated CPU is as slow as the machine around it.
+// answers logs how long the runtime has waited for the agent since the agent started. It writes to
+// the log of the test, not to the page, because the speed of an emulated CPU depends on the host.
 func answers(ctx context.Context, n *node, _ []string, _ []byte) (wire.Ended, error) {
 	answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: "http://127.0.0.1:9925/metrics"})
 	if err != nil {

@@ -26,14 +26,14 @@ var (
 )
 
 const (
-	// limit is for everything: tests that hang end.
+	// limit is the time limit of the whole test. It only ends tests that hang.
 	limit = 45 * time.Minute
-	// commandLimit is longer than what commands of the pages wait for, which is 10 minutes at most.
+	// commandLimit is longer than any wait of a command of the pages, which is at most 10 minutes.
 	commandLimit = 12 * time.Minute
 )
 
-// TestCluster plays the pages of testdata, each on a cluster of its own, as many at once as tests may
-// run in parallel: an emulated machine leaves a core idle most of the time.
+// TestCluster plays the pages of testdata, each on a cluster of its own. It plays as many at once
+// as tests may run in parallel, because an emulated machine leaves a core idle most of the time.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster is not started in a short run")
@@ -43,7 +43,7 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("no pages: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel) // The pages run on when this function is done.
+	t.Cleanup(cancel) // The pages still run when this function returns.
 	r := newRig(ctx, t, names)
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(page *testing.T) {
@@ -55,7 +55,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// pages are the pages whose names match a regular expression, in their order.
+// pages returns the pages whose names match a regular expression, sorted by name.
 func pages(match string) ([]string, error) {
 	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil {
@@ -65,7 +65,7 @@ func pages(match string) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return wanted == nil || !wanted.MatchString(filepath.Base(name)) }), err
 }
 
-// find finds or makes the parts. Where they are not available the test is skipped.
+// find finds or makes the parts. It skips the test if they are not available.
 func find(t *testing.T, kernels []string) *parts.Parts {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("..", "..", ".."))
@@ -89,17 +89,17 @@ func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
 
-// whole is a cluster with a shell. It is for one goroutine.
+// whole is a cluster with a shell. It must not be used by several goroutines.
 type whole struct {
 	rig     *rig
 	control *plane
 	node    *node
 	env     []string
-	// dir is short: it has sockets.
+	// dir has a short path, because it contains sockets.
 	dir string
 }
 
-// openShell makes the commands of pages.
+// openShell sets up the commands of pages.
 func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
 	desk, err := net.Listen("unix", filepath.Join(w.dir, "desk.sock"))
 	if err != nil {
@@ -122,15 +122,15 @@ func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
 	return errors.Join(errs...)
 }
 
-// surroundings are the environment of commands. A make of a page is a make of its own, also where
-// "make e2e-cluster" runs the pages.
+// surroundings returns the environment of commands. It has no variables of make, so that a page can
+// run make even if "make e2e-cluster" runs the page.
 func surroundings() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "MAKELEVEL=") || strings.HasPrefix(v, "MFLAGS=")
 	})
 }
 
-// close ends what runs and removes its files. It may be called again.
+// close ends all processes and removes their files. It may be called again.
 func (w *whole) close() error {
 	var errs []error
 	if w.node != nil {
@@ -156,7 +156,7 @@ func (w *whole) play(ctx context.Context, name string, p *page) error {
 	return os.WriteFile(name, []byte(p.String()), 0o644)
 }
 
-// playBlock runs a command, and puts its answer into the block if it is to be written there.
+// playBlock runs a command. With -rewrite, it puts the answer into the block.
 func (w *whole) playBlock(ctx context.Context, name string, b *block) error {
 	if b.command == "" {
 		return nil
@@ -179,7 +179,7 @@ func (w *whole) playBlock(ctx context.Context, name string, b *block) error {
 
 var errOther = errors.New("it gives another answer")
 
-// answer runs a command, once or until it gives its answer.
+// answer runs a command once, or until it gives the expected answer.
 func (w *whole) answer(ctx context.Context, b block) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -202,7 +202,7 @@ func (w *whole) answer(ctx context.Context, b block) ([]string, error) {
 	}
 }
 
-// run runs a command in the shell, at the top of the repository.
+// run runs a command in the shell, in the root of the repository.
 func (w *whole) run(ctx context.Context, command string) ([]string, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
@@ -217,7 +217,7 @@ func (w *whole) run(ctx context.Context, command string) ([]string, error) {
 	return lines, err
 }
 
-// saveLogs keeps what the cluster can tell in a directory.
+// saveLogs saves the logs of the cluster to a directory.
 func (w *whole) saveLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (w *whole) saveLogs(dir string) error {
 		data, readErr := os.ReadFile(name)
 		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, filepath.Base(name)), data, 0o644))
 	}
-	// Also when the time of the test is over.
+	// A context of its own, so that the logs are saved after a timeout of the test too.
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	if w.node != nil {

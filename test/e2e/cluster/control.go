@@ -14,33 +14,35 @@ import (
 )
 
 const (
-	// apiInside is where the node finds the API server.
+	// apiInside is the address of the API server as seen from the node.
 	apiInside = "10.0.2.100:6443"
 	nodeIP    = "10.0.2.15"
 	nodeName  = "node1"
-	// The addresses of services are in QEMU's network, so that apiService, the first one, can lead
-	// to the API server. Nothing listens on the others: no program of the tests uses one.
+	// The addresses of services are in QEMU's network, so that apiService, the first one, can be
+	// forwarded to the API server. Nothing listens on the others: no program of the tests uses one.
 	serviceAddresses, apiService = "10.0.2.112/29", "10.0.2.113:443"
 )
 
 // plane is the control plane.
 type plane struct {
-	// api is the port of the API server, kubelet the one that leads to the node's kubelet.
+	// api is the port of the API server. kubelet is the port that is forwarded to the node's
+	// kubelet.
 	api, kubelet int
 	// config is the kubeconfig of an administrator.
 	config string
-	// certs are those of all clusters of a run: a node that goes on finds a control plane with the
-	// same keys.
+	// certs are the certificates of all clusters of a run. So a node that is resumed finds a
+	// control plane with the same keys.
 	certs *control.Authority
 	dir   string
-	// apiServerPath is the program.
+	// apiServerPath is the path of the kube-apiserver binary.
 	apiServerPath string
 	programs      control.Programs
 	egress        net.Listener
 }
 
-// startControl starts a control plane with its files in dir, a path that is short enough for
-// sockets. What dir/etcd has, from a control plane before, it goes on with.
+// startControl starts a control plane with its files in dir. The path of dir must be short enough
+// for sockets. If dir/etcd has the data of an earlier control plane, the new one continues with
+// them.
 func startControl(ctx context.Context, p *parts.Cluster, certs *control.Authority, dir string) (c *plane, err error) {
 	c = &plane{dir: dir, certs: certs, apiServerPath: filepath.Join(p.ControlPlane, "kube-apiserver"), programs: control.Programs{Dir: dir}, config: filepath.Join(dir, "admin.conf")}
 	defer func() {
@@ -78,7 +80,7 @@ func startControl(ctx context.Context, p *parts.Cluster, certs *control.Authorit
 	return c, c.programs.Start(ctx, filepath.Join(p.ControlPlane, "kube-scheduler"), "--kubeconfig", filepath.Join(dir, "scheduler.conf"), "--secure-port=0", "--leader-elect=false")
 }
 
-// newCerts makes the certificates of the clusters of a run, in a directory.
+// newCerts creates the certificates for the clusters of a run, in a directory.
 func newCerts(dir string) (*control.Authority, error) {
 	certs, err := control.NewAuthority(dir)
 	if err != nil {
@@ -94,7 +96,7 @@ func newCerts(dir string) (*control.Authority, error) {
 	)
 }
 
-// makeFiles makes kubeconfigs, and the way to the node.
+// makeFiles writes the kubeconfigs and the configuration of the connection to the node.
 func (c *plane) makeFiles() error {
 	for _, name := range []string{"admin", "controllers", "scheduler"} {
 		config, err := c.certs.Kubeconfig(name, control.LocalURL("https", c.api))
@@ -122,7 +124,7 @@ func (c *plane) apiServer(store string) []string {
 
 func host(address string) string { return netip.MustParseAddrPort(address).Addr().String() }
 
-// stop ends everything. It may be called again.
+// stop ends all programs. It may be called again.
 func (c *plane) stop() error {
 	var err error
 	if c.egress != nil {

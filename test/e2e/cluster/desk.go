@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// command is one that the shell of a page has besides those of this machine.
+// command is a command that the shell of a page has in addition to those of this machine.
 type command func(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended, error)
 
 var commands = map[string]command{
@@ -38,7 +38,7 @@ func serveDesk(ctx context.Context, l net.Listener, n *node) {
 			if err != nil {
 				ended.Code, ended.Stderr = max(ended.Code, 1), ended.Stderr+err.Error()+"\n"
 			}
-			_ = json.NewEncoder(conn).Encode(ended) // Who asked is gone, or has the answer.
+			_ = json.NewEncoder(conn).Encode(ended) // The client is gone, or has the answer.
 		}()
 	}
 }
@@ -59,9 +59,9 @@ func ssh(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended
 	return n.shell(ctx, line, stdin)
 }
 
-// cpus prints where containers run: what the kernel lets their processes do, and the quota of their
-// cgroup. Without words it prints all containers outside of the namespace paddock, otherwise those
-// of the pods that are named as NAMESPACE/POD, where POD may be the beginning of the name.
+// cpus prints where containers run: the CPUs that the kernel allows to their processes, and the
+// quota of their cgroup. Without words it prints all containers outside of the namespace paddock.
+// Otherwise it prints those of the pods named NAMESPACE/POD, where POD may be a prefix of the name.
 func cpus(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	o, err := vm.Do[wire.Observation](ctx, n.vm, wire.OpObserve, wire.Nothing{})
 	if err != nil {
@@ -85,17 +85,18 @@ func named(pod string, words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(pod, word) })
 }
 
-// begin begins to watch where containers run.
+// begin starts to watch where containers run.
 func begin(ctx context.Context, n *node, _ []string, _ []byte) (wire.Ended, error) {
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWatch, wire.Nothing{})
 	return wire.Ended{}, err
 }
 
-// watched prints what became, since the watch began, of the containers whose pods begin with each
-// of the words, and which have CPUs of their own. A line for each word says how many there were,
-// and that all kept their CPUs for themselves. Lines behind it name those that moved, and other
-// containers that could run on the same CPUs at the same time. The agent's own container is left
-// out: where the plugin is required it starts without it.
+// watched prints what happened, since the watch began, to the containers whose pods begin with one
+// of the words. These containers must have exclusive CPUs. It prints one line per word with the
+// number of containers, and whether all of them kept their CPUs exclusively. More lines follow if
+// they did not: they name containers that moved, and other containers that could run on the same
+// CPUs at the same time. The agent's own container is left out: if the NRI plugin is required, the
+// container starts without it.
 func watched(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	w, err := vm.Do[wire.Watched](ctx, n.vm, wire.OpWatched, wire.Nothing{})
 	if err != nil {
@@ -133,14 +134,14 @@ func moves(c wire.WatchedContainer) string {
 	return line + "\n"
 }
 
-// lost is for how many looks a container that starts may have CPUs of another. containerd 2.4.2
-// loses an update of a container that it is about to start: it changes the container's
-// specification, which has been handed to runc already. The agent finds that in the cgroup, and
-// repairs it within seconds.
+// lost is the number of looks for which a container that starts may have CPUs of another one.
+// containerd 2.4.2 loses an update of a container that it is about to start: it changes the
+// container's specification, which it has already handed to runc. The agent detects that in the
+// cgroup, and repairs it within seconds.
 const lost = 10
 
-// intruders are the containers that could run on the CPUs of c. A look takes a moment, in which
-// containers may come and go; two looks in a row leave no doubt.
+// intruders returns the containers that could run on the CPUs of c. A look takes some time, in
+// which containers may start and end. Two looks in a row leave no doubt.
 func intruders(c wire.WatchedContainer, all []wire.WatchedContainer) string {
 	text := ""
 	for _, other := range all {
@@ -161,7 +162,7 @@ func intruders(c wire.WatchedContainer, all []wire.WatchedContainer) string {
 	return text
 }
 
-// overlap compares lists of CPUs as the kernel writes them.
+// overlap reports whether two lists of CPUs, as the kernel writes them, have a CPU in common.
 func overlap(a, b string) bool {
 	x, errX := cpuset.Parse(a)
 	y, errY := cpuset.Parse(b)

@@ -10,15 +10,16 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// The sockets of the PodResources API on a node.
+// These are the sockets of the PodResources API on a node.
 const (
 	kubeletSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 	agentSocket   = "/run/paddock/podresources.sock"
 )
 
-// devices prints the devices of containers by the PodResources APIs of the kubelet and of the
-// agent, a line for each device or container without devices. Lines of both begin with a space,
-// those of the kubelet alone with -, those of the agent alone with +. Words are those of cpus.
+// devices prints the devices of containers according to the PodResources APIs of the kubelet and of
+// the agent. It prints one line per device, or per container without devices. Lines that both
+// report begin with a space. Those of the kubelet alone begin with -, those of the agent alone with
+// +. The words are those of cpus.
 func devices(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	var listed [2][]string
 	for i, socket := range []string{kubeletSocket, agentSocket} {

@@ -10,29 +10,31 @@ import (
 	"testing"
 )
 
-// documented are commands of a page in an indented block.
+// documented matches the commands of a page, which are in indented blocks.
 var documented = regexp.MustCompile(`(?m)^    ((?:make|kubectl|helm|ssh|until) .*)$`)
 
-// notPlayed are beginnings of documented commands that no page here runs.
+// notPlayed has prefixes of documented commands that no page here runs.
 var notPlayed = []string{
-	// The reader's own values: 95-helm sets one by --set.
+	// These are the reader's own values. Page 95-helm sets one by --set.
 	"helm upgrade paddock deploy/chart -n paddock -f values.yaml",
-	// On a cluster with one agent, daemonset/paddock is the node's.
+	// On a cluster with one agent, daemonset/paddock is the node's agent.
 	"kubectl -n paddock get pods -l app.kubernetes.io/name=paddock --field-selector spec.nodeName", "kubectl -n paddock exec POD",
 	"kubectl -n paddock exec $AGENT",
-	// There is no krew here; deploy/image tests what it would install.
+	// krew is not available here. deploy/image tests what it would install.
 	"make krew", "kubectl krew install",
-	// For one of several nodes: this cluster has one.
+	// These are for one of several nodes. This cluster has one node.
 	`kubectl -n paddock patch daemonset paddock --type json -p '[{"op": "replace"`,
 	"kubectl -n paddock delete pod -l app.kubernetes.io/name=paddock",
 	"until kubectl -n paddock wait pod",
 	"kubectl -n paddock get pod -l app.kubernetes.io/name=paddock",
 	"kubectl -n paddock wait pod -l app.kubernetes.io/name=paddock --field-selector",
-	// Instead of going back in place: the other pods of the node would have nowhere to go.
+	// These are the alternative to a rollback in place. On this cluster, the other pods of the node
+	// would have nowhere to go.
 	"kubectl drain", "kubectl uncordon",
 }
 
-// TestDeployPage: the pages here run every command of deploy/README.md, with node1 for NODE.
+// TestDeployPage checks that the pages here run every command of deploy/README.md, with node1 for
+// NODE.
 func TestDeployPage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "README.md"))
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// listenEgress serves HTTP CONNECT on a socket: the API server's way to the address inside, which
-// is behind a port of loopback. It leads nowhere else. It ends when it is closed.
+// listenEgress serves HTTP CONNECT on a socket. It is the API server's way to the address inside,
+// which is reached through a port of loopback. It connects to nothing else. It ends when it is
+// closed.
 func listenEgress(socket, inside string, port int) (net.Listener, error) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -32,7 +33,7 @@ func listenEgress(socket, inside string, port int) (net.Listener, error) {
 			return
 		}
 		defer here.Close()
-		// Whatever ends first ends both: what runs through here is TLS, with an end of its own.
+		// If one direction ends, both end. The connection carries TLS, which has its own end.
 		done := make(chan struct{}, 2)
 		forward := func(to io.Writer, from io.Reader) {
 			_, _ = io.Copy(to, from)

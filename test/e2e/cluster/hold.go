@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// hold lets runc change the cgroup of a container, NAMESPACE/POD/CONTAINER, so many times more, and
-// keep the next change waiting until hold allows more or release is called. So an agent can be
-// killed at a step that is known, when it has decided and the node has not followed: no clock and
-// no luck are in it.
+// hold lets runc change the cgroup of a container, NAMESPACE/POD/CONTAINER, COUNT more times. It
+// makes the next change wait until hold allows more or release is called. So an agent can be killed
+// at a known step: when it has decided and the node has not followed. The result depends neither on
+// time nor on chance.
 func hold(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 2 {
 		return wire.Ended{}, fmt.Errorf("want: hold NAMESPACE/POD/CONTAINER COUNT")
@@ -35,8 +35,8 @@ func hold(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, e
 mkdir -p /run/updates; cd /run/updates; before=0; if [ -e %[1]s ]; then before=$(cat %[1]s); fi; echo $((before + %[2]d)) > %[1]s.new; mv %[1]s.new %[1]s`, id, more), script)
 }
 
-// held prints whether a change of the cgroup of a container waits, which one since hold, and what
-// the cgroup has.
+// held prints whether a change of the cgroup of a container waits, its number since hold, and the
+// values in the cgroup.
 func held(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 1 {
 		return wire.Ended{}, fmt.Errorf("want: held NAMESPACE/POD/CONTAINER")
@@ -62,14 +62,14 @@ cd /run/updates && cat %[1]s && cat %[1]s.came 2> /dev/null | wc -l`, id), nil)
 	return wire.Ended{Stdout: fmt.Sprintf("%s: cpus %s  mems %s\n", state, cpus, mems)}, nil
 }
 
-// release lets runc do everything again.
+// release lets runc make all changes again.
 func release(ctx context.Context, n *node, _ []string, _ []byte) (wire.Ended, error) {
 	clear(n.ids)
 	return n.shell(ctx, "rm -rf /run/updates", nil)
 }
 
-// containerID is the ID of a container that runs. While a change of it waits, containerd lists no
-// containers: the ID is known from before.
+// containerID returns the ID of a running container. While a change of the container waits,
+// containerd lists no containers, so the ID is cached.
 func (n *node) containerID(ctx context.Context, container string) (string, error) {
 	if id := n.ids[container]; id != "" {
 		return id, nil

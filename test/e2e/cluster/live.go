@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// numa prints on which NUMA nodes the anonymous memory of containers is, in MiB: a container for
-// each line, as the words of cpus name them. Less than 1 MiB is not printed.
+// numa prints on which NUMA nodes the anonymous memory of containers is, in MiB. It prints one line
+// per container. The words select containers as those of cpus. Less than 1 MiB is not printed.
 func numa(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	o, err := vm.Do[wire.Observation](ctx, n.vm, wire.OpObserve, wire.Nothing{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// patience is more than any step on the node takes, on a busy machine too.
+// patience is longer than any step on the node takes, even on a busy machine.
 const patience = 10 * time.Minute
 
 //go:embed files
@@ -29,19 +29,19 @@ var files embed.FS
 type node struct {
 	vm  *vm.VM
 	dir string
-	// Of these it is made.
+	// The machine is made from plane, parts and machine.
 	plane   *plane
 	parts   *parts.Parts
 	machine vm.Machine
-	// ids are the IDs of containers of which changes are counted; see hold. Commands of a page run
+	// ids has the IDs of containers whose changes are counted: see hold. The commands of a page run
 	// one after the other.
 	ids map[string]string
 }
 
-// boots is how often a machine is booted whose network does not answer.
+// boots is the maximum number of times that a machine is booted if its network does not answer.
 const boots = 3
 
-// boot boots the machine, with a new disk.
+// boot boots the machine with a new disk.
 func (n *node) boot(ctx context.Context) error {
 	for i := 1; ; i++ {
 		err := n.bootOnce(ctx)
@@ -66,7 +66,7 @@ func (n *node) bootOnce(ctx context.Context) error {
 	return nil
 }
 
-// goOn has the machine of a snapshot go on, on a disk of its own.
+// goOn resumes the machine of a snapshot on its own copy of the disk.
 func (n *node) goOn(ctx context.Context, s *snapshot) error {
 	if err := copySparse(ctx, s.disk(), n.disk()); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (n *node) goOn(ctx context.Context, s *snapshot) error {
 	return n.awaitAgent(ctx)
 }
 
-// awaitAgent waits until an agent that went on is ready. The API server was away before the machine
-// was saved, and the kubelet can have rejected the agent's token for that.
+// awaitAgent waits until the agent of a resumed machine is ready. The API server was down before
+// the machine was saved, so the kubelet can have rejected the agent's token.
 func (n *node) awaitAgent(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -104,7 +104,7 @@ func (n *node) awaitAgent(ctx context.Context) error {
 
 func (n *node) disk() string { return filepath.Join(n.dir, "disk.img") }
 
-// options are those of a machine with its own disk and the links of a node.
+// options returns the options of a machine with its own disk and the links of a node.
 func (n *node) options(memory string) vm.Options {
 	api, service, kubelet := netip.MustParseAddrPort(apiInside), netip.MustParseAddrPort(apiService), netip.AddrPortFrom(netip.MustParseAddr(nodeIP), 10250)
 	return vm.Options{
@@ -113,14 +113,14 @@ func (n *node) options(memory string) vm.Options {
 	}
 }
 
-// awaitAlone waits until the machine has no connection to the API server, which has ended.
+// awaitAlone waits until the machine has no connection to the API server, which has been stopped.
 func (n *node) awaitAlone(ctx context.Context) error {
 	address, _, _ := strings.Cut(apiInside, ":")
 	service, _, _ := strings.Cut(apiService, ":")
 	return n.must(ctx, "for i in $(seq 3000); do netstat -tn | grep -E ' ("+address+"|"+service+"):.*ESTABLISHED' > /dev/null || exit 0; usleep 100000; done; netstat -tn; exit 1")
 }
 
-// install installs what outlives a reboot, and starts the node.
+// install installs the files that survive a reboot, and starts the node.
 func (n *node) install(ctx context.Context, c *plane) error {
 	ca, err := os.ReadFile(c.certs.File("ca.crt"))
 	if err != nil {
@@ -153,7 +153,7 @@ func (n *node) install(ctx context.Context, c *plane) error {
 	if err := n.startUnit(ctx, "containerd"); err != nil {
 		return err
 	}
-	// Without a registry.
+	// The images are imported, because there is no registry.
 	for _, image := range []string{"image.tar", "busybox.tar"} {
 		if err := n.must(ctx, "ctr -n k8s.io images import /in/"+image); err != nil {
 			return err
@@ -164,8 +164,8 @@ func (n *node) install(ctx context.Context, c *plane) error {
 
 var errNetwork = errors.New("the machine does not reach the API server")
 
-// start is what a node does after each boot. Now and then the emulated network card sends nothing
-// from the start: the machine is ended then.
+// start does what a node does after each boot. Occasionally the emulated network card sends nothing
+// from the start. Then start ends the machine and returns errNetwork.
 func (n *node) start(ctx context.Context) error {
 	if err := n.reach(ctx); err != nil {
 		return errors.Join(err, n.vm.Kill())
@@ -188,8 +188,8 @@ func (n *node) reach(ctx context.Context) error {
 	return nil
 }
 
-// reboot ends the node in order, kubelet before containerd, and starts it again. Containers run
-// until the end.
+// reboot shuts the node down in order, kubelet before containerd, and starts it again. Containers
+// run until the end.
 func (n *node) reboot(ctx context.Context) error {
 	for _, unit := range []string{"kubelet", "containerd"} {
 		if err := n.stopUnit(ctx, unit); err != nil {
@@ -212,11 +212,12 @@ var units = map[string]wire.Process{
 		},
 		Ready: "http://127.0.0.1:10248/healthz",
 	},
-	// As the kubelet: a node can publish its own ResourceSlices, and read the claims of its pods.
+	// It has the kubelet's credentials: a node can publish its own ResourceSlices, and read the
+	// claims of its pods.
 	"devices": {Argv: []string{"/in/devices", "/etc/kubernetes/kubelet.conf", nodeName, "/etc/devices.yaml"}, Ready: "log:devices: ready"},
 }
 
-// startUnit starts a service that may run already.
+// startUnit starts a service. It does nothing if the service already runs.
 func (n *node) startUnit(ctx context.Context, name string) error {
 	unit := units[name]
 	unit.Name, unit.Timeout, unit.Env = name, patience, []string{wire.LessGarbage}
@@ -227,13 +228,13 @@ func (n *node) startUnit(ctx context.Context, name string) error {
 	return err
 }
 
-// stopUnit stops a service. Containers run on.
+// stopUnit stops a service. Containers keep running.
 func (n *node) stopUnit(ctx context.Context, name string) error {
 	_, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpStop, wire.Stop{Name: name, Signal: int(syscall.SIGTERM), Timeout: patience})
 	return err
 }
 
-// must runs a command of the shell that must end with 0.
+// must runs a shell command that must exit with 0.
 func (n *node) must(ctx context.Context, command string) error { return n.mustWith(ctx, command, nil) }
 
 func (n *node) mustWith(ctx context.Context, command string, stdin []byte) error {
@@ -248,7 +249,7 @@ func (n *node) shell(ctx context.Context, command string, stdin []byte) (wire.En
 	return vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Argv: []string{"/bin/sh", "-c", command}, Stdin: stdin, Timeout: patience})
 }
 
-// control is what the shell of a node with systemd would do with systemctl and reboot.
+// control does what systemctl and reboot do in the shell of a node with systemd.
 func (n *node) control(ctx context.Context, words []string) (handled bool, err error) {
 	if len(words) > 0 && words[0] == "sudo" {
 		words = words[1:]
@@ -271,7 +272,7 @@ func (n *node) control(ctx context.Context, words []string) (handled bool, err e
 	return true, err
 }
 
-// saveLogs copies what the node can tell into a directory.
+// saveLogs copies the logs and the state of the node into a directory.
 func (n *node) saveLogs(ctx context.Context, dir string) error {
 	var errs []error
 	for name, command := range map[string]string{

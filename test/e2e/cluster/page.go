@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// page is a file of commands, each with its answer, and prose between them:
+// page is a file of commands with their answers, and prose between them:
 //
 //	< node
 //
-//	# A line of prose. Prose and commands are apart from answers by an empty line.
+//	# A line of prose. An empty line separates prose and commands from answers.
 //	$ kubectl label node node1 paddock-node=true
 //	node/node1 labeled
 //
 //	~ kubectl get pod first -o jsonpath={.status.phase}
 //	Running
 //
-// The line that begins with < says what the page begins from: a snapshot, which is a cluster at the
-// end of the page testdata/snapshots/NAME.txt, or, as "boot 6.1", a new node with a kernel of that
-// series. A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A
-// command continues on the next line after a backslash. The answer is what the command writes to
-// both of its outputs, and "exit N" behind it if the exit code is not 0. In an answer, … is any
-// text of a line, and a line … any number of lines.
+// The line that begins with < describes what the page starts from. NAME means a snapshot, which is
+// a cluster at the end of the page testdata/snapshots/NAME.txt. "boot 6.1" means a new node with a
+// kernel of that series. A command that begins with $ runs once. A command that begins with ~ runs
+// until it gives the answer. A command continues on the next line after a backslash. The answer is
+// what the command writes to both of its outputs, followed by "exit N" if the exit code is not 0.
+// In an answer, … matches any text in a line, and a line that is only … matches any number of
+// lines.
 type page struct {
 	from   string
 	blocks []block
@@ -30,10 +31,10 @@ type page struct {
 
 // block is a command with its answer, or prose.
 type block struct {
-	// prose are the lines before the command.
+	// prose has the lines before the command.
 	prose   []string
 	command string
-	// again tells that the command runs until it gives the answer.
+	// again is set if the command runs until it gives the answer.
 	again  bool
 	answer []string
 	line   int
@@ -89,7 +90,7 @@ func parsePage(name, text string) (*page, error) {
 	return &p, nil
 }
 
-// String is the text of a page.
+// String returns the text of a page.
 func (p *page) String() string {
 	var out strings.Builder
 	fmt.Fprintln(&out, "< "+p.from)
@@ -115,7 +116,7 @@ func (p *page) String() string {
 	return out.String()
 }
 
-// matches tells whether the lines are what the answer describes.
+// matches reports whether the lines match the answer.
 func matches(answer, lines []string) bool {
 	if len(answer) == 0 {
 		return len(lines) == 0

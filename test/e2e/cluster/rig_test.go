@@ -18,22 +18,22 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/vm"
 )
 
-// rig is what the clusters of a run have in common. Its methods may be called by several at once.
+// rig is what the clusters of a run have in common. Its methods may be called concurrently.
 type rig struct {
 	parts *parts.Parts
 	certs *control.Authority
-	// dir is for the snapshots and the certificates.
+	// dir is the directory of the snapshots and certificates.
 	dir string
-	// plugin is kubectl-paddock: a copy, since pages build bin/paddock.
+	// plugin is the path of kubectl-paddock. It is a copy, because pages build bin/paddock.
 	plugin string
-	// machine is that of all nodes, but for its kernel.
+	// machine is the machine of all nodes, except for the kernel.
 	machine vm.Machine
-	// snapshots are functions that make the snapshot of a name, once.
+	// snapshots has, by name, functions that make a snapshot once and return it.
 	snapshots map[string]func(context.Context) (*snapshot, error)
 }
 
-// snapshot is a cluster that was ended so that others, with the same certificates, can go on where
-// it was: its machine in memory and disk, and the data of its etcd.
+// snapshot is a cluster that was stopped so that other clusters with the same certificates can
+// resume from it. It consists of the memory and the disk of the machine, and the data of its etcd.
 type snapshot struct {
 	dir    string
 	kernel string
@@ -45,10 +45,11 @@ func (s *snapshot) etcd() string   { return filepath.Join(s.dir, "etcd") }
 
 func snapshotPage(name string) string { return filepath.Join("testdata", "snapshots", name+".txt") }
 
-// booting is what a page begins with that begins from a new node.
+// booting is the prefix of the start line of a page that starts from a new node.
 const booting = "boot "
 
-// newRig makes what some pages need, and says what snapshots they begin from. It ends with the test.
+// newRig prepares what the given pages need, including the snapshots that they start from. It is
+// cleaned up with the test.
 func newRig(ctx context.Context, t *testing.T, names []string) *rig {
 	t.Helper()
 	r := &rig{dir: t.TempDir(), snapshots: map[string]func(context.Context) (*snapshot, error){}}
@@ -72,10 +73,10 @@ func newRig(ctx context.Context, t *testing.T, names []string) *rig {
 	return r
 }
 
-// trace follows pages to what they begin from. It gives the kernels that they boot.
+// trace follows the pages to what they start from. It returns the kernels that they boot.
 func (r *rig) trace(names []string) (kernels []string, err error) {
 	for _, name := range names {
-		for range 10 { // A page begins from no more snapshots than there are.
+		for range 10 { // The chain of snapshots is shorter than that.
 			p, err := readPage(name)
 			if err != nil {
 				return nil, err
@@ -94,7 +95,7 @@ func (r *rig) trace(names []string) (kernels []string, err error) {
 	return slices.Compact(kernels), nil
 }
 
-// once is a function that makes a snapshot, the first time that it is called.
+// once returns a function that makes a snapshot the first time that it is called.
 func (r *rig) once(name string) func(context.Context) (*snapshot, error) {
 	var mu sync.Mutex
 	var made *snapshot
@@ -112,8 +113,8 @@ func (r *rig) once(name string) func(context.Context) (*snapshot, error) {
 	}
 }
 
-// play plays a page on a cluster, and makes a snapshot of it at the end if one is given. A page that
-// failed because of the emulator is played once more.
+// play plays a page on a cluster. If save is not nil, it makes a snapshot of the cluster at the
+// end. A page that failed because of the emulator is played once more.
 func (r *rig) play(ctx context.Context, name string, save *snapshot) error {
 	p, err := readPage(name)
 	if err != nil {
@@ -128,10 +129,10 @@ func (r *rig) play(ctx context.Context, name string, save *snapshot) error {
 	}
 }
 
-// playOnce says apart from the error whether it is one of the emulator.
+// playOnce plays a page. It returns a fault of the emulator apart from other errors.
 func (r *rig) playOnce(ctx context.Context, name string, p *page, save *snapshot) (fault, err error) {
 	begin := time.Now()
-	dir, err := os.MkdirTemp("", "e2e") // A socket's path must be short.
+	dir, err := os.MkdirTemp("", "e2e") // The path of a socket must be short.
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (r *rig) playOnce(ctx context.Context, name string, p *page, save *snapshot
 	return nil, nil
 }
 
-// begin starts the cluster that a page begins from. It gives the series of the kernel.
+// begin starts the cluster that a page starts from. It returns the series of the kernel.
 func (w *whole) begin(ctx context.Context, from string) (kernel string, err error) {
 	kernel, boots := strings.CutPrefix(from, booting)
 	var s *snapshot
@@ -193,9 +194,9 @@ func (w *whole) begin(ctx context.Context, from string) (kernel string, err erro
 	return kernel, w.openShell(ctx, w.rig.parts)
 }
 
-// save ends the cluster and keeps what others begin from. The API server ends first, and the machine
-// when its programs have noticed: they ask again at once then when they go on, where a connection
-// that is gone without a word would keep them waiting.
+// save stops the cluster and keeps what other clusters resume from. It stops the API server first,
+// and the machine when its programs have noticed that. So after the resume these programs connect
+// again at once. Otherwise they would wait for connections that vanished silently.
 func (w *whole) save(ctx context.Context, s *snapshot) error {
 	begin := time.Now()
 	if err := w.control.programs.Kill(w.control.apiServerPath); err != nil {
@@ -215,9 +216,9 @@ func (w *whole) save(ctx context.Context, s *snapshot) error {
 	return err
 }
 
-// fault is why a page failed that says nothing of the agent; nil: there is no such reason. An
-// emulator of several CPUs loses one now and then, or runs an instruction that the kernel is just
-// changing, which then crashes, and an emulated network card stops sending.
+// fault returns why a page failed if the reason has nothing to do with the agent, or nil. An
+// emulator of several CPUs occasionally loses one, or runs an instruction that the kernel is just
+// changing and crashes it. An emulated network card occasionally stops sending.
 func (w *whole) fault(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, vm.ErrDown), errors.Is(err, errNetwork):
@@ -231,8 +232,8 @@ func (w *whole) fault(ctx context.Context, err error) error {
 	}
 }
 
-// copySparse copies a file with holes, or a directory. The copy of a file system that can share
-// blocks costs nothing.
+// copySparse copies a file with holes, or a directory. On a file system that can share blocks, the
+// copy costs nothing.
 func copySparse(ctx context.Context, from, to string) error {
 	out, err := exec.CommandContext(ctx, "cp", "-r", "--sparse=always", "--reflink=auto", from, to).CombinedOutput()
 	if err != nil {

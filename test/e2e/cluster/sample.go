@@ -11,17 +11,17 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// sample begins to read the cgroups of all containers every 10 ms. The words are the beginnings of
-// NAMESPACE/POD/CONTAINER of those with CPUs of their own.
+// sample starts to read the cgroups of all containers every 10 ms. The words are prefixes of
+// NAMESPACE/POD/CONTAINER that select the containers with exclusive CPUs.
 func sample(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpSample, wire.Sample{Own: words})
 	return wire.Ended{}, err
 }
 
-// sampled prints what was seen since: how often another container could run on CPUs of one that has
-// CPUs of its own, and the CPUs, NUMA nodes and quotas that the containers and pods had one after
-// the other which the words name, as for sample. How long the quotas were there is not the same
-// twice, and goes to the log of the test.
+// sampled prints what was seen since sample: how often another container could run on CPUs of a
+// container with exclusive CPUs, and the successive CPUs, NUMA nodes and quotas of the containers
+// and pods that the words select as for sample. The time for which a quota was set differs from run
+// to run, so it is written to the log of the test.
 func sampled(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	s, err := vm.Do[wire.Sampled](ctx, n.vm, wire.OpSampled, wire.Nothing{})
 	if err != nil {
@@ -55,9 +55,9 @@ func sampled(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended
 	return wire.Ended{Stdout: out.String()}, nil
 }
 
-// changed compares when a container, NAMESPACE/POD/CONTAINER, was first seen with a list of CPUs
-// with a time, by the clock of the node. How long it was after that time goes to the log of the
-// test.
+// changed compares the time at which a container, NAMESPACE/POD/CONTAINER, was first seen with a
+// list of CPUs to a given time, by the clock of the node. The time between the two is written to
+// the log of the test.
 func changed(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 3 {
 		return wire.Ended{}, fmt.Errorf("want: changed NAMESPACE/POD/CONTAINER CPUS TIME")
@@ -86,7 +86,7 @@ func changed(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended
 	return wire.Ended{}, fmt.Errorf("container %s was not seen with CPUs %s", words[0], words[1])
 }
 
-// succession are the values of a field that were different from the one before.
+// succession returns the values of a field that differ from the value before.
 func succession(c wire.SampledCgroup, field func(wire.Change) string) string {
 	var values []string
 	for _, change := range c.Changes {
@@ -97,7 +97,7 @@ func succession(c wire.SampledCgroup, field func(wire.Change) string) string {
 	return strings.Join(values, " > ")
 }
 
-// longestQuota is the longest time for which a cgroup had a quota.
+// longestQuota returns the longest time for which a cgroup had a quota.
 func longestQuota(c wire.SampledCgroup, end time.Duration) (longest time.Duration) {
 	if c.Gone > 0 {
 		end = c.Gone

@@ -25,7 +25,7 @@ type Authority struct {
 	serial int64
 }
 
-// NewAuthority makes a CA, "ca", and the key for the tokens of service accounts, "sa".
+// NewAuthority creates a CA, "ca", and the key for the tokens of service accounts, "sa".
 func NewAuthority(dir string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -56,14 +56,14 @@ func (a *Authority) template(who pkix.Name) *x509.Certificate {
 	}
 }
 
-// Client makes the certificate of a user of a group.
+// Client creates the certificate of a user with groups.
 func (a *Authority) Client(name, user string, groups ...string) error {
 	template := a.template(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(name, template)
 }
 
-// Server makes the certificate of a server with these addresses.
+// Server creates the certificate of a server with these addresses.
 func (a *Authority) Server(name string, addresses ...string) error {
 	template := a.template(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -106,16 +106,16 @@ func (a *Authority) write(name, kind string, der []byte) error {
 	return os.WriteFile(a.File(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// File is the path of a file of the authority.
+// File returns the path of a file of the authority.
 func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
 
-// Kubeconfig is the configuration of a client that is called name and asks server.
+// Kubeconfig returns the configuration of the client name for an API server.
 func (a *Authority) Kubeconfig(name, server string) ([]byte, error) {
 	type object = map[string]any
 	read := func(name string) []byte {
 		data, err := os.ReadFile(a.File(name))
 		if err != nil {
-			panic(err) // It was written by this process.
+			panic(err) // This process wrote it.
 		}
 		return data
 	}

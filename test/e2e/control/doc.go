@@ -1,4 +1,4 @@
-// Package control runs the programs of a control plane on loopback: it makes their certificates and
-// kubeconfigs, starts and stops the programs, and waits until the API server is ready. Which
-// programs there are, and with which flags, is the caller's.
+// Package control runs the programs of a control plane on loopback. It creates their certificates
+// and kubeconfigs, starts and stops the programs, and waits until the API server is ready. The
+// caller decides which programs run, and with which flags.
 package control

@@ -19,18 +19,18 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// Patience is how long an API server may take to become ready, on a busy machine too.
+// Patience is how long an API server may take to become ready, even on a busy machine.
 const Patience = 5 * time.Minute
 
-// Programs are the running programs of a control plane. They end with their context, with Stop, and
-// with this process, whatever comes first. A Programs is for one goroutine.
+// Programs are the running programs of a control plane. They end with their context, with Stop, or
+// with this process, whichever comes first. A Programs must not be used by several goroutines.
 type Programs struct {
-	// Dir is for their output: Dir/NAME.log.
+	// Dir is the directory for their output: Dir/NAME.log.
 	Dir     string
 	running []*exec.Cmd
 }
 
-// Start starts a program. The output of a program that is started again is added to its file.
+// Start starts a program. If the program is started again, its output is appended to its file.
 func (p *Programs) Start(ctx context.Context, program string, args ...string) error {
 	log, err := os.OpenFile(filepath.Join(p.Dir, filepath.Base(program)+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -38,10 +38,10 @@ func (p *Programs) Start(ctx context.Context, program string, args ...string) er
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append([]string{wire.LessGarbage}, os.Environ()...) // What is set outside counts.
-	// A session of its own: Ctrl-C is for the caller alone, which ends the programs in their order.
-	// And where the kernel divides the CPUs between sessions, a control plane does not get the
-	// share of one program.
+	cmd.Env = append([]string{wire.LessGarbage}, os.Environ()...) // An outer setting takes precedence.
+	// Each program has its own session, so that Ctrl-C reaches only the caller, which stops the
+	// programs in order. Also, if the kernel divides the CPUs between sessions, a control plane
+	// does not get the share of only one program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if err := errors.Join(cmd.Start(), log.Close()); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (p *Programs) Start(ctx context.Context, program string, args ...string) er
 	return nil
 }
 
-// Kill ends a program that was started, at once.
+// Kill ends a started program immediately.
 func (p *Programs) Kill(program string) error {
 	i := slices.IndexFunc(p.running, func(cmd *exec.Cmd) bool { return cmd.Path == program })
 	if i < 0 {
@@ -61,7 +61,7 @@ func (p *Programs) Kill(program string) error {
 	return kill(cmd)
 }
 
-// Stop ends all programs, the last one first.
+// Stop ends all programs, in reverse order of their start.
 func (p *Programs) Stop() error {
 	var errs []error
 	for _, cmd := range slices.Backward(p.running) {
@@ -73,7 +73,7 @@ func (p *Programs) Stop() error {
 
 func kill(cmd *exec.Cmd) error {
 	err := cmd.Process.Kill()
-	// How it ended is of no interest: it was killed.
+	// The exit status does not matter, because the program was killed.
 	_ = cmd.Wait()
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -81,7 +81,7 @@ func kill(cmd *exec.Cmd) error {
 	return err
 }
 
-// AwaitAPI waits until the API server at a port is ready. dir is where its log is, for the error.
+// AwaitAPI waits until the API server at a port is ready. dir has its log, for the error.
 func AwaitAPI(ctx context.Context, port int, dir string) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
@@ -105,11 +105,11 @@ func AwaitAPI(ctx context.Context, port int, dir string) error {
 	}
 }
 
-// LocalURL is the address of a port of loopback.
+// LocalURL returns the URL of a port on loopback.
 func LocalURL(scheme string, port int) string { return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port) }
 
-// FreePorts are ports of loopback that nothing listens on. Another program may take one before it
-// is used; a test that this happens to fails and says which port.
+// FreePorts returns ports of loopback that nothing listens on. Another program may take one before
+// it is used. Then the test fails, and its error names the port.
 func FreePorts(n int) (ports []int, err error) {
 	if n == 0 {
 		return nil, nil
@@ -127,7 +127,7 @@ func FreePorts(n int) (ports []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// This one is taken until the others are found.
+	// The first port stays taken until the others are found.
 	others, err := FreePorts(n - 1)
 	return append(others, first), err
 }

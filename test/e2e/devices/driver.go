@@ -18,17 +18,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-// cdi is where runtimes look for CDI files.
+// cdi is the directory in which runtimes look for CDI files.
 const cdi = "/var/run/cdi"
 
-// driver is a DRA driver of one pool, which has the node's name.
+// driver is a DRA driver with one pool. The pool has the name of the node.
 type driver struct {
 	name     string
 	devices  []resourcev1.Device
 	metadata bool
 }
 
-// startDriver registers a driver at the kubelet and publishes its devices. The function ends it.
+// startDriver registers a driver with the kubelet and publishes its devices. The returned function
+// stops the driver.
 func startDriver(ctx context.Context, client kubernetes.Interface, node string, d *driver) (func(), error) {
 	data := filepath.Join(kubeletplugin.KubeletPluginsDir, d.name)
 	if err := errors.Join(os.MkdirAll(data, 0o750), os.MkdirAll(cdi, 0o755)); err != nil {
@@ -46,7 +47,7 @@ func startDriver(ctx context.Context, client kubernetes.Interface, node string, 
 	return helper.Stop, err
 }
 
-// PrepareResourceClaims writes a CDI file for each claim, with a device for each of its own.
+// PrepareResourceClaims writes a CDI file for each claim, with an entry for each of its devices.
 func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourcev1.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, claim := range claims {
@@ -57,7 +58,7 @@ func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourcev1.R
 			if r.Driver != d.name {
 				continue
 			}
-			// A name that is not used twice: runtimes keep what they read.
+			// The name is never used twice, because runtimes cache what they read.
 			name := string(claim.UID) + "-" + r.Device
 			edits = append(edits, object{"name": name, "containerEdits": object{"env": []string{"DEVICE_" + r.Device + "=" + d.name}}})
 			result.Devices = append(result.Devices, kubeletplugin.Device{
@@ -86,12 +87,12 @@ func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 	return results, nil
 }
 
-// HandleError prints what happens in the background. It is tried again.
+// HandleError prints an error of a background operation, which is tried again.
 func (d *driver) HandleError(_ context.Context, err error, msg string) {
 	fmt.Fprintf(os.Stderr, "devices: driver %s: %s: %v\n", d.name, msg, err)
 }
 
-// WatchHealthStatus reports nothing.
+// WatchHealthStatus returns that the driver does not report health.
 func (d *driver) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
 	return kubeletplugin.ErrHealthNotSupported
 }

@@ -1,11 +1,11 @@
-// Command devices gives a node of the tests devices that are not there: it is a device plugin for
-// each extended resource, and a DRA driver for each driver, of a file. No file of the kernel
-// changes. A container finds an environment variable DEVICE_ID for each device that it has.
+// Command devices gives a node of the tests devices that do not exist. It reads a file and runs a
+// device plugin for each extended resource, and a DRA driver for each driver in it. It changes no
+// files of the kernel. A container finds an environment variable DEVICE_ID for each of its devices.
 //
 //	devices KUBECONFIG NODE FILE
 //
-// It runs until SIGTERM. Then ResourceSlices stay, and the kubelet removes the resources of device
-// plugins from its node after some minutes.
+// It runs until SIGTERM. After that, the ResourceSlices stay, and the kubelet removes the resources
+// of the device plugins from its node after some minutes.
 package main
 
 import (
@@ -23,21 +23,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// inventory is the file.
+// inventory is the content of the file.
 type inventory struct {
-	// Plugins are the devices of extended resources, in the order in which they are given to
-	// containers.
+	// Plugins has the devices of each extended resource, in the order in which containers get them.
 	Plugins map[string][]pluginDevice `json:"plugins"`
-	// Drivers are the devices of DRA drivers as their ResourceSlices have them.
+	// Drivers has the devices of each DRA driver, as in its ResourceSlices.
 	Drivers map[string][]resourcev1.Device `json:"drivers"`
-	// Metadata are the drivers that describe the devices of claims in files (KEP-5304).
+	// Metadata lists the drivers that describe the devices of claims in files (KEP-5304).
 	Metadata []string `json:"metadata"`
 }
 
-// pluginDevice is a device that a device plugin has.
+// pluginDevice is a device of a device plugin.
 type pluginDevice struct {
 	ID string `json:"id"`
-	// Nodes are the NUMA nodes that it is near to; empty: it does not report any.
+	// Nodes are the NUMA nodes that the device is near. If empty, the plugin reports none.
 	Nodes []int64 `json:"nodes"`
 }
 

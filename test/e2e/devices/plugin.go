@@ -17,17 +17,19 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// registration is how long the kubelet has for it. It asks the plugin back before it answers.
+// registration is the time limit for a registration. The kubelet calls the plugin back before it
+// answers.
 const registration = time.Minute
 
-// plugin is a device plugin of one extended resource. All its devices are healthy, always.
+// plugin is a device plugin for one extended resource. All its devices are always healthy.
 type plugin struct {
 	v1beta1.UnimplementedDevicePluginServer
 	devices []pluginDevice
 	end     context.Context //nolint:containedctx // A stream to the kubelet ends with it.
 }
 
-// startPlugin serves a plugin and registers it at the kubelet. The function ends it.
+// startPlugin serves a plugin and registers it with the kubelet. The returned function stops the
+// plugin.
 func startPlugin(ctx context.Context, resource string, devices []pluginDevice) (func(), error) {
 	socket := filepath.Join(v1beta1.DevicePluginPath, strings.ReplaceAll(resource, "/", "_")+".sock")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +88,7 @@ func (p *plugin) ListAndWatch(_ *v1beta1.Empty, stream grpc.ServerStreamingServe
 	return nil
 }
 
-// GetPreferredAllocation chooses the devices that come first.
+// GetPreferredAllocation chooses the first devices.
 func (p *plugin) GetPreferredAllocation(_ context.Context, in *v1beta1.PreferredAllocationRequest) (*v1beta1.PreferredAllocationResponse, error) {
 	out := &v1beta1.PreferredAllocationResponse{}
 	for _, c := range in.ContainerRequests {
@@ -101,7 +103,7 @@ func (p *plugin) GetPreferredAllocation(_ context.Context, in *v1beta1.Preferred
 	return out, nil
 }
 
-// Allocate gives a container the variables of its devices.
+// Allocate returns the environment variables of a container's devices.
 func (p *plugin) Allocate(_ context.Context, in *v1beta1.AllocateRequest) (*v1beta1.AllocateResponse, error) {
 	out := &v1beta1.AllocateResponse{}
 	for _, c := range in.ContainerRequests {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// podLimits are the files that a kubelet writes into a pod's cgroup.
+// podLimits returns the files that a kubelet writes into a pod's cgroup, with their values.
 func podLimits(pod *v1.Pod) map[string]string {
 	a := podAmounts(pod)
 	limits := map[string]string{
@@ -26,7 +26,7 @@ func podLimits(pod *v1.Pod) map[string]string {
 	return limits
 }
 
-// weight is cgroup v2's measure of shares.
+// weight converts CPU shares to the cpu.weight of cgroup v2.
 func weight(shares int64) int64 { return 1 + (shares-2)*9999/262142 }
 
 func sandboxConfig(p *pod) *runtimev1.PodSandboxConfig {

@@ -10,7 +10,7 @@ import (
 const cpus = "/sys/devices/system/cpu"
 
 // plug takes CPUs offline or online (Documentation/core-api/cpu_hotplug.rst). CPU 0 stays online:
-// on x86 it has no file.
+// on x86 it has no file to take it offline.
 func plug(in wire.Plug) (wire.Nothing, error) {
 	word := "0"
 	if in.Online {
@@ -24,7 +24,7 @@ func plug(in wire.Plug) (wire.Nothing, error) {
 	return wire.Nothing{}, nil
 }
 
-// mask reads a list of CPUs, "online" or "present".
+// mask reads the list of CPUs in the file "online" or "present".
 func mask(name string) (string, error) {
 	data, err := os.ReadFile(cpus + "/" + name)
 	return trim(data), err

@@ -27,7 +27,7 @@ import (
 
 const (
 	criSocket = "/run/containerd/containerd.sock"
-	// podsAddress is the kubelet's read-only port.
+	// podsAddress is the address of the kubelet's read-only port.
 	podsAddress = "127.0.0.1:10255"
 	podTimeout  = 5 * time.Minute
 
@@ -35,14 +35,14 @@ const (
 	labelContainer = "io.kubernetes.container.name"
 )
 
-// kubelet stands in for one: it runs pods through CRI in a kubelet's order with what a kubelet
-// says of them, and serves them on /pods. It never sets a cpuset.
+// kubelet replaces a real kubelet. It runs pods through CRI in the order and with the parameters of
+// a kubelet, and serves them on /pods. It never sets a cpuset.
 type kubelet struct {
 	runtime runtimev1.RuntimeServiceClient
 
 	mu   sync.Mutex
 	pods map[string]*pod
-	// away tells that /pods does not answer.
+	// away is set while /pods does not answer.
 	away bool
 }
 
@@ -52,8 +52,8 @@ type pod struct {
 	attempt uint32
 	sandbox string
 	config  *runtimev1.PodSandboxConfig
-	// containers are the IDs of those that were created in the sandbox, ended the init containers
-	// among them that are done. Both are for the lock.
+	// containers has the IDs of the containers that were created in the sandbox. ended has the init
+	// containers among them that are done. mu guards both.
 	containers map[string]string
 	ended      map[string]bool
 	attempts   map[string]uint32
@@ -100,7 +100,7 @@ func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// status tells of the containers that run. The lock is held.
+// status returns the status of a pod with its running containers. The caller must have locked mu.
 func (p *pod) status() v1.PodStatus {
 	status := v1.PodStatus{Phase: v1.PodRunning}
 	of := func(containers []v1.Container) (all []v1.ContainerStatus) {
@@ -118,7 +118,7 @@ func (p *pod) status() v1.PodStatus {
 	return status
 }
 
-// ephemeral are the containers that were added to a pod that runs.
+// ephemeral returns the containers that were added to a running pod.
 func ephemeral(spec *v1.Pod) []v1.Container {
 	var all []v1.Container
 	for _, c := range spec.Spec.EphemeralContainers {
@@ -127,7 +127,7 @@ func ephemeral(spec *v1.Pod) []v1.Container {
 	return all
 }
 
-// serve has /pods answer, or not.
+// serve sets whether /pods answers.
 func (k *kubelet) serve(in wire.Serve) (wire.Nothing, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,7 +135,7 @@ func (k *kubelet) serve(in wire.Serve) (wire.Nothing, error) {
 	return wire.Nothing{}, nil
 }
 
-// run makes the pod run, or tries again; a pod that is known keeps its UID.
+// run runs a pod, or tries again. A known pod keeps its UID.
 func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	started := wire.Started{Name: c.Name}
 	var created *runtimev1.CreateContainerResponse
 	var err error
-	for again := range 60 { // As a kubelet does when the agent asks for it; a busy machine asks often.
+	for again := range 60 { // As a kubelet does when the agent requests it. On a busy machine, it requests it often.
 		if again > 0 {
 			time.Sleep(time.Second)
 		}
@@ -211,8 +211,8 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	return started
 }
 
-// finish looks at an init container and ends it. SIGTERM would be lost on a first process that is
-// not ready for it yet.
+// finish reads the cgroup of an init container and ends the container. SIGTERM would be lost if the
+// container's first process is not ready for it yet.
 func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Container, error) {
 	id := p.containers[name]
 	dir := filepath.Join(cgroups, parent(p.spec), id)
@@ -247,7 +247,7 @@ func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Contai
 	}
 }
 
-// find returns a pod that is known.
+// find returns a known pod.
 func (k *kubelet) find(uid string) (*pod, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -258,7 +258,7 @@ func (k *kubelet) find(uid string) (*pod, error) {
 	return p, nil
 }
 
-// stopPod ends the containers and the sandbox of a pod that stays known, and removes them.
+// stopPod stops and removes the containers and the sandbox of a pod. The pod stays known.
 func (k *kubelet) stopPod(in wire.PodName) (wire.Nothing, error) {
 	p, err := k.find(in.UID)
 	if err != nil {
@@ -267,8 +267,8 @@ func (k *kubelet) stopPod(in wire.PodName) (wire.Nothing, error) {
 	return wire.Nothing{}, errors.Join(k.stopAll(p), k.removeAll(p))
 }
 
-// remove ends a pod for good: it is gone from /pods when its sandbox has stopped, and before that
-// is removed.
+// remove ends a pod for good. The pod disappears from /pods after its sandbox has stopped and
+// before the sandbox is removed.
 func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
 	p, err := k.find(in.UID)
 	if err != nil {
@@ -281,7 +281,7 @@ func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
 	return wire.Nothing{}, errors.Join(err, k.removeAll(p), removeCgroup(filepath.Join(cgroups, parent(p.spec))))
 }
 
-// forget removes every pod, those of a real kubelet too, and has /pods answer.
+// forget removes every pod, including those of a real kubelet, and makes /pods answer.
 func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
 	k.mu.Lock()
 	k.away = false
@@ -296,7 +296,7 @@ func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
 	return wire.Nothing{}, errors.Join(append(errs, k.removeForeign())...)
 }
 
-// removeForeign removes the sandboxes that somebody else made, with their cgroups.
+// removeForeign removes the sandboxes that others created, with their cgroups.
 func (k *kubelet) removeForeign() error {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
@@ -353,7 +353,7 @@ func (k *kubelet) removeAll(p *pod) error {
 	return errors.Join(append(errs, gone(err))...)
 }
 
-// gone makes no error of what is not there any more.
+// gone returns nil for an error that means that the object does not exist.
 func gone(err error) error {
 	if status.Code(err) == codes.NotFound {
 		return nil
@@ -361,7 +361,7 @@ func gone(err error) error {
 	return err
 }
 
-// restart ends one container and starts it anew in the same sandbox, as after a crash.
+// restart stops one container and starts it again in the same sandbox, as after a crash.
 func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
@@ -388,8 +388,8 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
 }
 
-// debug adds an ephemeral container to a pod that runs, as kubectl debug does: it is listed, and
-// has no requests and no limits of its own.
+// debug adds an ephemeral container to a running pod, as kubectl debug does. The container is
+// listed, and has no requests and limits of its own.
 func (k *kubelet) debug(in wire.ContainerName) (wire.RunResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
@@ -435,7 +435,7 @@ func (k *kubelet) inContainer(in wire.InContainer) (wire.Ended, error) {
 	return wire.Ended{Code: int(answer.ExitCode), Stdout: string(answer.Stdout), Stderr: string(answer.Stderr)}, nil
 }
 
-// makeCgroup makes a directory, hands every controller down to it, and writes its limits.
+// makeCgroup creates a directory, enables every controller for its children, and writes its limits.
 func makeCgroup(dir string, limits map[string]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -453,7 +453,7 @@ func makeCgroup(dir string, limits map[string]string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable), 0o644)
 }
 
-// removeCgroup removes a pod's cgroup; processes that are ending keep it for a moment.
+// removeCgroup removes a pod's cgroup. It tries again while processes that are ending keep it.
 func removeCgroup(dir string) error {
 	var err error
 	for range 100 {

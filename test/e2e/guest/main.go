@@ -1,8 +1,8 @@
-// Command guest is a test's hands inside a virtual machine: it starts and stops programs, runs
-// pods through CRI as a kubelet would, serves them on /pods, and reads what the kernel says. It
+// Command guest runs a test's operations inside a virtual machine: it starts and stops programs,
+// runs pods through CRI as a kubelet would, serves them on /pods, and reads files of the kernel. It
 // judges nothing.
 //
-// It ends, and with it the machine, when nothing was asked for for a while.
+// It ends, and the machine with it, if it gets no call for the time idle.
 package main
 
 import (
@@ -77,7 +77,7 @@ func openPort() (*os.File, error) {
 	return nil, fmt.Errorf("no serial port is called %s", wire.Port)
 }
 
-// listen hands every call to do until the machine goes down.
+// listen passes every call to do until the machine shuts down.
 func listen(port io.Reader, do func(wire.Call)) error {
 	in := bufio.NewReader(port)
 	for {
@@ -114,7 +114,7 @@ func (r *replies) send(reply wire.Reply) {
 	}
 }
 
-// guest is what the program holds.
+// guest is the state of the program.
 type guest struct {
 	processes *processes
 	kubelet   *kubelet
@@ -141,7 +141,7 @@ func newGuest() (*guest, error) {
 	return g, nil
 }
 
-// op makes a function of JSON of a function of values.
+// op converts a function of values to a function of JSON.
 func op[In, Out any](f func(In) (Out, error)) func(json.RawMessage) (any, error) {
 	return func(body json.RawMessage) (any, error) {
 		var in In

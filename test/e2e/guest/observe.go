@@ -21,7 +21,7 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// cgroupFiles are read of every cgroup; one that is not there is left out.
+// cgroupFiles are the files that are read in every cgroup. Files that do not exist are left out.
 var cgroupFiles = []string{
 	"cpuset.cpus", "cpuset.mems", "cpuset.cpus.effective", "cpuset.mems.effective", "cpu.max", "cpu.weight",
 	"memory.max", "memory.numa_stat", "hugetlb." + hugePage + ".max",
@@ -42,7 +42,8 @@ func readFiles(dir string) (map[string]string, error) {
 	return files, nil
 }
 
-// readCgroup reads a file of a cgroup, which may be removed while that is done.
+// readCgroup reads a file of a cgroup. If the cgroup is removed during the read, the error wraps
+// fs.ErrNotExist.
 func readCgroup(dir, name string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, syscall.ENODEV) {
@@ -51,11 +52,11 @@ func readCgroup(dir, name string) ([]byte, error) {
 	return data, err
 }
 
-// errNoCgroup is wrapped where a container runs, says CRI, and has no cgroup.
+// errNoCgroup is wrapped if a container that runs according to CRI has no cgroup.
 var errNoCgroup = errors.New("no cgroup")
 
-// observe reads every container that runs and every pod's cgroup. A container that ends while it
-// is read is left out; its cgroup is gone before CRI says so.
+// observe reads every running container and every pod's cgroup. A container that ends during the
+// read is left out. Its cgroup is removed before CRI reports the end.
 func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -123,7 +124,7 @@ func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 	return o, nil
 }
 
-// containerDirs are the directories below kubepods by their last name.
+// containerDirs maps the last name of each directory below kubepods to its path.
 func containerDirs() (map[string]string, error) {
 	dirs := map[string]string{}
 	err := filepath.WalkDir(filepath.Join(cgroups, "kubepods"), func(name string, d fs.DirEntry, err error) error {

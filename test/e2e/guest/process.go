@@ -30,7 +30,7 @@ type processes struct {
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	// from is where this start's output begins in the log.
+	// from is the offset in the log at which the output of this start begins.
 	from int64
 }
 
@@ -85,7 +85,7 @@ func (ps *processes) spawn(in wire.Process) (*process, error) {
 	}
 	ps.running[in.Name] = p
 	go func() {
-		// How it ended is in ProcessState.
+		// ProcessState has the exit status.
 		_ = p.cmd.Wait()
 		ps.mu.Lock()
 		delete(ps.running, in.Name)
@@ -116,7 +116,7 @@ func readFrom(name string, from int64) (string, error) {
 	return string(data[min(from, int64(len(data))):]), nil
 }
 
-// ready asks once.
+// ready checks once whether a process is ready.
 func ready(in wire.Process, from int64) error {
 	kind, what, _ := strings.Cut(in.Ready, ":")
 	switch kind {

@@ -17,7 +17,8 @@ const (
 	hugePage  = "2MB" // as CRI and cgroup files spell it
 )
 
-// amounts are requests and limits of a pod or a container, in milli-CPUs and bytes; -1 is not set.
+// amounts are requests and limits of a pod or a container, in milli-CPUs and bytes. -1 means not
+// set.
 type amounts struct {
 	cpuRequest, cpuLimit, memoryRequest, memoryLimit, huge int64
 }
@@ -37,7 +38,7 @@ func amountsOf(r v1.ResourceRequirements) amounts {
 		get(r.Requests, v1.ResourceMemory, bytes), get(r.Limits, v1.ResourceMemory, bytes),
 		get(r.Limits, hugeName, bytes),
 	}
-	// The API server fills a request that is missing from its limit.
+	// The API server sets a missing request to the limit.
 	if a.cpuRequest < 0 {
 		a.cpuRequest = a.cpuLimit
 	}
@@ -47,7 +48,8 @@ func amountsOf(r v1.ResourceRequirements) amounts {
 	return a
 }
 
-// podAmounts are what stands at the pod, and elsewhere the sum of the containers.
+// podAmounts returns the pod-level amounts. Amounts that are not set there are the sum over the
+// containers.
 func podAmounts(pod *v1.Pod) amounts {
 	sum := sumOf(pod)
 	if pod.Spec.Resources == nil {
@@ -68,8 +70,8 @@ func podAmounts(pod *v1.Pod) amounts {
 	return own
 }
 
-// sumOf adds up apps and sidecars, and takes the largest init container with the sidecars before
-// it if that is more. A limit is there only if every container has it.
+// sumOf adds up the app and sidecar containers. If the largest init container together with the
+// sidecars before it needs more, it uses that. A limit is set only if every container has it.
 func sumOf(pod *v1.Pod) amounts {
 	fields := func(a *amounts) []*int64 {
 		return []*int64{&a.cpuRequest, &a.cpuLimit, &a.memoryRequest, &a.memoryLimit, &a.huge}
@@ -115,14 +117,15 @@ func isSidecar(c v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// parent is the pod's cgroup, which shows its QoS class.
+// parent returns the path of the pod's cgroup, which depends on its QoS class.
 func parent(pod *v1.Pod) string {
 	return "/kubepods" + map[v1.PodQOSClass]string{
 		v1.PodQOSGuaranteed: "", v1.PodQOSBurstable: "/burstable", v1.PodQOSBestEffort: "/besteffort",
 	}[qos(pod)] + "/pod" + string(pod.UID)
 }
 
-// qos is decided by the pod level where there is one, and by all containers elsewhere.
+// qos returns the QoS class. It is determined by the pod-level resources if there are any, else by
+// all containers.
 func qos(pod *v1.Pod) v1.PodQOSClass {
 	levels := []v1.ResourceRequirements{}
 	if pod.Spec.Resources != nil {
@@ -147,8 +150,8 @@ func qos(pod *v1.Pod) v1.PodQOSClass {
 	return v1.PodQOSBurstable
 }
 
-// containerAmounts are a container's own, with the pod's limits where it has none: this is what
-// a kubelet hands to the runtime.
+// containerAmounts returns a container's own amounts, with the pod's limits if it has none. This is
+// what a kubelet passes to the runtime.
 func containerAmounts(pod *v1.Pod, c *v1.Container) amounts {
 	own := amountsOf(c.Resources)
 	if pod.Spec.Resources == nil {
@@ -179,7 +182,7 @@ func quota(milli int64) int64 {
 	return max(minQuota, milli*period/1000)
 }
 
-// linuxResources are what CRI says; a limit that is not set is 0.
+// linuxResources returns the resources for CRI. A limit that is not set is 0.
 func linuxResources(a amounts) *runtimev1.LinuxContainerResources {
 	return &runtimev1.LinuxContainerResources{
 		CpuPeriod: period, CpuQuota: quota(a.cpuLimit), CpuShares: shares(a.cpuRequest), MemoryLimitInBytes: max(a.memoryLimit, 0),
@@ -187,10 +190,11 @@ func linuxResources(a amounts) *runtimev1.LinuxContainerResources {
 	}
 }
 
-// hugeLimits are the limits of every size, as a kubelet always gives them to a container.
+// hugeLimits returns the limits of every page size, as a kubelet always passes them for a
+// container.
 func hugeLimits(a amounts) []*runtimev1.HugepageLimit {
 	return []*runtimev1.HugepageLimit{{PageSize: hugePage, Limit: uint64(max(a.huge, 0))}}
 }
 
-// trim is a file's text without what ends it.
+// trim returns the text of a file without surrounding white space.
 func trim(data []byte) string { return strings.TrimSpace(string(data)) }

@@ -13,20 +13,20 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// sampling is how often the cgroups of containers and their pods are read.
+// sampling is the time between two reads of the cgroups of containers and their pods.
 const sampling = 10 * time.Millisecond
 
-// samples are those of a sampler that looks, or none.
+// samples has the sampler that runs, if any.
 type samples struct {
 	mu      sync.Mutex
 	stop    chan struct{}
 	sampler *sampler.Sampler
 	begun   time.Time
-	// failed is why a look was not possible.
+	// failed is the error of a look that failed.
 	failed error
 }
 
-// begin begins with nothing seen; what was sampled before is forgotten.
+// begin starts a new sampler. Earlier samples are dropped.
 func (s *samples) begin(in wire.Sample) (wire.Nothing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,10 +43,10 @@ func (s *samples) begin(in wire.Sample) (wire.Nothing, error) {
 	return wire.Nothing{}, err
 }
 
-// run samples until stop is closed, before most other programs: they would keep it waiting on an
-// emulated CPU.
+// run samples until stop is closed. It runs at a higher priority than most other programs, which
+// would delay it on an emulated CPU.
 func (s *samples) run(stop chan struct{}) {
-	runtime.LockOSThread() // And the thread ends with it.
+	runtime.LockOSThread() // The thread ends with this goroutine.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 	tick := time.NewTicker(sampling)
 	defer tick.Stop()

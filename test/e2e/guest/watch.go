@@ -12,23 +12,23 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// look is how often a watch reads the CPUs of every container. An emulated CPU needs some 20 ms for
-// it.
+// look is the time between two reads of the CPUs of every container. A read takes about 20 ms on an
+// emulated CPU.
 const look = 200 * time.Millisecond
 
-// here are the files of the node.
+// here has the paths of the node's files.
 var here = sampler.Here()
 
-// watch looks at the CPUs of every container that runs.
+// watch reads the CPUs of every running container regularly.
 type watch struct {
 	mu   sync.Mutex
 	stop chan struct{}
 	seen wire.Watched
-	// containers are those of seen by ID; nil is not a container.
+	// containers are those of seen, by ID. A nil value means that the ID is not a container.
 	containers map[string]*wire.WatchedContainer
 }
 
-// begin begins with nothing seen; a watch before it ends.
+// begin starts a new watch and ends an earlier one.
 func (w *watch) begin(wire.Nothing) (wire.Nothing, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *watch) run(stop chan struct{}) {
 	}
 }
 
-// watched returns what was seen, in the order of pods and containers.
+// watched returns what was seen, sorted by pod and container.
 func (w *watch) watched(wire.Nothing) (wire.Watched, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

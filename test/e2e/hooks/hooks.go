@@ -1,5 +1,5 @@
-// Package hooks shows how long a runtime waited for the agent's answers, from the agent's own
-// metrics.
+// Package hooks shows how long a runtime waited for the agent's answers. The times come from the
+// agent's own metrics.
 package hooks
 
 import (
@@ -14,31 +14,31 @@ import (
 	"sync"
 )
 
-// rows are the histograms that are shown, by what is before their numbers; that of the hooks has a
-// row for each. An admission is nearly always part of the answer to RunPodSandbox.
+// rows maps the histograms that are shown to the text before their numbers. The histogram of the
+// hooks has one row per hook. An admission is nearly always part of the answer to RunPodSandbox.
 var rows = map[string]string{
 	"paddock_runtime_hook_duration_seconds_bucket": "",
 	"paddock_pod_lookup_duration_seconds_bucket":   "RunPodSandbox: asking the kubelet",
 	"paddock_admission_duration_seconds_bucket":    "RunPodSandbox: deciding, writing",
 }
 
-// histogram counts answers by upper bound in seconds, cumulated.
+// histogram has cumulative counts of answers by their upper bound in seconds.
 type histogram map[float64]uint64
 
-// Hooks are the histograms of one or several agents, by row. The zero value is empty.
+// Hooks has the histograms of one or several agents, by row. The zero value is empty.
 type Hooks struct {
 	mu  sync.Mutex
 	all map[string]histogram
 }
 
-// Add adds what an agent answers on /metrics.
+// Add adds the metrics that an agent serves on /metrics.
 func (h *Hooks) Add(metrics string) {
 	for line := range strings.Lines(metrics) {
 		h.add(strings.TrimSpace(line))
 	}
 }
 
-// add takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
+// add parses a line such as NAME{hook="CreateContainer",le="0.0016"} 12.
 func (h *Hooks) add(line string) {
 	metric, labels, _ := strings.Cut(line, "{")
 	row, shown := rows[metric]
@@ -76,14 +76,14 @@ func (h *Hooks) add(line string) {
 	h.all[row][le] += uint64(n)
 }
 
-// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us
-// off.
+// These are limits in seconds: longest99 for 99 of 100 answers to a hook, and longest for all.
+// After longest, a runtime disconnects the agent.
 const (
 	longest99 = 0.05
 	longest   = 2.0
 )
 
-// of is the bound that a part of the answers was below of, in seconds.
+// of returns the bound in seconds below which the given part of the answers is.
 func (h histogram) of(part float64) float64 {
 	bounds := slices.Sorted(maps.Keys(h))
 	count := float64(h[bounds[len(bounds)-1]])
@@ -96,8 +96,7 @@ func (h histogram) of(part float64) float64 {
 }
 
 // Print prints how long the agents' answers took. The error names a hook that took too long for a
-// runtime. What is longer than it should be is marked only: the speed of an emulated CPU is not
-// known.
+// runtime. Times over longest99 are only marked, because the speed of an emulated CPU is not known.
 func (h *Hooks) Print(out io.Writer) error {
 	if len(h.all) == 0 {
 		return nil

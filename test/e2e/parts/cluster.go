@@ -18,19 +18,20 @@ import (
 // release. The tests build it from the repository's history.
 const Before = "fe0672268ae590c86bc45fc46826f90d9fc6598c"
 
-// Cluster are the programs of a cluster that run on this machine. A node's are input of its
-// machine.
+// Cluster has the programs of a cluster that run on this machine. Those of a node are in the input
+// of its machine.
 type Cluster struct {
-	// ControlPlane has kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.
+	// ControlPlane is the directory of kube-apiserver, kube-controller-manager, kube-scheduler and
+	// kubectl.
 	ControlPlane string
 	Etcd, Helm   string
-	// SSH takes the place of ssh: it runs a command on the node.
+	// SSH replaces ssh: it runs a command on the node.
 	SSH string
 	// Before is a kustomization of the commit Before, with its image.
 	Before string
 }
 
-// findCluster finds or makes what a cluster needs besides a machine with a kubelet.
+// findCluster finds or makes what a cluster needs in addition to a machine with a kubelet.
 func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
 	control, err := m.buildControlPlane(ctx)
 	if err != nil {
@@ -59,7 +60,7 @@ func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
 	return m.writeImages(ctx, o, p)
 }
 
-// buildControlPlane builds the control plane and its store.
+// buildControlPlane builds the control plane and etcd.
 func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
 	programs, err := m.buildKubernetes(ctx, "control-plane-"+Kubernetes, controlPlane...)
 	if err != nil {
@@ -69,8 +70,8 @@ func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
 	return &Cluster{ControlPlane: programs, Etcd: filepath.Join(etcd, "etcd")}, err
 }
 
-// writeImages writes the images that a node imports. The one under test is made by a page, as users
-// make it.
+// writeImages writes the images that a node imports. A page builds the image under test, as users
+// do.
 func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
 	for _, name := range []string{"busybox.tar", "paddock-before.tar"} {
 		p.Input[name] = filepath.Join(o.Work, name)
@@ -81,8 +82,9 @@ func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
 	return m.makeBefore(ctx, o, p)
 }
 
-// makeBefore makes the image and the manifests of the commit Before. A clone without it, such as a
-// shallow one, has the commit under test instead: an upgrade to an image of the same program.
+// makeBefore makes the image and the manifests of the commit Before. A clone without that commit,
+// e.g. a shallow one, uses the commit under test instead: the upgrade is to an image of the same
+// program.
 func (m *maker) makeBefore(ctx context.Context, o Options, p *Parts) error {
 	commit := Before
 	if _, err := m.run(ctx, o.Source, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {

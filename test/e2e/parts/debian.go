@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// ErrUnavailable is wrapped where this machine cannot have the parts.
+// ErrUnavailable is wrapped if the parts are not available on this machine.
 var ErrUnavailable = errors.New("the virtual machine's parts cannot be had here")
 
-// debian are the commands and files that are needed, and the packages that have them.
+// debian lists the commands and files that are needed, and the packages that contain them.
 var debian = []struct{ file, packages string }{
 	{"qemu-system-x86_64", "qemu-system-x86"},
 	{shell, "busybox-static"},
 	{"mke2fs", "e2fsprogs"},
-	// Newer kernel packages compress their modules.
+	// The modules of newer kernel packages are compressed.
 	{"xz", "xz-utils"},
-	// For runc, and the program loop.
+	// gcc builds runc and the program loop.
 	{"gcc", "gcc libc6-dev"},
 	{"pkg-config", "pkg-config"},
 	{"/usr/include/seccomp.h", "libseccomp-dev"},
 }
 
-// installPackages makes sure of the commands.
+// installPackages installs the packages of missing commands and files.
 func (m *maker) installPackages(ctx context.Context) error {
 	var missing []string
 	for _, need := range debian {
@@ -57,7 +57,7 @@ func there(name string) bool {
 	return err == nil
 }
 
-// updateLists reads the package lists of this machine.
+// updateLists updates the package lists of this machine.
 func (m *maker) updateLists(ctx context.Context) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return fmt.Errorf("%w: no apt-get", ErrUnavailable)

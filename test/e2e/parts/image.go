@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// writeImage writes an OCI archive of one image with these files, under the name that containerd is
-// to know it by.
+// writeImage writes an OCI archive of one image with these files. containerd imports the image
+// under the name reference.
 func writeImage(name, reference string, files []tarFile, entrypoint ...string) error {
 	var layer bytes.Buffer
 	if err := writeTar(&layer, files); err != nil {
@@ -85,7 +85,7 @@ func (m *maker) writeBusybox(ctx context.Context, name string) error {
 	return writeImage(name, wire.Busybox, files)
 }
 
-// tarFile is a program, or where there is a link a symbolic link to it.
+// tarFile is a program. If link is set, it is a symbolic link to that path.
 type tarFile struct {
 	name string
 	data []byte

@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// Kernels that machines name by their series.
+// These are the series of kernels that machines name.
 const (
-	// Stable is what most machines have: before 6.2 the kernel treats a task's own affinity
-	// otherwise, and before 6.18 a write to cpuset.mems may stop every other change of a cgroup
-	// until the pages have moved.
+	// Stable is the kernel of most machines. Kernels before 6.2 handle a task's own affinity
+	// differently. On kernels before 6.18, a write to cpuset.mems can block all other changes of
+	// cgroups until the pages have moved.
 	Stable = "6.1"
 	// Moves is the first kernel on which Paddock moves the memory of running containers by default.
 	Moves = "6.18"
 )
 
-// suites are the suites of Debian that have the kernels.
+// suites are the Debian suites that have the kernels.
 var suites = map[string]string{Stable: "bookworm", Moves: "trixie-backports"}
 
-// Kernel are the files that a machine boots.
+// Kernel has the files that a machine boots.
 type Kernel struct {
 	// Release is what uname -r prints.
 	Release          string
@@ -51,12 +51,12 @@ func (m *maker) findKernels(ctx context.Context, series []string) (map[string]Ke
 	return found, nil
 }
 
-// kernel is an unpacked kernel package. Modules is where its modules are, builtin names those that
-// the image has.
+// kernel is an unpacked kernel package. modules is the directory of its modules. builtin has the
+// names of the modules that are built into the image.
 type kernel struct{ image, modules, release, builtin string }
 
-// findKernel takes the newest kernel of a series that is kept, and downloads one if there is none.
-// A kernel is not what is tested: an older one that is here already is good enough.
+// findKernel returns the newest cached kernel of a series, and downloads one if there is none. The
+// tests do not test the kernel, so an older one that is already cached is sufficient.
 func (m *maker) findKernel(ctx context.Context, series string) (kernel, error) {
 	const prefix = "kernel-"
 	kept, err := filepath.Glob(filepath.Join(m.cache, prefix+series+".*"))
@@ -98,7 +98,8 @@ func (m *maker) findKernel(ctx context.Context, series string) (kernel, error) {
 
 var cloudImage = regexp.MustCompile(`(?m)^linux-image-(\d\S*-cloud-amd64)$`)
 
-// cloudReleases are the releases of the kernels for virtual machines among packages, one a line.
+// cloudReleases returns the releases of the kernels for virtual machines in packages, which has one
+// package per line.
 func cloudReleases(packages string) (releases []string) {
 	for _, found := range cloudImage.FindAllStringSubmatch(packages, -1) {
 		releases = append(releases, found[1])
@@ -109,8 +110,8 @@ func cloudReleases(packages string) (releases []string) {
 
 var number = regexp.MustCompile(`\d+`)
 
-// newest is the newest release of a series such as 6.18. Without one it is the newest of the first
-// series behind it, and empty if there is none.
+// newest returns the newest release of a series such as 6.18. If the series has none, it returns
+// the newest release of the next series, or an empty string if there is none.
 func newest(releases []string, series string) string {
 	numbers := func(text string) (all []int) {
 		for _, digits := range number.FindAllString(text, -1) {
@@ -142,7 +143,7 @@ func openKernel(dir string) (kernel, error) {
 	}
 	release := strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-")
 	k := kernel{image: images[0], release: release}
-	// A newer Debian has its modules below usr.
+	// Newer Debian releases have their modules below usr.
 	for _, lib := range []string{"lib", "usr/lib"} {
 		modules := filepath.Join(dir, lib, "modules", release)
 		if builtin, err := os.ReadFile(filepath.Join(modules, "modules.builtin")); err == nil {
@@ -153,8 +154,7 @@ func openKernel(dir string) (kernel, error) {
 	return kernel{}, fmt.Errorf("%s has no modules of %s: remove the directory: %w", dir, release, ErrUnavailable)
 }
 
-// apt reads packages of a suite without changing anything of this machine's apt: it has lists of
-// its own.
+// apt reads packages of a suite. It has its own lists, so it does not change this machine's apt.
 type apt struct {
 	m       *maker
 	dir     string
@@ -198,7 +198,7 @@ func (m *maker) openApt(ctx context.Context, suite string) (*apt, error) {
 
 var debianMirror = regexp.MustCompile(`(?m)^\S+/debian/?$`)
 
-func (a *apt) close() { _ = os.RemoveAll(a.dir) } // What stays is named tmp- and harms nothing.
+func (a *apt) close() { _ = os.RemoveAll(a.dir) } // A remaining directory is named tmp- and harmless.
 
 func (a *apt) run(ctx context.Context, dir, command string, args ...string) (string, error) {
 	out, err := a.m.run(ctx, dir, nil, command, slices.Concat(a.options, args)...)

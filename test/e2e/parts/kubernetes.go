@@ -16,7 +16,7 @@ const (
 	helm       = "helm.sh/helm/v4"
 )
 
-// controlPlane are the programs of Kubernetes that run on this machine.
+// controlPlane lists the programs of Kubernetes that run on this machine.
 var controlPlane = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 
 // buildKubelet builds the kubelet.
@@ -24,18 +24,18 @@ func (m *maker) buildKubelet(ctx context.Context) (string, error) {
 	return m.buildKubernetes(ctx, "kubelet-"+Kubernetes, "kubelet")
 }
 
-// buildEtcd builds the store of the control plane.
+// buildEtcd builds etcd.
 func (m *maker) buildEtcd(ctx context.Context) (string, error) {
 	return m.buildAlone(ctx, "etcd", etcd, Etcd, etcd+"/etcdmain", etcd)
 }
 
-// buildHelm builds the command that installs the chart.
+// buildHelm builds Helm, which installs the chart.
 func (m *maker) buildHelm(ctx context.Context) (string, error) {
 	return m.buildAlone(ctx, "helm", helm, Helm, helm+"/pkg/cmd", helm+"/cmd/helm")
 }
 
-// buildAlone builds a program whose module cannot be built where it is, in a module that requires
-// it.
+// buildAlone builds a program whose module cannot be built in place. It builds it in a module that
+// requires it.
 func (m *maker) buildAlone(ctx context.Context, program, module, version, imports, pkg string) (string, error) {
 	return m.keep(program+"-"+version, func(dir string) error {
 		goMod := fmt.Sprintf("module e2e.invalid/%s\n\ngo 1.26.0\n\nrequire %s %s\n", program, module, version)
@@ -48,9 +48,9 @@ func (m *maker) buildAlone(ctx context.Context, program, module, version, import
 
 var stagingModule = regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+) v0\.0\.0\s*$`)
 
-// buildKubernetes builds programs of Kubernetes in a module of their own: the product does not
-// depend on Kubernetes. Kubernetes names the modules of its own repository as v0.0.0; they are
-// published as staging.
+// buildKubernetes builds programs of Kubernetes in a separate module, because the product does not
+// depend on Kubernetes. Kubernetes requires the modules of its own repository as v0.0.0. They are
+// published with the version staging.
 func (m *maker) buildKubernetes(ctx context.Context, name string, programs ...string) (string, error) {
 	return m.keep(name, func(dir string) error {
 		out, err := m.run(ctx, m.cache, nil, "go", "mod", "download", "-json", kubernetes+"@"+Kubernetes)
@@ -66,7 +66,8 @@ func (m *maker) buildKubernetes(ctx context.Context, name string, programs ...st
 		for _, found := range stagingModule.FindAllStringSubmatch(string(published), -1) {
 			fmt.Fprintf(&goMod, "replace %s => %s %s\n", found[1], found[1], staging)
 		}
-		// All of them, whichever are built: then they share packages in Go's cache.
+		// The module imports all of them, whichever are built, so that the builds share packages in
+		// Go's cache.
 		imports := []string{"k8s.io/kubectl/pkg/cmd"}
 		for _, program := range []string{"kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 			imports = append(imports, path.Join(kubernetes, "cmd", program, "app"))
@@ -106,7 +107,7 @@ func (m *maker) inModule(ctx context.Context, goMod string, imports []string, do
 	return do(work)
 }
 
-// moduleFile is the field GoMod of what go mod download -json prints.
+// moduleFile returns the field GoMod from the output of go mod download -json.
 func moduleFile(out string) string {
 	_, rest, _ := strings.Cut(out, `"GoMod": "`)
 	name, _, _ := strings.Cut(rest, `"`)

@@ -12,47 +12,47 @@ import (
 	"time"
 )
 
-// Versions of what is built from modules.
+// These are the versions of what is built from modules.
 const (
 	Containerd = "v2.4.2"
 	Runc       = "v1.4.3"
 	Kubernetes = "v1.36.3"
-	staging    = "v0.36.3" // of the modules that live in Kubernetes' repository
+	staging    = "v0.36.3" // of the modules in Kubernetes' own repository
 	Etcd       = "v3.6.8"
 	CNI        = "v1.9.1"
 	Helm       = "v4.3.1"
 )
 
-// Parts are paths of files on this machine.
+// Parts has the paths of files on this machine.
 type Parts struct {
 	QEMU string
-	// Kernels are by the series that Options names.
+	// Kernels has the kernels by the series in Options.
 	Kernels map[string]Kernel
-	// Root is an ext4 image; boot it as a snapshot.
+	// Root is an ext4 image. Boot it as a snapshot.
 	Root string
-	// Input are the files that a machine finds in /in, by their names there.
+	// Input has the files that a machine finds in /in, by their names there.
 	Input map[string]string
-	// Cluster is there if Options asks for one.
+	// Cluster is set if Options requests a cluster.
 	Cluster *Cluster
 }
 
-// Options say what is wanted.
+// Options selects the parts.
 type Options struct {
 	// Source is the directory of the product's module.
 	Source string
-	// Work is a directory for what belongs to this run alone.
+	// Work is a directory for files that belong only to this run.
 	Work string
-	// Kernels are series such as Stable.
+	// Kernels lists series such as Stable.
 	Kernels []string
 	// Kubelet adds a real kubelet.
 	Kubelet bool
 	// Cluster adds a whole cluster, with a real kubelet.
 	Cluster bool
-	// Say tells what is going on, a line at a time.
+	// Say prints progress, one line at a time.
 	Say func(format string, args ...any)
 }
 
-// Find finds or makes everything that o asks for.
+// Find finds or makes everything that o requests.
 func Find(ctx context.Context, o Options) (*Parts, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -99,8 +99,8 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	return p, nil
 }
 
-// ControlPlane finds or makes the programs of a control plane, and nothing else: it needs no
-// package of the system.
+// ControlPlane finds or makes only the programs of a control plane. It needs no package of the
+// system.
 func ControlPlane(ctx context.Context, say func(format string, args ...any)) (*Cluster, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -127,8 +127,8 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// keep returns the directory of the cache that is called name, and has fill make it if it is not
-// there. What is half made is never seen under its name.
+// keep returns the directory of that name in the cache. If it does not exist, fill makes it. An
+// incomplete directory never exists under that name.
 func (m *maker) keep(name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(m.cache, name)
 	if _, err := os.Stat(final); err == nil {
@@ -144,7 +144,7 @@ func (m *maker) keep(name string, fill func(dir string) error) (string, error) {
 		return "", errors.Join(fmt.Errorf("%s: %w", name, err), os.RemoveAll(dir))
 	}
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Rename(dir, final)); err != nil {
-		// Somebody else was faster, which is as good.
+		// Another process was faster, which is just as good.
 		if _, there := os.Stat(final); there != nil {
 			return "", err
 		}
@@ -154,8 +154,8 @@ func (m *maker) keep(name string, fill func(dir string) error) (string, error) {
 	return final, nil
 }
 
-// run runs a command in dir and returns what it printed. It has a low priority, except in a CI run,
-// whose time is limited and whose machine may have other work.
+// run runs a command in dir and returns its output. The command has a low priority, except in a CI
+// run, which has limited time on a machine that may have other work.
 func (m *maker) run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	if _, err := exec.LookPath("nice"); err == nil && !inCI() {
 		name, args = "nice", append([]string{"-n", "19", name}, args...)
@@ -171,7 +171,7 @@ func (m *maker) run(ctx context.Context, dir string, env []string, name string, 
 	return stdout.String(), nil
 }
 
-// tail is the end of a long message, which is where the reason stands.
+// tail returns the end of a long message, which usually has the reason.
 func tail(s string) string {
 	const most = 2000
 	s = strings.TrimSpace(s)
@@ -181,16 +181,16 @@ func tail(s string) string {
 	return s
 }
 
-// target is the environment for binaries of the machines, static that for those without C, which
-// need no library.
+// target is the environment for building binaries of the machines. static is the one for binaries
+// without cgo, which need no libraries.
 var (
 	target = []string{"GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
 	static = append([]string{"CGO_ENABLED=0"}, target...)
 )
 
-// build are arguments of go, for binaries that are the same in every directory. To build Kubernetes
-// takes minutes: one package at a time leaves most of a developer's machine to its owner, and a CI
-// run has it to itself.
+// build returns arguments of go for binaries that do not depend on their directory. A build of
+// Kubernetes takes minutes. One package at a time leaves most of a developer's machine free. A CI
+// run has the machine to itself.
 func build(args ...string) []string {
 	if inCI() {
 		return append([]string{"build", "-trimpath"}, args...)
@@ -200,7 +200,7 @@ func build(args ...string) []string {
 
 func inCI() bool { return os.Getenv("CI") == "true" }
 
-// buildInput builds what may differ in every run; Go's own cache makes it short.
+// buildInput builds what may differ in every run. Go's own cache makes it fast.
 func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, error) {
 	files := map[string]string{}
 	for _, b := range []struct{ name, dir, pkg string }{
@@ -217,7 +217,7 @@ func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, e
 	return files, m.buildImage(ctx, o, files["image.tar"])
 }
 
-// Lack reports to a CI run what is missing here: see .ci/run.
+// Lack reports to a CI run what is missing on this machine: see .ci/run.
 func Lack(what string) error {
 	name := os.Getenv("PADDOCK_LACKS")
 	if name == "" {

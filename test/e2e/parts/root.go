@@ -19,8 +19,8 @@ import (
 const (
 	initramfsName = "initramfs.gz"
 	imageName     = "root.img"
-	// The file is sparse. Much of it stays free: the kubelet removes images from a disk that is
-	// nearly full.
+	// The file is sparse. Much of it stays free, because the kubelet removes images from a disk
+	// that is nearly full.
 	imageSize = "4G"
 )
 
@@ -33,15 +33,15 @@ var modules = []string{
 	"drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk",
 	"drivers/char/virtio_console", "fs/overlayfs/overlay", "net/core/failover",
 	"drivers/net/net_failover", "drivers/net/virtio_net",
-	// For the network of pods.
+	// The network of pods needs it.
 	"drivers/net/veth",
 }
 
-// shell is this machine's, linked to no library.
+// shell is this machine's busybox. It is statically linked.
 const shell = "/bin/busybox"
 
-// makeRoot makes the image of the root file system. Its name has everything in it that the content
-// follows from.
+// makeRoot makes the image of the root file system. The name of the image depends on everything
+// that determines its content.
 func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, error) {
 	sum := sha256.New()
 	sum.Write(fmt.Appendln(nil, Containerd, imageSize))
@@ -54,7 +54,7 @@ func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, 
 			return err
 		}
 		image := filepath.Join(dir, imageName)
-		// No journal: nothing of it outlives a run.
+		// It needs no journal, because nothing of it survives a run.
 		if _, err := m.run(ctx, dir, nil, "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, image, imageSize); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, 
 	})
 }
 
-// sumFiles adds files of this package and of this machine to a sum.
+// sumFiles adds files of this package and of this machine to a hash.
 func sumFiles(sum io.Writer, own []string, others ...string) error {
 	for _, name := range own {
 		data, err := files.ReadFile("files/" + name)
@@ -138,7 +138,7 @@ func (m *maker) linkApplets(ctx context.Context, tree string) error {
 	return nil
 }
 
-// applets are the commands that busybox is, without its own name.
+// applets returns the commands of busybox, without its own name.
 func (m *maker) applets(ctx context.Context) ([]string, error) {
 	list, err := m.run(ctx, "", nil, shell, "--list")
 	if err != nil {
@@ -163,7 +163,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close(), in.Close())
 }
 
-// makeInitramfs makes the initramfs of a kernel and returns its file.
+// makeInitramfs makes the initramfs of a kernel and returns its path.
 func (m *maker) makeInitramfs(ctx context.Context, k kernel) (string, error) {
 	sum := sha256.New()
 	sum.Write(fmt.Appendln(nil, k.release, modules))
@@ -216,7 +216,7 @@ func (m *maker) packInitramfs(ctx context.Context, k kernel, name string) error 
 	return os.WriteFile(name, packed.Bytes(), 0o644)
 }
 
-// readModule reads a kernel module, which newer packages compress.
+// readModule reads a kernel module. Newer packages compress them.
 func (m *maker) readModule(ctx context.Context, name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {

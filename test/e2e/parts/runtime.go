@@ -26,8 +26,8 @@ func (m *maker) buildContainerd(ctx context.Context) (string, error) {
 	})
 }
 
-// buildRunc builds runc, a part of which is C, without a shared library: most of a pod's time is
-// runc starting, some twenty times, and an emulator starts it in half the time then.
+// buildRunc builds runc, which is partly C, as a static binary. runc starts about twenty times for
+// a pod, which takes most of a pod's time. An emulator starts the static binary in half the time.
 func (m *maker) buildRunc(ctx context.Context) (string, error) {
 	return m.keep("runc-"+Runc, func(dir string) error {
 		source, err := m.source(ctx, "github.com/opencontainers/runc@"+Runc)
@@ -40,15 +40,15 @@ func (m *maker) buildRunc(ctx context.Context) (string, error) {
 	})
 }
 
-// buildC builds a program of C without a shared library.
+// buildC builds a static binary from a C program.
 func (m *maker) buildC(ctx context.Context, work, name, source string) error {
 	_, err := m.run(ctx, work, nil, "gcc", "-O2", "-static", "-pthread", "-s", "-o", filepath.Join(work, name), source)
 	return err
 }
 
-// buildImage builds the programs of the image, and writes it: pause, which is its entry point, the
-// one that counts what the scheduler does to it, and the clients of notices that the documentation
-// has.
+// buildImage builds the programs of the image and writes the image. They are pause, which is its
+// entry point, the program that counts what the kernel's scheduler does to it, and the clients of
+// notices from the documentation.
 func (m *maker) buildImage(ctx context.Context, o Options, name string) error {
 	loop, err := files.ReadFile("files/loop.c")
 	if err != nil {
@@ -74,8 +74,8 @@ func (m *maker) buildImage(ctx context.Context, o Options, name string) error {
 	return writeImage(name, wire.Image, programs, "/pause")
 }
 
-// source is the directory of a module. What is built there has the versions of dependencies that
-// the module was released with.
+// source returns the directory of a module. A build there uses the versions of dependencies with
+// which the module was released.
 func (m *maker) source(ctx context.Context, module string) (string, error) {
 	out, err := m.run(ctx, m.cache, nil, "go", "mod", "download", "-json", module)
 	if err != nil {
@@ -86,11 +86,11 @@ func (m *maker) source(ctx context.Context, module string) (string, error) {
 	return found.Dir, err
 }
 
-// cniPlugins give pods an address: a pair of interfaces between a pod and its node, addresses of a
-// range, and the pod's own loopback.
+// cniPlugins give a pod an address: a pair of interfaces between the pod and its node, an address
+// of a range, and the pod's own loopback.
 var cniPlugins = []string{"ptp", "host-local", "loopback"}
 
-// buildCNI builds the plugins of the network of pods.
+// buildCNI builds the plugins of the pod network.
 func (m *maker) buildCNI(ctx context.Context) (string, error) {
 	return m.keep("cni-"+CNI, func(dir string) error {
 		source, err := m.source(ctx, "github.com/containernetworking/plugins@"+CNI)

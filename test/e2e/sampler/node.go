@@ -12,25 +12,25 @@ import (
 	"syscall"
 )
 
-// Node is where the files of a node are.
+// Node has the paths of a node's files.
 type Node struct {
-	// Kubepods is the cgroup of all pods.
+	// Kubepods is the directory of the cgroup of all pods.
 	Kubepods string
 	// Proc is /proc.
 	Proc string
-	// Bundles has what containerd described to runc about each container, by its ID.
+	// Bundles is the directory of the bundles that containerd hands to runc, by container ID.
 	Bundles string
 	// Open opens a file of a cgroup.
 	Open func(name string) (File, error)
 }
 
-// File is a file of a cgroup, which is read from its beginning each time.
+// File is a file of a cgroup. Each read starts at its beginning.
 type File interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// Here is the node on which the program runs.
+// Here returns the node on which the program runs.
 func Here() Node {
 	return Node{
 		Kubepods: "/sys/fs/cgroup/kubepods", Proc: "/proc", Bundles: "/run/containerd/io.containerd.runtime.v2.task/k8s.io",
@@ -40,12 +40,12 @@ func Here() Node {
 
 // Container is a container of a pod.
 type Container struct {
-	// Pod is its namespace and name with a slash between.
+	// Pod is its namespace and name, separated by a slash.
 	Pod, Name string
 }
 
-// Identify returns which container has an ID. What is no container of a pod, such as a pod's
-// sandbox, is nil. A container that is being made may be not ready.
+// Identify returns the container with an ID. It returns nil if the ID does not belong to a
+// container of a pod, e.g. for a pod's sandbox. A container that is being created may not be ready.
 func (n Node) Identify(id string) (c *Container, ready bool) {
 	if !isContainer(id) {
 		return nil, true
@@ -65,30 +65,31 @@ func (n Node) Identify(id string) (c *Container, ready bool) {
 	return &Container{spec.Annotations[prefix+"sandbox-namespace"] + "/" + spec.Annotations[prefix+"sandbox-name"], spec.Annotations[prefix+"container-name"]}, true
 }
 
-// isContainer tells the cgroup of a container or a sandbox, by its last name, from those of pods
-// and QoS classes.
+// isContainer reports whether a cgroup, given the last part of its name, belongs to a container or
+// a sandbox, and not to a pod or a QoS class.
 func isContainer(name string) bool { return len(name) == 64 }
 
-// Runs reports whether a program of a container runs in its cgroup. What cannot be read is one,
-// except where it has ended.
+// Runs reports whether a program of a container runs in its cgroup. A process that cannot be read
+// counts as one, unless it has ended.
 func (n Node) Runs(dir string) bool { return n.occupied(dir) == byProgram }
 
-// occupant is what runs in a cgroup.
+// occupant describes what runs in a cgroup.
 type occupant int
 
 const (
 	byNothing occupant = iota
-	// byRunc: runc alone, which makes the container.
+	// byRunc means that only runc runs there, which creates the container.
 	byRunc
-	// byProgram: a program of the container, perhaps beside runc, which starts a command in it.
+	// byProgram means that a program of the container runs there. runc may run beside it, to start
+	// a command in the container.
 	byProgram
 )
 
-// occupied reads what runs in a cgroup. The name of a process is of no use for that: runc starts
-// itself from a descriptor, and its name is a number until it has read what to do. The program that
-// it executes is runc in all its stages.
+// occupied reads what runs in a cgroup. It does not use the names of processes: runc starts itself
+// from a descriptor, and its name is a number until it has read what to do. The link to the
+// executable is runc in all its stages.
 func (n Node) occupied(dir string) occupant {
-	for range 2 { // A process may come between the two files of a cgroup.
+	for range 2 { // A process may start between the reads of the two files of a cgroup.
 		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil && !gone(err) {
 			return byProgram
@@ -102,11 +103,11 @@ func (n Node) occupied(dir string) occupant {
 			return by
 		}
 	}
-	return byProgram // In a cgroup below it.
+	return byProgram // It runs in a cgroup below this one.
 }
 
 // executes reads what the threads of a process execute. A thread that has ended executes nothing,
-// also the first one of a process that goes on.
+// even if it is the first one of a process that still runs.
 func (n Node) executes(pid string) (by occupant) {
 	tasks := filepath.Join(n.Proc, pid, "task")
 	threads, err := os.ReadDir(tasks)
@@ -126,14 +127,14 @@ func (n Node) executes(pid string) (by occupant) {
 	return by
 }
 
-// unlimited reports whether a cgroup has no CPUs of its own, and so those of its parent.
+// unlimited reports whether a cgroup has no cpuset.cpus, so that it uses the CPUs of its parent.
 func unlimited(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cpuset.cpus"))
 	return err == nil && len(bytes.TrimSpace(data)) == 0
 }
 
-// isRunc tells runc by the link of a process to its program. runc executes a copy of itself: its
-// file through a mount of its own, or a file in memory (libcontainer/exeseal of runc).
+// isRunc reports whether the link of a process to its executable is runc. runc executes a copy of
+// itself: its file through its own mount, or a file in memory (libcontainer/exeseal of runc).
 func isRunc(program string) bool {
 	program = strings.TrimSuffix(program, " (deleted)")
 	return filepath.Base(program) == "runc" || strings.HasPrefix(program, "/memfd:runc_cloned:")
@@ -149,7 +150,7 @@ func exists(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// text is the first word of a file that stays open.
+// text returns the first word of a file that stays open.
 func text(f File) (string, bool) {
 	var buffer [256]byte
 	n, err := f.ReadAt(buffer[:], 0)

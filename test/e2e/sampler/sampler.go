@@ -1,20 +1,20 @@
-// Package sampler reads again and again on which CPUs the containers of a node can run, and counts
-// the looks in which a container could run on CPUs of another.
+// Package sampler reads continuously on which CPUs the containers of a node can run. It counts the
+// looks in which a container could run on CPUs of another one.
 //
-// Two containers overlap in a look if
+// Two containers overlap in a look if all of this is true, in this order:
 //
-//   - cpuset.cpus.effective of both, read one after the other, have a CPU in common, and one of the two has CPUs of its own
+//   - cpuset.cpus.effective of both, read one after the other, have a CPU in common, and one of the two has exclusive CPUs
 //   - then there is a process in the cgroup of the second and in that of the first
-//   - then both have a CPU in common again, read in reverse order: a container that gave up a CPU between two reads, and
-//     another one that got it, do not overlap
+//   - then both have a CPU in common again, read in reverse order: if a container gave up a CPU between two reads, and
+//     another one got it, they do not overlap
 //
-// One case is not counted, but apart, as Making: the only processes in a cgroup are runc's, and its
-// own cpuset.cpus is empty. So it is while runc makes a container: it makes the cgroup, puts itself
-// in it, prepares the mounts, writes cpuset.cpus, and starts the program of the container last.
-// Until then it has the CPUs of the parent, and no agent can prevent that. A program in such a
-// cgroup counts, and so does runc in one with a cpuset.cpus of its own.
+// One case is counted separately, as Making: the only processes in a cgroup are those of runc, and
+// its own cpuset.cpus is empty. This is the state while runc creates a container: it creates the
+// cgroup, enters it, prepares the mounts, writes cpuset.cpus, and finally starts the program of the
+// container. Until then the cgroup has the CPUs of its parent, and no agent can prevent that. A
+// program in such a cgroup counts, and so does runc in a cgroup with its own cpuset.cpus.
 //
-// What cannot be read counts as an overlap, except where the cgroup is gone. An overlap that is
+// Files that cannot be read count as an overlap, unless the cgroup is gone. An overlap that is
 // shorter than the time between two looks can be missed.
 package sampler
 
@@ -30,27 +30,28 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// Sampler has what was seen since it was made. It is not for several goroutines at once.
+// Sampler has what was seen since it was created. It must not be used by several goroutines at
+// once.
 type Sampler struct {
 	node Node
-	// own are the beginnings of NAMESPACE/POD/CONTAINER with CPUs of their own.
+	// own has prefixes of NAMESPACE/POD/CONTAINER that select the containers with exclusive CPUs.
 	own  []string
 	tree *tree
 	seen wire.Sampled
-	// made are cgroups of which it is not known yet whose they are, cgroups those of containers and
-	// pods, in a fixed order.
+	// made has new cgroups whose owner is not known yet. cgroups has those of containers and pods,
+	// in a fixed order.
 	made    []string
 	cgroups []*cgroup
 	last    time.Duration
 }
 
-// cgroup is that of a container or, without a name of a container, of a pod.
+// cgroup is the cgroup of a container. Without a container name, it is that of a pod.
 type cgroup struct {
 	wire.SampledCgroup
 	dir               string
 	cpus, mems, quota File
 	own               bool
-	// runs is set when a program of the container was in it.
+	// runs is set once a program of the container was seen in it.
 	runs bool
 	now  cpus
 }
@@ -59,7 +60,8 @@ type cgroup struct {
 type cpus struct {
 	text string
 	set  cpuset.Set
-	// unknown: it is not a list of CPUs, or an empty one, which no cgroup has for effective CPUs.
+	// unknown is set if the text is not a list of CPUs, or if it is empty. No cgroup has an empty
+	// list of effective CPUs.
 	unknown bool
 }
 
@@ -73,8 +75,8 @@ func (c *cpus) read(text string) {
 
 func (c *cpus) share(with *cpus) bool { return c.unknown || with.unknown || c.set.Intersects(with.set) }
 
-// New begins with the containers that the node has. own are the beginnings of
-// NAMESPACE/POD/CONTAINER of those with CPUs of their own.
+// New starts a sampler with the containers that the node has. own has prefixes of
+// NAMESPACE/POD/CONTAINER that select the containers with exclusive CPUs.
 func New(n Node, own []string) (*Sampler, error) {
 	t, err := openTree(n.Kubepods)
 	if err != nil {
@@ -83,7 +85,7 @@ func New(n Node, own []string) (*Sampler, error) {
 	return &Sampler{node: n, own: own, tree: t}, nil
 }
 
-// Close ends the sampling; Seen still has what was seen.
+// Close ends the sampling. Seen still returns what was seen.
 func (s *Sampler) Close() error {
 	for _, c := range s.cgroups {
 		c.close()
@@ -99,7 +101,7 @@ func (c *cgroup) close() {
 	}
 }
 
-// Look looks at every container, at a time since the beginning.
+// Look reads every container. at is the time since the start.
 func (s *Sampler) Look(at time.Duration) error {
 	appeared, err := s.tree.appeared()
 	if err != nil {
@@ -124,7 +126,7 @@ func (s *Sampler) Look(at time.Duration) error {
 	return nil
 }
 
-// identify opens those of some cgroups that are a container's, and keeps those of which that is not
+// identify opens those of the cgroups that belong to a container. It keeps those whose owner is not
 // known yet: nothing runs in them.
 func (s *Sampler) identify(dirs []string) error {
 	s.made = nil
@@ -137,8 +139,8 @@ func (s *Sampler) identify(dirs []string) error {
 			if exists(dir) {
 				s.made = append(s.made, dir)
 			}
-		// The agent's own container has all CPUs for a moment when it starts: no agent is there to
-		// place it.
+		// The agent's own container has all CPUs for a moment when it starts, because no agent runs
+		// that could assign its CPUs.
 		case c == nil, strings.HasPrefix(c.Pod, "paddock/"):
 		default:
 			s.add(dir, c.Pod, c.Name)
@@ -152,7 +154,7 @@ func (s *Sampler) add(dir, pod, name string) {
 	c.own = name != "" && slices.ContainsFunc(s.own, func(word string) bool { return strings.HasPrefix(pod+"/"+name, word) })
 	for name, to := range map[string]*File{"cpuset.cpus.effective": &c.cpus, "cpuset.mems.effective": &c.mems, "cpu.max": &c.quota} {
 		f, err := s.node.Open(filepath.Join(dir, name))
-		if err != nil { // It is gone already: runc makes all files of a cgroup with it.
+		if err != nil { // It is already gone: runc creates all files of a cgroup together with it.
 			c.close()
 			return
 		}
@@ -162,7 +164,8 @@ func (s *Sampler) add(dir, pod, name string) {
 	s.cgroups = slices.Insert(s.cgroups, i, c)
 }
 
-// addPods adds the cgroups of pods of which a container runs. They are read from the next look on.
+// addPods adds the cgroups of pods that have a running container. They are read from the next look
+// on.
 func (s *Sampler) addPods() {
 	for _, c := range slices.Clone(s.cgroups) {
 		pod := filepath.Dir(c.dir)
@@ -172,12 +175,12 @@ func (s *Sampler) addPods() {
 	}
 }
 
-// mostChanges is more than a page makes of one cgroup.
+// mostChanges is more than the changes of one cgroup in a page.
 const mostChanges = 1000
 
-// read reads a cgroup, and reports whether it is still there. What it has before a program of the
-// container runs is not a change: whether one runs is read first, so the values are those of a
-// container that runs.
+// read reads a cgroup, and reports whether it still exists. Its values before a program of the
+// container runs are not recorded as changes. Whether one runs is read first, so the values are
+// those of a running container.
 func (s *Sampler) read(c *cgroup, at time.Duration) bool {
 	c.runs = c.runs || c.Name == "" || s.node.occupied(c.dir) == byProgram
 	now := wire.Change{At: at}

@@ -15,21 +15,21 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/sampler"
 )
 
-// TestScenarios runs the files in testdata on trees of files as the kernel and containerd have
-// them. A is the container default/A/main. The lines are:
+// TestScenarios runs the files in testdata on trees of files like those of the kernel and
+// containerd. A is the container default/A/main. The lines are:
 //
-//	make A CPUS           runc makes the cgroup of A, with the CPUs of its parent: nothing runs in it
+//	make A CPUS           runc creates the cgroup of A, with the CPUs of its parent: nothing runs in it
 //	runs A PROGRAM…       the processes in it, by what they execute, ~ for a space; no program: none. ended,PROGRAM is a
-//	                      process of which the first thread has ended, below one in a cgroup below, ! an unreadable one
-//	has A CPUS            it has CPUs of its own
+//	                      process whose first thread has ended, below one in a cgroup below, ! an unreadable one
+//	has A CPUS            it has its own cpuset.cpus
 //	reads A CPUS CPUS     its CPUs are different in the next two reads
 //	remove A              it ends
 //	unidentified A        containerd has not written yet what A is; identified A: it has
-//	sample OWN…           the sampling begins; these have CPUs of their own
+//	sample OWN…           the sampling starts; these have exclusive CPUs
 //	look                  a look; the answer has what was counted in all looks until now
 //
-// At the end are the CPUs that each container had one after the other. After a change: go test
-// -rewrite, and read the diff.
+// At the end are the successive CPUs of each container. After a change, run go test -rewrite, and
+// read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -43,15 +43,15 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// node is a node of files.
+// node is a node that consists of files.
 type node struct {
 	*testing.T
 	dir     string
 	sampler *sampler.Sampler
 	looks   int
-	// pid is the last process.
+	// pid is the ID of the last process.
 	pid int
-	// reads are what the next reads of a file give.
+	// reads has the results of the next reads of a file.
 	reads map[string][]string
 	out   strings.Builder
 }
@@ -132,7 +132,7 @@ func (n *node) identify(name string) {
 		"io.kubernetes.cri.sandbox-name": %q, "io.kubernetes.cri.container-name": "main"}}`, kind, namespace, name))
 }
 
-// runs makes processes, and lists them in the cgroup of a container.
+// runs creates processes, and lists them in the cgroup of a container.
 func (n *node) runs(name string, programs []string) {
 	n.Helper()
 	var pids strings.Builder
@@ -186,7 +186,7 @@ func (n *node) begin(own []string) {
 	})
 }
 
-// end prints what the containers had.
+// end prints the successive CPUs of the containers.
 func (n *node) end() {
 	seen := n.sampler.Seen()
 	for _, o := range seen.Examples {
@@ -207,7 +207,7 @@ func (n *node) end() {
 	}
 }
 
-// file is one of which the next reads can be given.
+// file is a file for which the results of the next reads can be set.
 type file struct {
 	*os.File
 	node *node

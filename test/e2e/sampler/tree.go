@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree finds the cgroups of containers as they are made. To read all directories takes longer than
-// the time between two looks, so inotify reports those that are new.
+// tree finds the cgroups of containers when they are created. Reading all directories takes longer
+// than the time between two looks, so inotify reports new ones.
 type tree struct {
 	root string
 	fd   int
-	// watched are directories in which containers appear, by their watch.
+	// watched has the directories in which containers appear, by watch descriptor.
 	watched map[int]string
-	// known are the cgroups of containers that were returned and are there.
+	// known has the existing cgroups of containers that were found.
 	known map[string]bool
-	// rest are those that were found and not returned yet.
+	// rest has those that were found and have not been returned yet.
 	rest []string
 }
 
@@ -38,7 +38,7 @@ func openTree(root string) (*tree, error) {
 
 func (t *tree) close() error { return unix.Close(t.fd) }
 
-// enter begins to watch a directory, and then finds what it has: nothing appears in between.
+// enter starts to watch a directory, and then reads it, so that no entry is missed.
 func (t *tree) enter(dir string) error {
 	watch, err := unix.InotifyAddWatch(t.fd, dir, unix.IN_CREATE|unix.IN_DELETE|unix.IN_ONLYDIR)
 	if gone(err) && dir != t.root {
@@ -62,7 +62,8 @@ func (t *tree) enter(dir string) error {
 	return nil
 }
 
-// found notes a directory: the cgroup of a container, or one in which they appear.
+// found handles a directory: the cgroup of a container, or a directory in which such cgroups
+// appear.
 func (t *tree) found(dir string) error {
 	if !isContainer(filepath.Base(dir)) {
 		return t.enter(dir)
@@ -101,13 +102,13 @@ func (t *tree) appeared() ([]string, error) {
 	return list, nil
 }
 
-// event notes one event; its layout is that of struct inotify_event, inotify(7).
+// event handles one event. Its layout is that of struct inotify_event, inotify(7).
 func (t *tree) event(e []byte) error {
 	watch, mask := int(int32(binary.NativeEndian.Uint32(e))), binary.NativeEndian.Uint32(e[4:])
 	name := unix.ByteSliceToString(e[unix.SizeofInotifyEvent:])
 	dir := t.watched[watch]
 	switch {
-	case mask&unix.IN_Q_OVERFLOW != 0: // Events are lost.
+	case mask&unix.IN_Q_OVERFLOW != 0: // Events were lost.
 		return t.enter(t.root)
 	case mask&unix.IN_IGNORED != 0:
 		delete(t.watched, watch)

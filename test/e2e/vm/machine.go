@@ -10,58 +10,60 @@ import (
 	"strings"
 )
 
-// Machine is a machine as data.
+// Machine describes a machine.
 type Machine struct {
 	About string `json:"about"`
 	// Kernel is a series of package parts.
 	Kernel string `json:"kernel"`
-	// Memory and SMP are QEMU's -m and -smp.
+	// Memory and SMP are the values of QEMU's -m and -smp.
 	Memory string `json:"memory"`
 	SMP    string `json:"smp"`
 	Nodes  []Node `json:"nodes"`
-	// Distances are those between NUMA nodes, both ways.
+	// Distances are the distances between NUMA nodes, in both directions.
 	Distances [][]int `json:"distances"`
-	// HugePages2Mi are spread over the NUMA nodes by the kernel.
+	// HugePages2Mi is the number of 2 MiB pages. The kernel spreads them over the NUMA nodes.
 	HugePages2Mi int `json:"hugePages2Mi"`
-	// PCI are NUMA nodes with a PCI root bus of their own and a device behind its port:
-	// 0000:81:00.0 is the device of the first, 0000:91:00.0 that of the second.
+	// PCI lists NUMA nodes with their own PCI root bus and a device behind its port. 0000:81:00.0
+	// is the device of the first, 0000:91:00.0 that of the second.
 	PCI []int `json:"pci"`
 }
 
-// Node is a NUMA node; one without CPUs has memory alone.
+// Node is a NUMA node. If CPUs is empty, it only has memory.
 type Node struct {
 	Memory string `json:"memory"`
 	CPUs   string `json:"cpus"`
 }
 
-// Options are what a machine has besides its CPUs and memory.
+// Options has what a machine has in addition to its CPUs and memory.
 type Options struct {
 	// Links are its only connections to this machine.
 	Links []Link
-	// Reboots lets the machine start again on request, or when its kernel panics. Other machines
-	// end.
+	// Reboots lets the machine restart on request, or when its kernel panics. Without it, the
+	// machine ends.
 	Reboots bool
-	// Disk is the machine's own root disk, a file that it changes. Without one the machine has a
-	// copy of the parts' that is gone with it.
+	// Disk is the path of the machine's own root disk, which the machine changes. If empty, the
+	// machine uses a temporary copy of the root disk in parts.
 	Disk string
-	// Memory is the file that Save wrote, of a machine with the same input, links and CPUs, and
-	// with the disk as it was then: the machine goes on from there.
+	// Memory is the path of a file that Save wrote. The machine resumes from it. It must have the
+	// same input, links and CPUs, and its disk as it was at the time of Save. If empty, the machine
+	// boots.
 	Memory string
 }
 
-// Link is a way through the network between the machine and loopback of this one.
+// Link is a connection between the machine and the loopback of this machine.
 type Link struct {
-	// Inside is an address of the machine's network: the machine's own, or where Out is set one
-	// that answers the machine in place of Port.
+	// Inside is an address in the machine's network. It is the machine's own address, or, if Out is
+	// set, an address at which the machine reaches Port.
 	Inside netip.AddrPort
-	// Port is of this machine's loopback.
+	// Port is a port on the loopback of this machine.
 	Port int
-	// Out leads from the machine to Port, and not from Port to the machine.
+	// Out is set if the connection leads from the machine to Port. Otherwise it leads from Port to
+	// the machine.
 	Out bool
 }
 
-// netdev are the links for QEMU. An address that answers the machine has a process for each
-// connection: QEMU connects no more than one by itself.
+// netdev returns the links as an option of QEMU. An address that leads to this machine starts a
+// process for each connection, because QEMU itself supports only one connection.
 func netdev(links []Link) string {
 	var out strings.Builder
 	for _, l := range links {
@@ -74,7 +76,7 @@ func netdev(links []Link) string {
 	return out.String()
 }
 
-// ReadMachine reads a file.
+// ReadMachine reads a machine from a file.
 func ReadMachine(name string) (Machine, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -92,7 +94,7 @@ func ReadMachine(name string) (Machine, error) {
 	return m, nil
 }
 
-// args are the machine for QEMU.
+// args returns the machine as arguments of QEMU.
 func (m Machine) args() []string {
 	args := []string{"-m", m.Memory, "-smp", m.SMP}
 	for i, n := range m.Nodes {

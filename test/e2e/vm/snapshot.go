@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// saveTimeout is more than it takes to write the memory of a machine on a busy disk.
+// saveTimeout is longer than it takes to write the memory of a machine to a busy disk.
 const saveTimeout = 10 * time.Minute
 
-// Save writes the memory and the devices of a machine to a file and ends the machine. With its disk
-// (Options.Disk), as it is then, Boot goes on from there (Options.Memory), as often as it is asked
-// to. No call may be under way: it would be answered to whoever goes on.
+// Save writes the memory and the devices of a machine to a file, and ends the machine. With the
+// disk (Options.Disk) as it is then, Boot can resume the machine (Options.Memory) any number of
+// times. No call may be in progress: its reply would go to the resumed machine's caller.
 func (v *VM) Save(ctx context.Context, name string) error {
-	if strings.ContainsAny(name, " '") { // A shell of QEMU reads it.
+	if strings.ContainsAny(name, " '") { // A shell of QEMU parses it.
 		return fmt.Errorf("save a machine: a path without spaces and quotes is wanted: %q", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
@@ -33,7 +33,7 @@ func (v *VM) Save(ctx context.Context, name string) error {
 	defer m.conn.Close()
 	err = errors.Join(
 		m.do("stop", nil, nil),
-		// The default is that of a network.
+		// The default limits the bandwidth to that of a network.
 		m.do("migrate-set-parameters", map[string]any{"max-bandwidth": 4 << 30}, nil),
 		m.do("migrate", map[string]any{"uri": "exec:cat > " + name}, nil),
 	)
@@ -43,7 +43,7 @@ func (v *VM) Save(ctx context.Context, name string) error {
 	if err := m.awaitMigrated(ctx); err != nil {
 		return err
 	}
-	// It writes what it has of the disk, and ends.
+	// QEMU writes its cached data of the disk, and ends.
 	if err := m.do("quit", nil, nil); err != nil {
 		return err
 	}
@@ -55,7 +55,8 @@ func (v *VM) Save(ctx context.Context, name string) error {
 	}
 }
 
-// wake lets a machine go on when its memory is read, and sets its clock, which stood still.
+// wake resumes a machine when its memory has been read. It sets the machine's clock, which stopped
+// when the machine was saved.
 func (v *VM) wake(ctx context.Context) error {
 	if err := v.proceed(ctx); err != nil {
 		return err
@@ -71,7 +72,8 @@ func (v *VM) wake(ctx context.Context) error {
 	return err
 }
 
-// proceed waits until the memory is read. The machine stands still then, as when it was saved.
+// proceed waits until the memory has been read, and resumes the machine, which is paused as it was
+// when it was saved.
 func (v *VM) proceed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
@@ -100,7 +102,7 @@ func (v *VM) proceed(ctx context.Context) error {
 
 const monitorName = "monitor"
 
-// monitor speaks QMP (QEMU's documentation, QMP Specification) with an emulator.
+// monitor is a QMP connection to an emulator (QEMU's documentation, QMP Specification).
 type monitor struct {
 	conn net.Conn
 	in   *json.Decoder
@@ -126,7 +128,7 @@ func (v *VM) monitor(ctx context.Context) (*monitor, error) {
 	return m, nil
 }
 
-// do runs a command. Events before its answer are left out.
+// do runs a command. It skips events before the answer.
 func (m *monitor) do(command string, arguments map[string]any, result any) error {
 	question := map[string]any{"execute": command}
 	if arguments != nil {

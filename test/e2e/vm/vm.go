@@ -1,8 +1,8 @@
-// Package vm boots a machine under QEMU and talks to the guest program in it.
+// Package vm boots a machine under QEMU and calls the guest program in it.
 //
-// The CPU is emulated (TCG) on purpose: it needs no permission and no particular host, and it can
-// have any topology. A machine ends by itself: when its context ends, when this process dies, when
-// the guest program is asked for nothing for ten minutes.
+// The CPU is emulated (TCG) on purpose: this needs no permission and no particular host, and the
+// machine can have any topology. A machine ends by itself when its context ends, when this process
+// ends, or when the guest program gets no call for ten minutes.
 package vm
 
 import (
@@ -30,22 +30,22 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// A boot takes some 6 s, and a minute on a busy machine. Now and then an emulated machine hangs
-// before its kernel has said a word, and is started again.
+// A boot takes about 6 s, and a minute on a busy machine. Occasionally an emulated machine hangs
+// before its kernel prints anything. Then it is started again.
 const (
 	bootTimeout = 3 * time.Minute
 	boots       = 3
 )
 
-// A machine is asked every beat whether it answers, and is ended when it does not for as long as
-// silence, which is longer than it takes to start again. Now and then an emulator of several CPUs
-// hangs: who waits for the machine is told then, and not after the longest that a call may take.
+// Each machine is pinged every beat. It is ended if it does not answer for silence, which is longer
+// than a restart takes. Occasionally an emulator of several CPUs hangs. Callers that wait for the
+// machine then get an error after silence, and not only after callTimeout.
 const (
 	beat    = 10 * time.Second
 	silence = 2 * time.Minute
 )
 
-// ErrDown is wrapped when the machine is not there any more.
+// ErrDown is wrapped if the machine does not run any more.
 var ErrDown = errors.New("the virtual machine is down")
 
 var (
@@ -53,18 +53,18 @@ var (
 	errCrashed = errors.New("the kernel of the virtual machine crashed and started again")
 )
 
-// VM is a running machine. Call may be used by several at once.
+// VM is a running machine. Do may be called concurrently.
 type VM struct {
 	cmd  *exec.Cmd
 	conn net.Conn
 	// short is a directory with a short path, for sockets.
 	short string
 	done  chan struct{}
-	// ended is why it ended; to be read when done is closed.
+	// ended is the reason why the machine ended. It may be read once done is closed.
 	ended error
 	// hangs is set before a machine that hangs is ended.
 	hangs atomic.Bool
-	// crashed is true if the machine was ended because its kernel started again by itself.
+	// crashed is set if the machine was ended because its kernel restarted by itself.
 	crashed atomic.Bool
 
 	mu    sync.Mutex
@@ -73,8 +73,9 @@ type VM struct {
 	write sync.Mutex
 }
 
-// Boot boots a machine with its files in dir, where its console is kept as console.log, and waits
-// for the guest program; or has a machine go on that was saved (Options.Memory).
+// Boot boots a machine with its files in dir, and waits for the guest program. The console of the
+// machine is written to console.log in dir. If Options.Memory is set, Boot resumes a saved machine
+// instead.
 func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string, o Options) (*VM, error) {
 	for n := 1; ; n++ {
 		v, err := bootOnce(ctx, m, p, dir, o)
@@ -92,12 +93,13 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 	if err := writeInput(input, p.Input); err != nil {
 		return nil, err
 	}
-	// A socket's path must be short, which dir is not.
+	// The path of a socket must be short. That of dir is not.
 	short, err := os.MkdirTemp("", "e2e")
 	if err != nil {
 		return nil, err
 	}
-	// A machine that goes on may still answer a call of whoever saved it: calls have other numbers.
+	// A resumed machine may still answer a call from before it was saved. So new calls have other
+	// numbers.
 	v := &VM{short: short, done: make(chan struct{}), calls: map[uint64]chan wire.Reply{}, next: uint64(time.Now().UnixNano())}
 	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, short, o)...)
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -111,7 +113,7 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 		return nil, errors.Join(err, console.Close(), os.RemoveAll(short))
 	}
 	var hello chan wire.Reply
-	if o.Memory == "" { // One that goes on has said it.
+	if o.Memory == "" { // A resumed machine has already sent it.
 		hello = v.expect(0)
 	}
 	go func() {
@@ -141,45 +143,45 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 	return v, nil
 }
 
-// ask asks the machine whether it answers until it is down.
+// ask pings the machine until it is down.
 func (v *VM) ask(ctx context.Context) {
 	for !v.Down() {
 		select {
 		case <-v.done:
 		case <-time.After(beat):
-			// An error is that the machine is down, or hung and was ended, or starts again.
+			// An error means that the machine is down, or hung and was ended, or restarts.
 			_, _ = do[wire.Nothing](ctx, v, wire.OpPing, wire.Nothing{}, silence)
 		}
 	}
 }
 
-// preferDisks has the emulator's first thread, which serves disks and timers and needs little time,
-// go before emulated CPUs, its own and those of other machines, which else keep it waiting for
-// longer than it works. Where that is not allowed, everything is slower.
+// preferDisks gives the emulator's first thread priority over emulated CPUs, its own and those of
+// other machines. This thread serves disks and timers and needs little time. Otherwise it waits for
+// longer than it works. If this is not permitted, everything is slower.
 func (v *VM) preferDisks() {
-	// The number of a process is that of its first thread. The others are there and keep what they
-	// have.
+	// The ID of a process is that of its first thread. The other threads already exist and keep
+	// their priority.
 	_ = unix.SchedSetAttr(v.cmd.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
 const portName = "port"
 
 func arguments(m Machine, p *parts.Parts, input, short string, o Options) []string {
-	// An emulator takes a string instruction apart byte by byte: without erms and rep_good the
-	// kernel clears and copies pages in another way, ten times as fast. That counts where a
-	// container gets cpuset.mems, since then the kernel moves its pages, and those of its program,
-	// to other NUMA nodes. Timers of a few microseconds, which Go's runtime sets all the time, cost
-	// more than what they are for: highres=off. Nothing but the tests moves pages to other NUMA
-	// nodes: numa_balancing=disable.
+	// An emulator splits a string instruction into single bytes. Without erms and rep_good, the
+	// kernel clears and copies pages differently, ten times as fast. This matters when a container
+	// gets cpuset.mems, because the kernel then moves its pages, and those of its program, to other
+	// NUMA nodes. highres=off: timers of a few microseconds, which Go's runtime sets constantly,
+	// cost more than they save. numa_balancing=disable: only the tests may move pages to other NUMA
+	// nodes.
 	kernel := fmt.Sprintf("console=ttyS0 quiet panic=-1 oops=panic mitigations=off clearcpuid=rep_good highres=off psi=0 "+
 		"transparent_hugepage=never numa_balancing=disable hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
 	reboot := "shutdown"
 	if o.Reboots {
 		reboot = "reset"
 	}
-	// What a machine without a disk of its own writes is gone with it. A disk of its own need not
-	// outlive a power cut of this machine: without cache=unsafe each sync of a program there waits
-	// for the disk here.
+	// Without a disk of its own, the writes of a machine are lost when it ends. A disk of its own
+	// need not survive a power failure of this machine: without cache=unsafe, each sync of a
+	// program there would wait for the disk here.
 	disk := "file=" + p.Root + ",snapshot=on"
 	if o.Disk != "" {
 		disk = "file=" + o.Disk + ",cache=unsafe"
@@ -190,12 +192,11 @@ func arguments(m Machine, p *parts.Parts, input, short string, o Options) []stri
 	}
 	return slices.Concat([]string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-action", "reboot=" + reboot, "-serial", "stdio",
-		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does
-		// not wait: with monitor, a CPU that the kernel has taken offline would keep a CPU of the
-		// host busy.
+		// Only max with this vendor has SMT siblings under TCG. An emulated mwait does not wait:
+		// with monitor, a CPU that the kernel has taken offline would keep a CPU of the host busy.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms,-monitor",
 		"-kernel", p.Kernels[m.Kernel].Image, "-initrd", p.Kernels[m.Kernel].Initramfs, "-append", kernel,
-		// Devices without a bus go to any: pcie.0 is the one that every machine has.
+		// A device without a bus is attached to any bus. pcie.0 is the one that every machine has.
 		"-drive", "id=root," + disk + ",if=none,format=raw", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-drive", "id=input,file=" + input + ",if=none,format=raw,readonly=on", "-device", "virtio-blk-pci,drive=input,bus=pcie.0",
 		"-device", "virtio-serial-pci,bus=pcie.0", "-chardev", "socket,id=port,server=on,wait=off,path=" + filepath.Join(short, portName),
@@ -205,14 +206,14 @@ func arguments(m Machine, p *parts.Parts, input, short string, o Options) []stri
 	}, m.args(), memory)
 }
 
-// writeInput makes the disk that comes up as /in.
+// writeInput makes the disk that is mounted as /in.
 func writeInput(name string, files map[string]string) error {
 	out, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	w := tar.NewWriter(out)
-	// Sorted: a machine that goes on finds the disk that it had.
+	// The order is fixed, so that a resumed machine finds the same disk.
 	for _, inside := range slices.Sorted(maps.Keys(files)) {
 		if err := addFile(w, inside, files[inside]); err != nil {
 			return errors.Join(err, out.Close())
@@ -221,7 +222,7 @@ func writeInput(name string, files map[string]string) error {
 	if err := w.Close(); err != nil {
 		return errors.Join(err, out.Close())
 	}
-	// A disk is read in whole blocks, and beyond the archive's end.
+	// A disk is read in whole blocks, and beyond the end of the archive.
 	_, err = out.Write(make([]byte, 1<<20))
 	return errors.Join(err, out.Close())
 }
@@ -253,7 +254,8 @@ func (v *VM) connect(ctx context.Context, socket string) error {
 	return nil
 }
 
-// dial connects to a socket of the emulator, which makes them one after the other when it starts.
+// dial connects to a socket of the emulator. The emulator creates its sockets one after the other
+// when it starts.
 func (v *VM) dial(ctx context.Context, socket string) (net.Conn, error) {
 	var dialer net.Dialer
 	for {
@@ -271,13 +273,13 @@ func (v *VM) dial(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// listen hands replies to who waits for them.
+// listen passes replies to the waiting callers.
 func (v *VM) listen() {
 	in := bufio.NewReader(v.conn)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			return // done tells.
+			return // Closing done reports it.
 		}
 		var reply wire.Reply
 		if err := json.Unmarshal(line, &reply); err != nil {
@@ -293,14 +295,15 @@ func (v *VM) listen() {
 		switch {
 		case waiting != nil:
 			waiting <- reply
-		case reply.ID == 0: // Nobody asked it to start again, and its programs are gone.
+		case reply.ID == 0: // Nothing requested a restart, and its programs are gone.
 			v.crashed.Store(true)
 			_ = v.Kill()
 		}
 	}
 }
 
-// forget ends the calls that the machine had when it started again: they are not answered any more.
+// forget ends the calls that were in progress when the machine restarted. They get no reply any
+// more.
 func (v *VM) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -339,11 +342,11 @@ func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Durat
 	}
 }
 
-// callTimeout is more than anything takes that ends, also of what the guest program itself limits
-// to ten minutes. A machine that hangs is noticed before: see silence.
+// callTimeout is longer than any call, including those that the guest program itself limits to ten
+// minutes. A machine that hangs is noticed earlier: see silence.
 const callTimeout = 11 * time.Minute
 
-// Do asks the guest program for an operation of package wire.
+// Do calls an operation of package wire in the guest program.
 func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
 	return do[Out](ctx, v, op, in, callTimeout)
 }
@@ -376,8 +379,7 @@ func do[Out any](ctx context.Context, v *VM, op string, in any, timeout time.Dur
 	return out, json.Unmarshal(r.Body, &out)
 }
 
-// Reboot has a machine that may reboot start again, as after "reboot": programs end, the disk
-// stays.
+// Reboot restarts a machine with Options.Reboots as "reboot" does: programs end, the disk stays.
 func (v *VM) Reboot(ctx context.Context) error {
 	hello := v.expect(0)
 	if _, err := Do[wire.Nothing](ctx, v, wire.OpReboot, wire.Nothing{}); err != nil {
@@ -389,7 +391,7 @@ func (v *VM) Reboot(ctx context.Context) error {
 	return nil
 }
 
-// Down tells whether the machine has ended.
+// Down reports whether the machine has ended.
 func (v *VM) Down() bool {
 	select {
 	case <-v.done:
@@ -399,7 +401,7 @@ func (v *VM) Down() bool {
 	}
 }
 
-// Kill ends the machine as a power cut does. It may be called again.
+// Kill ends the machine as a power failure does. It may be called again.
 func (v *VM) Kill() error {
 	if err := v.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -1,6 +1,7 @@
-// Package wire is the conversation between a test and the guest program in a virtual machine:
-// calls go in, replies come out, one JSON object a line on a serial port. Calls run side by side;
-// a reply names its call. Everything is plain data, so that a log of it reads as what happened.
+// Package wire defines the protocol between a test and the guest program in a virtual machine.
+// Calls go in and replies come out, one JSON object per line, on a serial port. Calls run
+// concurrently, and a reply has the ID of its call. Everything is plain data, so that a log of it
+// shows what happened.
 package wire
 
 import (
@@ -13,33 +14,33 @@ import (
 // Port is the name of the serial port.
 const Port = "paddock.e2e"
 
-// Image is the image of every sandbox, and of every container of machines without a cluster; its
-// entry is the program pause.
+// Image is the image of every sandbox, and of every container on machines without a cluster. Its
+// entry point is the program pause.
 const Image = "localhost/e2e/pause:1"
 
-// Images of a cluster. Busybox is the one that deploy/first-pod.yaml names, PaddockBefore is that
-// of the last release.
+// These are the images of a cluster. Busybox is the one that deploy/first-pod.yaml names.
+// PaddockBefore is that of the last release.
 const (
 	Busybox       = "docker.io/library/busybox:1.37"
 	PaddockBefore = "localhost/paddock:before"
 )
 
-// Call asks the guest program to do Op with Body.
+// Call asks the guest program to perform Op with Body.
 type Call struct {
 	ID   uint64          `json:"id"`
 	Op   string          `json:"op"`
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Reply answers the call with the same ID. Error is why the guest program could not do what it
-// was asked for; what a kubelet would see as an error is in Body.
+// Reply answers the call with the same ID. Error is the reason why the guest program could not
+// perform the call. Errors that a kubelet would see are in Body.
 type Reply struct {
 	ID    uint64          `json:"id"`
 	Error string          `json:"error,omitempty"`
 	Body  json.RawMessage `json:"body,omitempty"`
 }
 
-// Operations, with the types of what goes in and what comes out.
+// These are the operations, with the types of their input and output.
 const (
 	OpStart        = "start"        // Process, Nothing
 	OpStop         = "stop"         // Stop, Ended
@@ -50,7 +51,7 @@ const (
 	OpRemove       = "remove"       // PodName, Nothing
 	OpRestart      = "restart"      // ContainerName, RunResult
 	OpUpdate       = "update"       // Update, Nothing
-	OpDebug        = "debug"        // ContainerName, RunResult: a new ephemeral container of a pod that runs
+	OpDebug        = "debug"        // ContainerName, RunResult: a new ephemeral container in a running pod
 	OpForget       = "forget"       // Nothing, Nothing: remove every pod
 	OpObserve      = "observe"      // Nothing, Observation
 	OpInContainer  = "in-container" // InContainer, Ended
@@ -60,13 +61,13 @@ const (
 	OpPlug         = "plug"         // Plug, Nothing
 	OpPing         = "ping"         // Nothing, Nothing: the guest program answers
 	OpReboot       = "reboot"       // Nothing, Nothing: the guest program answers again with ID 0
-	OpWatch        = "watch"        // Nothing, Nothing: begins to look at every container that runs, again and again
+	OpWatch        = "watch"        // Nothing, Nothing: starts to read every running container regularly
 	OpWatched      = "watched"      // Nothing, Watched: what was seen until now
-	OpSample       = "sample"       // Sample, Nothing: begins to read the cgroups of containers every 10 ms
+	OpSample       = "sample"       // Sample, Nothing: starts to read the cgroups of containers every 10 ms
 	OpSampled      = "sampled"      // Nothing, Sampled: what was seen until now
 )
 
-// Serve tells whether the stand-in of the kubelet answers on /pods.
+// Serve sets whether the simulated kubelet answers on /pods.
 type Serve struct {
 	Away bool `json:"away,omitempty"`
 }
@@ -77,90 +78,91 @@ type Plug struct {
 	Online bool  `json:"online,omitempty"`
 }
 
-// Nothing is no input or no output.
+// Nothing is an empty input or output.
 type Nothing struct{}
 
-// Process is started, and is ready when Ready answers. Its output goes to /var/log/NAME.log; a
-// second start appends.
+// Process is started, and is ready when Ready answers. Its output is written to /var/log/NAME.log.
+// If it is started again, the output is appended.
 type Process struct {
 	Name string   `json:"name"`
 	Argv []string `json:"argv"`
-	// Env are variables in addition to those of the guest program, as "NAME=VALUE".
+	// Env has variables in addition to those of the guest program, as "NAME=VALUE".
 	Env []string `json:"env,omitempty"`
-	// Ready is "unix:PATH", which can be connected to, "http://…", which answers 200, or
-	// "log:TEXT", which the process has printed since its start; empty: at once.
+	// Ready is "unix:PATH", a socket that accepts connections, "http://…", a URL that answers 200,
+	// or "log:TEXT", a text that the process has printed since its start. If empty, the process is
+	// ready at once.
 	Ready   string        `json:"ready,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 }
 
-// LessGarbage is for programs that are not under test, in the machine and outside: their garbage
-// collector runs a third as often. A machine and a control plane take a tenth less CPU time with
-// it.
+// LessGarbage is set for programs that are not under test, inside and outside of the machine: their
+// garbage collector runs a third as often. With it, a machine and a control plane use a tenth less
+// CPU time.
 const LessGarbage = "GOGC=300"
 
-// Stop ends a process by a signal and waits until it is gone.
+// Stop sends a signal to a process and waits until it is gone.
 type Stop struct {
 	Name    string        `json:"name"`
 	Signal  int           `json:"signal"`
 	Timeout time.Duration `json:"timeout"`
 }
 
-// Ended is what came of a command.
+// Ended is the result of a command.
 type Ended struct {
 	Code   int    `json:"code"`
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 }
 
-// File is written as it is.
+// File is written to the node as it is.
 type File struct {
 	Path string `json:"path"`
 	Data []byte `json:"data"`
 	Mode uint32 `json:"mode"`
 }
 
-// Exec is a command on the node.
+// Exec runs a command on the node.
 type Exec struct {
 	Argv    []string      `json:"argv"`
 	Stdin   []byte        `json:"stdin,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 }
 
-// Run runs a pod, once; what a kubelet would try again is an answer.
+// Run runs a pod once. A failure that a kubelet would try again is part of the answer.
 type Run struct {
 	Pod *v1.Pod `json:"pod"`
 	// Hidden keeps the pod out of what /pods serves.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// RunResult is how far it came.
+// RunResult describes how far a pod was started.
 type RunResult struct {
-	// Sandbox is the error of RunPodSandbox; the pod is Pending.
+	// Sandbox is the error of RunPodSandbox. If it is set, the pod is Pending.
 	Sandbox    string    `json:"sandbox,omitempty"`
 	Containers []Started `json:"containers,omitempty"`
 }
 
-// Started is one container of a run, in the order in which they were created.
+// Started is one container of a run. Containers are in the order of their creation.
 type Started struct {
 	Name string `json:"name"`
 	// Error is the error of CreateContainer or StartContainer.
 	Error string `json:"error,omitempty"`
-	// Seen are an init container's cgroup and status files while it ran.
+	// Seen has an init container's cgroup and status files while it ran.
 	Seen *Container `json:"seen,omitempty"`
 }
 
-// PodName names a pod by its UID.
+// PodName identifies a pod by its UID.
 type PodName struct {
 	UID string `json:"uid"`
 }
 
-// ContainerName names a container.
+// ContainerName identifies a container.
 type ContainerName struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`
 }
 
-// Update is an UpdateContainerResources of a kubelet: new amounts, no cpuset.
+// Update is an UpdateContainerResources of a kubelet: new amounts, without a cpuset.
 type Update struct {
 	UID    string `json:"uid"`
 	Name   string `json:"name"`
@@ -177,12 +179,12 @@ type InContainer struct {
 	Timeout time.Duration `json:"timeout"`
 }
 
-// Get asks for a URL; Ended.Code is the status.
+// Get requests a URL. Ended.Code is the status.
 type Get struct {
 	URL string `json:"url"`
 }
 
-// PodResources asks the API on a socket.
+// PodResources calls the PodResources API on a socket.
 type PodResources struct {
 	Socket string `json:"socket"`
 }
@@ -198,7 +200,7 @@ type Assigned struct {
 	Claims    []AssignedClaim  `json:"claims,omitempty"`
 }
 
-// AssignedDevice are devices of a device plugin with the same NUMA nodes.
+// AssignedDevice has devices of a device plugin that are near the same NUMA nodes.
 type AssignedDevice struct {
 	Resource string   `json:"resource"`
 	IDs      []string `json:"ids"`
@@ -214,14 +216,14 @@ type AssignedClaim struct {
 	CDI    []string `json:"cdi"`
 }
 
-// AssignedBytes are bytes of one type on NUMA nodes.
+// AssignedBytes is an amount of one type of memory on a set of NUMA nodes.
 type AssignedBytes struct {
 	Type  string  `json:"type"`
 	Bytes uint64  `json:"bytes"`
 	Nodes []int64 `json:"nodes"`
 }
 
-// Observation is what runs, read from the node's own files.
+// Observation describes what runs, read from the node's own files.
 type Observation struct {
 	Pods       []PodCgroup `json:"pods"`
 	Containers []Container `json:"containers"`
@@ -239,53 +241,52 @@ type PodCgroup struct {
 	Throttling
 }
 
-// Throttling is of cpu.stat.
+// Throttling has values of cpu.stat.
 type Throttling struct {
-	// Periods is nr_periods, Throttled nr_throttled.
+	// Periods is nr_periods. Throttled is nr_throttled.
 	Periods   uint64 `json:"periods"`
 	Throttled uint64 `json:"throttled"`
 }
 
-// Container is a running container: its cgroup's files, and what the kernel says of its process.
+// Container is a running container, with the files of its cgroup and the status of its process.
 type Container struct {
-	// Pod is its namespace and name with a slash between.
+	// Pod is its namespace and name, separated by a slash.
 	Pod  string `json:"pod"`
 	UID  string `json:"uid"`
 	Name string `json:"name"`
 	ID   string `json:"id"`
-	// Files are the cgroup's files by name, without the newline at their end.
+	// Files has the cgroup's files by name, without the newline at their end.
 	Files map[string]string `json:"files"`
-	// Allowed are Cpus_allowed_list and Mems_allowed_list of /proc/PID/status.
+	// AllowedCPUs and AllowedMems are Cpus_allowed_list and Mems_allowed_list of /proc/PID/status.
 	AllowedCPUs string `json:"allowedCPUs"`
 	AllowedMems string `json:"allowedMems"`
 	Throttling
 }
 
-// Watched is what a watch has seen in so many looks at all containers.
+// Watched is what a watch has seen. Looks is the number of looks at all containers.
 type Watched struct {
 	Looks      int                `json:"looks"`
 	Containers []WatchedContainer `json:"containers"`
 }
 
-// WatchedContainer is a container whose program ran at some time of a watch.
+// WatchedContainer is a container whose program ran at some time during a watch.
 type WatchedContainer struct {
 	ID string `json:"id"`
-	// Pod is its namespace and name with a slash between.
+	// Pod is its namespace and name, separated by a slash.
 	Pod  string `json:"pod"`
 	Name string `json:"name"`
-	// Stays are the CPUs that it could run on, one after the other.
+	// Stays lists the successive CPUs on which it could run.
 	Stays []Stay `json:"stays"`
 }
 
-// Stay is a list of CPUs that a container could run on, from one look to another.
+// Stay is a list of CPUs on which a container could run from one look to another.
 type Stay struct {
 	CPUs  string `json:"cpus"`
 	First int    `json:"first"`
 	Last  int    `json:"last"`
 }
 
-// Sample names the containers that have CPUs of their own, by the beginnings of
-// NAMESPACE/POD/CONTAINER.
+// Sample selects the containers that have exclusive CPUs, by prefixes of NAMESPACE/POD/CONTAINER.
 type Sample struct {
 	Own []string `json:"own"`
 }
@@ -293,29 +294,31 @@ type Sample struct {
 // Sampled is what a sampler has seen.
 type Sampled struct {
 	Looks int `json:"looks"`
-	// Begun is when it began, by the clock of the machine.
+	// Begun is the start time, by the clock of the machine.
 	Begun time.Time `json:"begun"`
-	// Time is from the beginning to the last look, LongestGap between two looks.
+	// Time is the time from the start to the last look. LongestGap is the longest time between two
+	// looks.
 	Time       time.Duration   `json:"time"`
 	LongestGap time.Duration   `json:"longestGap"`
 	Cgroups    []SampledCgroup `json:"cgroups"`
-	// Overlaps are pairs of containers, one of which has CPUs of its own, that could run on the
-	// same CPU in one look: read one after the other, and again in reverse order. Cleared are those
-	// of which the second read showed none. Making are pairs of which one was not a container yet:
-	// only runc ran in its cgroup. See package sampler.
+	// Overlaps is the number of pairs of containers, one of which has exclusive CPUs, that could
+	// run on the same CPU in one look. Both are read one after the other, and again in reverse
+	// order. Cleared is the number of pairs for which the second read showed no overlap. Making is
+	// the number of pairs of which one was not a container yet: only runc ran in its cgroup. See
+	// package sampler.
 	Overlaps int       `json:"overlaps"`
 	Cleared  int       `json:"cleared"`
 	Making   int       `json:"making"`
 	Examples []Overlap `json:"examples"`
 }
 
-// SampledCgroup is the cgroup of a container, or of a pod where Name is empty.
+// SampledCgroup is the cgroup of a container. If Name is empty, it is that of a pod.
 type SampledCgroup struct {
-	// Pod is its namespace and name with a slash between.
+	// Pod is its namespace and name, separated by a slash.
 	Pod     string   `json:"pod"`
 	Name    string   `json:"name"`
 	Changes []Change `json:"changes"`
-	// Gone is when it was not there any more, or 0.
+	// Gone is when it was first seen to be gone. Zero means that it still exists.
 	Gone time.Duration `json:"gone"`
 }
 

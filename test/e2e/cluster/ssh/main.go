@@ -1,6 +1,6 @@
-// Command ssh takes the place of ssh, and of commands that only the tests have, in pages of
-// commands: it hands its name, its arguments and its input to the test, which listens on the socket
-// PADDOCK_E2E_DESK, and prints the answer.
+// Command ssh replaces ssh, and commands that only the tests have, in pages of commands. It sends
+// its name, its arguments and its input to the test, which listens on the socket PADDOCK_E2E_DESK,
+// and prints the answer.
 package main
 
 import (
