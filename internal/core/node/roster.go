@@ -12,8 +12,8 @@ import (
 //
 // It is a B+ tree. A new roster shares all pages with the old one, except for the few pages on the
 // path to the grant, so the cost of a change is logarithmic in the number of pods. All leaves have
-// the same depth. Two adjacent pages together have more than half a page, so that the depth follows
-// the number of pods also when it falls.
+// the same depth. Two adjacent children of a page together have more than half a page, so that the
+// depth follows the number of pods also when it falls.
 type roster struct {
 	root *page // nil if there are no grants
 	len  int
@@ -159,27 +159,37 @@ func (p *page) without(uid string) *page {
 	}
 	i := p.way(uid)
 	below := p.pages[i].without(uid)
-	if below == nil {
-		if len(p.pages) == 1 {
-			return nil
-		}
-		return &page{pages: spliced(p.pages, i, i+1)}
+	if below != nil {
+		return &page{pages: merged(spliced(p.pages, i, i+1, below), i)}
 	}
-	if i > 0 && p.pages[i-1].size()+below.size() <= pageSize/2 {
-		return &page{pages: spliced(p.pages, i-1, i+1, joined(p.pages[i-1], below))}
+	if len(p.pages) == 1 {
+		return nil
 	}
-	if i+1 < len(p.pages) && below.size()+p.pages[i+1].size() <= pageSize/2 {
-		return &page{pages: spliced(p.pages, i, i+2, joined(below, p.pages[i+1]))}
-	}
-	return &page{pages: spliced(p.pages, i, i+1, below)}
+	left := spliced(p.pages, i, i+1)
+	return &page{pages: merged(left, min(i, len(left)-1))}
 }
 
-// joined returns one page with the entries of two adjacent pages.
+// merged joins page i with the pages beside it while two together have at most half a page.
+func merged(pages []*page, i int) []*page {
+	for {
+		switch {
+		case i > 0 && pages[i-1].size()+pages[i].size() <= pageSize/2:
+			i--
+		case i+1 < len(pages) && pages[i].size()+pages[i+1].size() <= pageSize/2:
+		default:
+			return pages
+		}
+		pages = spliced(pages, i, i+2, joined(pages[i], pages[i+1]))
+	}
+}
+
+// joined returns one page with the entries of two adjacent pages. Of inner pages, the last child of
+// p and the first of q become adjacent, and may be small.
 func joined(p, q *page) *page {
 	if p.pages == nil {
 		return &page{grants: slices.Concat(p.grants, q.grants)}
 	}
-	return &page{pages: slices.Concat(p.pages, q.pages)}
+	return &page{pages: merged(slices.Concat(p.pages, q.pages), len(p.pages))}
 }
 
 // spliced returns a copy of list with put in place of the part from i up to j.

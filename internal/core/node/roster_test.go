@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -104,6 +105,27 @@ func (p *page) unbalanced() (depth int, wrong string) {
 		depth = d + 1
 	}
 	return depth, ""
+}
+
+// TestRosterShrinks removes most pods in runs of neighbours. When two inner pages are joined, the
+// last child of one and the first child of the other become adjacent.
+func TestRosterShrinks(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		f := future{twin: map[string]*Grant{}}
+		for i := range 3000 {
+			f.add(fmt.Sprintf("%04d", i))
+		}
+		for len(f.twin) > 50 {
+			first := r.IntN(3000)
+			for i := range 1 + r.IntN(60) {
+				f.remove(fmt.Sprintf("%04d", first+i))
+			}
+			if wrong := f.wrong(); wrong != "" {
+				t.Fatalf("seed %d, with %d grants left: %s", seed, len(f.twin), wrong)
+			}
+		}
+	}
 }
 
 func TestRosterIterationStops(t *testing.T) {
