@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,7 +100,8 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 # Other modules may print and wait. Those that are not shipped are vetted where they run, and linted at night: linting them
 # compiles and analyses Kubernetes, Telegraf and Helm, with the libraries that each was released with.
 MODULES := scheduler deploy/image examples/notice/go
-RECORDS := test/record test/podresources test/chart test/e2e test/cluster
+RECORDERS := $(wildcard test/record/kubelet-*)
+RECORDS := $(RECORDERS) test/podresources test/chart test/e2e test/cluster
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
@@ -199,9 +200,12 @@ figures: build ## paddock fleet on whole fleets, beside its targets: make figure
 golden: build ## Replay the reference's answers and compare.
 	$(BINARY) replay --check $(filter-out %/state-verdicts.jsonl.gz,$(wildcard testdata/golden/*.jsonl.gz))
 
-# A module of its own, with k8s.io/kubernetes; see test/record/README.md.
-record-check: ## The reference gives every recorded answer again; the first build takes minutes.
-	cd test/record && $(GO) vet . && $(GO) test -count=1 -timeout 30m .
+# A module for each minor, with its k8s.io/kubernetes; see test/record/README.md.
+record-check: ## Each kubelet gives every recorded answer again; the first build of each takes minutes.
+	@set -e; for module in $(RECORDERS); do echo "$$module"; (cd $$module && $(GO) vet . && $(GO) test -count=1 -timeout 30m .); done
+
+record: ## Record a kubelet's answers from nothing: make record VERSION=v1.37.2. The first build takes minutes.
+	test/record/record.sh $(VERSION)
 
 # A module of its own, with k8s.io/kubernetes and Telegraf.
 client-check: ## Clients of the kubelet's PodResources socket work with Paddock's; the first build takes minutes.

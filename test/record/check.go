@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 const attempts = 12
 
 // compare runs a scenario and prints what differs from the recorded result.
-func (c *command) compare(s *scenario, recorded json.RawMessage, answer func() (any, error)) error {
+func (c *command) compare(s *scenario, recorded json.RawMessage, answer func() (json.RawMessage, error)) error {
 	if recorded == nil {
 		return fmt.Errorf("scenario %s has no recorded result", s.Name)
 	}

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"encoding/json"
@@ -9,33 +9,29 @@ import (
 	"strconv"
 	"strings"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/component-base/featuregate"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
-	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
-	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"k8s.io/utils/cpuset"
 )
 
-// settings are what the kubelet makes of its configuration before it creates the managers.
-// Decoding, defaults, validation and thresholds are the kubelet's own. The sums behind a
-// reservation are functions of the kubelet that no other package can call; they follow
-// R-CPU-22 and R-MEM-2.
-type settings struct {
-	config *kubeletconfig.KubeletConfiguration
-	// explicit are the CPUs of reservedSystemCPUs.
-	explicit    cpuset.CPUSet
+// Settings are what the kubelet derives from its configuration before it makes the managers. The
+// kubelet's own packages decode, default and validate it, and parse thresholds. The sums of a
+// reservation are in functions that the kubelet does not export: those here follow R-CPU-22 and
+// R-MEM-2.
+type Settings struct {
+	Config *kubeletconfig.KubeletConfiguration
+	// Explicit are the CPUs of reservedSystemCPUs.
+	Explicit    cpuset.CPUSet
+	Reservation v1.ResourceList
 	capacity    v1.ResourceList
-	reservation v1.ResourceList
 }
 
 // defaultGates are the gates before any configuration. Gates cannot be unset, so that every
@@ -43,32 +39,38 @@ type settings struct {
 var defaultGates = utilfeature.DefaultMutableFeatureGate.DeepCopy()
 
 // resolve sets the feature gates of this process and reads the rest of the configuration.
-func resolve(raw map[string]any, info *cadvisorapi.MachineInfo) (*settings, error) {
+func resolve(raw map[string]any, machine Machine) (*Settings, error) {
 	if err := setGates(raw["featureGates"]); err != nil {
 		return nil, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
 	}
-	s := &settings{capacity: cadvisor.CapacityFromMachineInfo(info)}
+	s := &Settings{capacity: machine.Capacity()}
 	var err error
-	if s.config, err = decodeConfig(raw); err != nil {
+	if s.Config, err = decodeConfig(raw); err != nil {
 		return nil, err
 	}
-	if s.explicit, err = explicitCPUs(info, s.config.ReservedSystemCPUs); err != nil {
+	if s.Explicit, err = explicitCPUs(machine, s.Config.ReservedSystemCPUs); err != nil {
 		return nil, err
 	}
-	if n := s.explicit.Size(); n > 0 {
-		delete(s.config.KubeReserved, "cpu")
-		if s.config.SystemReserved == nil {
-			s.config.SystemReserved = map[string]string{}
+	if n := s.Explicit.Size(); n > 0 {
+		delete(s.Config.KubeReserved, "cpu")
+		if s.Config.SystemReserved == nil {
+			s.Config.SystemReserved = map[string]string{}
 		}
-		s.config.SystemReserved["cpu"] = strconv.Itoa(n)
+		s.Config.SystemReserved["cpu"] = strconv.Itoa(n)
 	}
-	if s.reservation, err = reserve(s.config, s.capacity); err != nil {
+	if s.Reservation, err = reserve(s.Config, s.capacity); err != nil {
 		return nil, err
 	}
-	if s.config.TopologyManagerPolicyOptions != nil && !enabled(features.TopologyManagerPolicyOptions) {
+	if s.Config.TopologyManagerPolicyOptions != nil && !Enabled("TopologyManagerPolicyOptions") {
 		return nil, errors.New("topology manager policy options require the feature gate TopologyManagerPolicyOptions")
 	}
 	return s, nil
+}
+
+// Enabled reports whether a feature gate is on. A gate that the version does not have is off.
+func Enabled(gate featuregate.Feature) bool {
+	_, known := utilfeature.DefaultMutableFeatureGate.GetAll()[gate]
+	return known && utilfeature.DefaultFeatureGate.Enabled(gate)
 }
 
 func setGates(raw any) error {
@@ -131,11 +133,11 @@ func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
 	maps.Copy(config.EvictionHard, written)
 }
 
-func explicitCPUs(info *cadvisorapi.MachineInfo, list string) (cpuset.CPUSet, error) {
+func explicitCPUs(machine Machine, list string) (cpuset.CPUSet, error) {
 	if list == "" {
 		return cpuset.New(), nil
 	}
-	machine, err := topology.Discover(klog.Background(), info)
+	online, err := machine.OnlineCPUs()
 	if err != nil {
 		return cpuset.New(), err
 	}
@@ -143,7 +145,7 @@ func explicitCPUs(info *cadvisorapi.MachineInfo, list string) (cpuset.CPUSet, er
 	if err != nil {
 		return cpuset.New(), err
 	}
-	if online := machine.CPUDetails.CPUs(); !cpus.IsSubsetOf(online) {
+	if !cpus.IsSubsetOf(online) {
 		return cpuset.New(), fmt.Errorf("reserved-cpus: %s is not a subset of online-cpus: %s", list, online)
 	}
 	return cpus, nil
@@ -212,9 +214,9 @@ func evictedMemory(config *kubeletconfig.KubeletConfiguration, capacity v1.Resou
 }
 
 // checkCapacity rejects reservations that the machine does not have.
-func (s *settings) checkCapacity() error {
+func (s *Settings) checkCapacity() error {
 	var problems []string
-	for name, reserved := range s.reservation {
+	for name, reserved := range s.Reservation {
 		if capacity := s.capacity[name]; capacity.Cmp(reserved) < 0 {
 			problems = append(problems, fmt.Sprintf("Resource %q has a reservation of %v but capacity of %v. Expected capacity >= reservation.",
 				name, &reserved, &capacity))

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"fmt"
@@ -9,10 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
 // do carries out an event and returns the answer with the state after it. A panic of the
@@ -35,11 +32,11 @@ func (k *kubelet) do(e event) (a answer, err error) {
 		err = k.removeContainer(e.Pod, e.Container)
 	case "stopContainer":
 		// All that the kubelet does when a container ends.
-		err = k.topology.RemoveContainer(containerID(e.Pod, e.Container))
+		err = k.managers.StopContainer(containerID(e.Pod, e.Container))
 	case "removePod":
 		err = k.removePod(e.Pod)
 	case "dropStale":
-		k.dropStale()
+		k.managers.DropStale(probe)
 	case "reconcile":
 		k.rounds.run()
 	case "restart":
@@ -63,16 +60,16 @@ func (k *kubelet) admit(pod *v1.Pod, a *answer) {
 	again := slices.Contains(k.active, uid)
 	others := slices.DeleteFunc(k.activePods(), func(p *v1.Pod) bool { return p.UID == pod.UID })
 	k.admitting = pod
-	decision := k.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.AddOperation})
+	decision := k.managers.Admit(pod, others)
 	k.admitting = nil
-	a.Admitted, a.Reason, a.Message = &decision.Admit, decision.Reason, decision.Message
+	a.Admitted, a.Reason, a.Message = &decision.Admitted, decision.Reason, decision.Message
 	a.QoS = string(qos.GetPodQOS(pod))
 	a.Affinity = map[string]affinity{}
 	for _, c := range containers(pod) {
-		a.Affinity[c.Name] = affinityOf(k.topology.GetAffinity(uid, c.Name))
+		a.Affinity[c.Name] = affinityOf(k.managers.Hint(uid, c.Name))
 	}
 	switch {
-	case !decision.Admit:
+	case !decision.Admitted:
 		k.forget(uid)
 	case !again:
 		k.active = append(k.active, uid)
@@ -86,33 +83,24 @@ func (k *kubelet) admit(pod *v1.Pod, a *answer) {
 }
 
 func (k *kubelet) startContainers(pod *v1.Pod, a *answer) {
-	uid, logger := string(pod.UID), klog.Background()
+	uid := string(pod.UID)
 	k.started[uid] = map[string]bool{}
 	a.Cgroup = map[string]cgroup{}
 	for _, c := range containers(pod) {
+		cpus, nodes := k.managers.Created(pod, c)
 		var mems []string
-		for _, id := range sets.List(k.memory.GetMemoryNUMANodes(logger, pod, c)) {
+		for _, id := range nodes {
 			mems = append(mems, strconv.Itoa(id))
 		}
-		a.Cgroup[c.Name] = cgroup{CPUs: k.cpu.GetCPUAffinity(uid, c.Name).String(), Mems: strings.Join(mems, ",")}
-		id := containerID(uid, c.Name)
-		k.cpu.AddContainer(logger, pod, c, id)
-		k.memory.AddContainer(logger, pod, c, id)
-		k.topology.AddContainer(pod, c, id)
+		a.Cgroup[c.Name] = cgroup{CPUs: cpus.String(), Mems: strings.Join(mems, ",")}
+		k.managers.AddContainer(pod, c, containerID(uid, c.Name))
 		k.started[uid][c.Name] = true
 	}
 }
 
 func (k *kubelet) removeContainer(uid, name string) error {
-	id, logger := containerID(uid, name), klog.Background()
 	delete(k.started[uid], name)
-	if err := k.cpu.RemoveContainer(logger, id); err != nil {
-		return err
-	}
-	if err := k.memory.RemoveContainer(logger, id); err != nil {
-		return err
-	}
-	return k.topology.RemoveContainer(id)
+	return k.managers.RemoveContainer(containerID(uid, name))
 }
 
 func (k *kubelet) removePod(uid string) error {
@@ -120,12 +108,12 @@ func (k *kubelet) removePod(uid string) error {
 		if !k.started[uid][c.Name] {
 			continue
 		}
-		if err := k.topology.RemoveContainer(containerID(uid, c.Name)); err != nil {
+		if err := k.managers.StopContainer(containerID(uid, c.Name)); err != nil {
 			return err
 		}
 	}
 	k.forget(uid)
-	k.dropStale()
+	k.managers.DropStale(probe)
 	return nil
 }
 
@@ -134,15 +122,8 @@ func (k *kubelet) forget(uid string) {
 	delete(k.started, uid)
 }
 
-// probe is a pod that asks for nothing.
+// probe is a pod that requests nothing.
 var probe = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", UID: "probe"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
-
-// dropStale makes both managers release what pods that are gone have. The sweep is not
-// exported; it comes before the hints for any pod, and those for this pod are empty.
-func (k *kubelet) dropStale() {
-	k.cpu.GetTopologyHints(probe, &probe.Spec.Containers[0])
-	k.memory.GetTopologyHints(probe, &probe.Spec.Containers[0])
-}
 
 // patch changes the configuration for good. null removes a field.
 func (k *kubelet) patch(e event) {

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -10,17 +10,11 @@ import (
 	"strings"
 	"time"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/featuregate"
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
-	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
-	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
 // kubelet is the part of a kubelet that decides: the Topology, CPU and Memory Managers over
@@ -28,15 +22,13 @@ import (
 // are only noted. A panic of the managers is an answer, so that one kubelet is used by one
 // goroutine, and by the CPU Manager's reconcile loop only while that goroutine waits for it.
 type kubelet struct {
-	machine *cadvisorapi.MachineInfo
+	machine Machine
 	dir     string
 	// config is the KubeletConfiguration as written.
 	config map[string]any
 	pods   map[string]*v1.Pod
 
-	topology topologymanager.Manager
-	cpu      cpumanager.Manager
-	memory   memorymanager.Manager
+	managers Managers
 	rounds   *rounds
 	updates  []update
 
@@ -48,7 +40,7 @@ type kubelet struct {
 	started map[string]map[string]bool
 }
 
-func newKubelet(s *scenario, machine *cadvisorapi.MachineInfo, dir string) *kubelet {
+func newKubelet(s *scenario, machine Machine, dir string) *kubelet {
 	k := &kubelet{machine: machine, dir: dir, config: maps.Clone(s.KubeletConfig), pods: map[string]*v1.Pod{}, started: map[string]map[string]bool{}}
 	if k.config == nil {
 		k.config = map[string]any{}
@@ -59,28 +51,19 @@ func newKubelet(s *scenario, machine *cadvisorapi.MachineInfo, dir string) *kube
 	return k
 }
 
-// start creates the managers in the kubelet's order and starts them on what is in the
-// directory. The device manager, which is the first to give hints in a kubelet, has none for
-// pods without devices.
+// start makes the managers in the kubelet's order and starts them on the files in the directory.
+// In a kubelet the device manager is the first to give hints. It has none for pods without
+// devices.
 func (k *kubelet) start() error {
 	k.stop()
 	s, err := resolve(k.config, k.machine)
 	if err != nil {
 		return err
 	}
-	c, logger := s.config, klog.Background()
-	if k.topology, err = topologymanager.NewManager(k.machine.Topology, c.TopologyManagerPolicy, c.TopologyManagerScope, c.TopologyManagerPolicyOptions); err != nil {
+	if k.managers, err = k.machine.Managers(s, k.dir); err != nil {
 		return err
 	}
-	if k.cpu, err = cpumanager.NewManager(logger, c.CPUManagerPolicy, c.CPUManagerPolicyOptions, roundPeriod, k.machine, s.explicit, s.reservation, k.dir, k.topology); err != nil {
-		return err
-	}
-	k.topology.AddHintProvider(logger, k.cpu)
-	if k.memory, err = memorymanager.NewManager(logger, c.MemoryManagerPolicy, k.machine, s.reservation, c.ReservedMemory, k.dir, k.topology); err != nil {
-		return err
-	}
-	k.topology.AddHintProvider(logger, k.memory)
-	if err := k.startManagers(c.CPUManagerPolicy == string(cpumanager.PolicyStatic)); err != nil {
+	if err := k.startManagers(s.Config.CPUManagerPolicy == string(cpumanager.PolicyStatic)); err != nil {
 		return err
 	}
 	return s.checkCapacity()
@@ -94,12 +77,13 @@ func (k *kubelet) startManagers(reconciles bool) error {
 		}
 	}
 	k.rounds = newRounds(reconciles)
-	if err := k.cpu.Start(ctx, k.activePods, k.rounds, k, k, containers.Clone()); err != nil {
+	w := World{ActivePods: k.activePods, Sources: k.rounds, Statuses: k, Runtime: k}
+	if err := k.managers.StartCPU(ctx, w, containers.Clone()); err != nil {
 		k.rounds = nil
 		return fmt.Errorf("start cpu manager error: %w", err)
 	}
 	k.rounds.wait()
-	if err := k.memory.Start(ctx, k.activePods, k.rounds, k, k, containers.Clone()); err != nil {
+	if err := k.managers.StartMemory(ctx, w, containers.Clone()); err != nil {
 		return fmt.Errorf("start memory manager error: %w", err)
 	}
 	return nil
@@ -131,8 +115,6 @@ func containers(pod *v1.Pod) []*v1.Container {
 	}
 	return all
 }
-
-func enabled(gate featuregate.Feature) bool { return utilfeature.DefaultFeatureGate.Enabled(gate) }
 
 // activePods are the pods that the managers must keep.
 func (k *kubelet) activePods() []*v1.Pod {
@@ -178,9 +160,9 @@ func (k *kubelet) UpdateContainerResources(_ context.Context, id string, r *runt
 	return nil
 }
 
-// roundPeriod is the pause of the reconcile loop before it begins a round and waits in it. Its
+// RoundPeriod is the pause of the reconcile loop before it begins a round and waits in it. Its
 // length only costs time: a round runs when an event asks for it.
-const roundPeriod = time.Millisecond
+const RoundPeriod = time.Millisecond
 
 // rounds runs the rounds of the CPU Manager's reconcile loop one by one. The loop is not
 // exported, but it begins each round with the question whether all sources of pods are

@@ -1,12 +1,10 @@
-package main
+package record
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 )
 
 // inMemory is where Linux has files in memory. The managers write and sync a whole state file
@@ -22,7 +20,9 @@ func directory() (string, error) {
 }
 
 // play runs a scenario once. It ends with the first event after which the kubelet is down.
-func play(s *scenario, machine *cadvisorapi.MachineInfo) (result, error) {
+// begun is called with the position of each event before it is carried out, and with -1 before the
+// start.
+func play(s *scenario, machine Machine, begun func(int)) (result, error) {
 	r := result{Name: s.Name}
 	dir, err := directory()
 	if err != nil {
@@ -30,14 +30,16 @@ func play(s *scenario, machine *cadvisorapi.MachineInfo) (result, error) {
 	}
 	k := newKubelet(s, machine, dir)
 	defer k.remove()
+	begun(-1)
 	if rejected := k.start(); rejected != nil {
 		r.StartError = k.public(rejected)
 		return r, nil
 	}
 	r.Start = &answer{Op: "start"}
 	k.describe(r.Start)
-	r.AllocatedFrom = k.cpu.GetAllocatableCPUs().String()
+	r.AllocatedFrom = k.managers.AllocatableCPUs().String()
 	for i, e := range s.Events {
+		begun(i)
 		a, err := k.do(e)
 		if err != nil {
 			return r, fmt.Errorf("event %d: %w", i, err)
@@ -51,8 +53,8 @@ func play(s *scenario, machine *cadvisorapi.MachineInfo) (result, error) {
 }
 
 // record runs a scenario several times and lists what differs between the runs in the first.
-func record(s *scenario, machine *cadvisorapi.MachineInfo, runs int) (result, error) {
-	first, err := play(s, machine)
+func record(s *scenario, machine Machine, runs int, begun func(int)) (result, error) {
+	first, err := play(s, machine, begun)
 	if err != nil {
 		return first, err
 	}
@@ -61,7 +63,7 @@ func record(s *scenario, machine *cadvisorapi.MachineInfo, runs int) (result, er
 		return first, err
 	}
 	for range runs - 1 {
-		next, err := play(s, machine)
+		next, err := play(s, machine, begun)
 		if err != nil {
 			return first, err
 		}
@@ -108,9 +110,9 @@ type verdict struct {
 }
 
 // judge starts a kubelet on the scenario's state file, without the other one.
-func judge(s *scenario, machine *cadvisorapi.MachineInfo) (v verdict, err error) {
+func judge(s *scenario, machine Machine) (v verdict, err error) {
 	if !slices.Contains(stateFiles, s.File) {
-		return v, fmt.Errorf("file %q: want one of %v", s.File, stateFiles)
+		return v, fmt.Errorf("file %q: expected one of %v", s.File, stateFiles)
 	}
 	dir, err := directory()
 	if err != nil {

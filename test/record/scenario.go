@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"bytes"
@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 )
 
 // scenario is what happens on one node (docs/rules/format.md).
@@ -48,17 +49,19 @@ type result struct {
 
 // answer is what an event led to, and the state after it.
 type answer struct {
-	Op         string              `json:"op"`
-	Pod        string              `json:"pod,omitempty"`
-	Container  string              `json:"container,omitempty"`
-	Admitted   *bool               `json:"admitted,omitempty"`
-	QoS        string              `json:"qos,omitempty"`
-	Reason     string              `json:"reason,omitempty"`
-	Message    string              `json:"message,omitempty"`
-	StartError string              `json:"startError,omitempty"`
-	Panic      string              `json:"panic,omitempty"`
-	Affinity   map[string]affinity `json:"affinity,omitempty"`
-	AtAdmit    *view               `json:"atAdmit,omitempty"`
+	Op         string `json:"op"`
+	Pod        string `json:"pod,omitempty"`
+	Container  string `json:"container,omitempty"`
+	Admitted   *bool  `json:"admitted,omitempty"`
+	QoS        string `json:"qos,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Message    string `json:"message,omitempty"`
+	StartError string `json:"startError,omitempty"`
+	Panic      string `json:"panic,omitempty"`
+	// Endless is set if the event did not end within the patience of the recorder.
+	Endless  bool                `json:"endless,omitempty"`
+	Affinity map[string]affinity `json:"affinity,omitempty"`
+	AtAdmit  *view               `json:"atAdmit,omitempty"`
 	view
 	Exclusive        map[string]map[string]bool      `json:"exclusive,omitempty"`
 	Isolation        map[string]map[string]isolation `json:"isolation,omitempty"`
@@ -156,22 +159,41 @@ func decodeLine(text []byte) (line, scenario, error) {
 	return l, s, nil
 }
 
+// understood reports whether this version has all gates that the scenario names.
+func (s *scenario) understood() bool {
+	known := utilfeature.DefaultMutableFeatureGate.GetAll()
+	named, _ := s.KubeletConfig["featureGates"].(map[string]any)
+	for name := range named {
+		if _, has := known[featuregate.Feature(name)]; !has {
+			return false
+		}
+	}
+	for _, e := range s.Events {
+		for name := range e.FeatureGates {
+			if _, has := known[featuregate.Feature(name)]; !has {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // readMachine reads the machine of a scenario: "@NAME" is the file NAME.json in dir.
-func readMachine(dir string, raw json.RawMessage) (*cadvisorapi.MachineInfo, error) {
+func readMachine(minor Minor, dir string, raw json.RawMessage) (Machine, error) {
 	var name string
 	if json.Unmarshal(raw, &name) == nil {
 		bare := strings.TrimPrefix(name, "@")
 		if bare == name || bare != filepath.Base(bare) {
-			return nil, fmt.Errorf("machine %q: want \"@NAME\" or a MachineInfo", name)
+			return nil, fmt.Errorf("machine %q: expected \"@NAME\" or a MachineInfo", name)
 		}
 		var err error
 		if raw, err = os.ReadFile(filepath.Join(dir, bare+".json")); err != nil {
 			return nil, err
 		}
 	}
-	info := &cadvisorapi.MachineInfo{}
-	if err := json.Unmarshal(raw, info); err != nil {
+	machine, err := minor.Machine(raw)
+	if err != nil {
 		return nil, fmt.Errorf("machine: %w", err)
 	}
-	return info, nil
+	return machine, nil
 }

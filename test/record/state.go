@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"cmp"
@@ -9,9 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
-	cmqos "k8s.io/kubernetes/pkg/kubelet/cm/qos"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
@@ -22,21 +20,20 @@ func (k *kubelet) describe(a *answer) {
 	a.Exclusive = map[string]map[string]bool{}
 	a.Isolation = map[string]map[string]isolation{}
 	a.PodQuotaDisabled = map[string]bool{}
-	liftsQuota := enabled(features.DisableCPUQuotaWithExclusiveCPUs)
+	liftsQuota := Enabled("DisableCPUQuotaWithExclusiveCPUs")
 	for _, uid := range k.active {
 		pod := k.pods[uid]
 		a.Exclusive[uid], a.Isolation[uid] = map[string]bool{}, map[string]isolation{}
 		for _, c := range containers(pod) {
 			a.Exclusive[uid][c.Name] = k.exclusive(pod, c)
-			level := k.cpu.GetResourceIsolationLevel(pod, c)
-			a.Isolation[uid][c.Name] = isolation{string(level), liftsQuota && k.hasOwnCPUs(pod, c)}
+			a.Isolation[uid][c.Name] = isolation{k.managers.Isolation(pod, c), liftsQuota && k.hasOwnCPUs(pod, c)}
 		}
 		a.PodQuotaDisabled[uid] = liftsQuota && k.podHasOwnCPUs(pod)
 	}
 }
 
 func (k *kubelet) exclusive(pod *v1.Pod, c *v1.Container) bool {
-	cpus := k.cpu.GetExclusiveCPUs(string(pod.UID), c.Name)
+	cpus := k.managers.ExclusiveCPUs(string(pod.UID), c.Name)
 	return !cpus.IsEmpty()
 }
 
@@ -44,15 +41,15 @@ func (k *kubelet) exclusive(pod *v1.Pod, c *v1.Container) bool {
 // not exported: with pod-level managers by the isolation level, and without by the CPUs alone
 // (docs/rules/state.md).
 func (k *kubelet) hasOwnCPUs(pod *v1.Pod, c *v1.Container) bool {
-	if !enabled(features.PodLevelResourceManagers) {
+	if !Enabled("PodLevelResourceManagers") {
 		return k.exclusive(pod, c)
 	}
-	return k.cpu.GetResourceIsolationLevel(pod, c) == cmqos.ResourceIsolationContainer
+	return k.managers.Isolation(pod, c) == "container"
 }
 
 func (k *kubelet) podHasOwnCPUs(pod *v1.Pod) bool {
 	all := containers(pod)
-	if enabled(features.PodLevelResourceManagers) && resourcehelper.IsPodLevelResourcesSet(pod) {
+	if Enabled("PodLevelResourceManagers") && resourcehelper.IsPodLevelResourcesSet(pod) {
 		return !slices.ContainsFunc(all, func(c *v1.Container) bool { return !k.hasOwnCPUs(pod, c) })
 	}
 	return slices.ContainsFunc(all, func(c *v1.Container) bool { return k.exclusive(pod, c) })
@@ -61,33 +58,33 @@ func (k *kubelet) podHasOwnCPUs(pod *v1.Pod) bool {
 func (k *kubelet) view() view { return view{k.cpuView(), k.memoryView()} }
 
 func (k *kubelet) cpuView() *cpuView {
-	s := k.cpu.State()
-	v := &cpuView{Default: s.GetDefaultCPUSet().String(), Entries: map[string]map[string]string{}, PodEntries: map[string]string{}}
-	for uid, of := range s.GetCPUAssignments() {
+	shared, containers, pools := k.managers.CPUs()
+	v := &cpuView{Default: shared.String(), Entries: map[string]map[string]string{}, PodEntries: map[string]string{}}
+	for uid, of := range containers {
 		v.Entries[uid] = map[string]string{}
 		for name, cpus := range of {
 			v.Entries[uid][name] = cpus.String()
 		}
 	}
-	for uid, pool := range s.GetPodCPUAssignments() {
-		v.PodEntries[uid] = pool.CPUSet.String()
+	for uid, pool := range pools {
+		v.PodEntries[uid] = pool.String()
 	}
 	return v
 }
 
 func (k *kubelet) memoryView() *memoryView {
-	s := k.memory.State()
+	numa, containers, pools := k.managers.Memory()
 	v := &memoryView{Entries: map[string]map[string][]block{}, PodEntries: map[string][]block{}, MachineState: map[string]nodeView{}}
-	for uid, of := range s.GetMemoryAssignments() {
+	for uid, of := range containers {
 		v.Entries[uid] = map[string][]block{}
 		for name, assigned := range of {
 			v.Entries[uid][name] = blocks(assigned)
 		}
 	}
-	for uid, pool := range s.GetPodMemoryAssignments() {
-		v.PodEntries[uid] = blocks(pool.MemoryBlocks)
+	for uid, pool := range pools {
+		v.PodEntries[uid] = blocks(pool)
 	}
-	for id, n := range s.GetMachineState() {
+	for id, n := range numa {
 		types := map[string]memoryType{}
 		for name, t := range n.MemoryMap {
 			types[string(name)] = memoryType{t.TotalMemSize, t.SystemReserved, t.Allocatable, t.Reserved, t.Free}

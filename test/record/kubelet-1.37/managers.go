@@ -1,0 +1,142 @@
+// Program record is the recorder of Kubernetes 1.37.
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	cadvisorapi "github.com/google/cadvisor/lib/model"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
+	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
+	cpustate "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/utils/cpuset"
+
+	"github.com/paddock-project/paddock/test/record"
+)
+
+func main() { record.Main(minor{}) }
+
+type minor struct{}
+
+func (minor) Machine(raw []byte) (record.Machine, error) {
+	info := &cadvisorapi.MachineInfo{}
+	return machine{info}, json.Unmarshal(raw, info)
+}
+
+type machine struct{ info *cadvisorapi.MachineInfo }
+
+func (m machine) Capacity() v1.ResourceList { return cadvisor.CapacityFromMachineInfo(m.info) }
+
+func (m machine) OnlineCPUs() (cpuset.CPUSet, error) {
+	found, err := topology.Discover(klog.Background(), m.info)
+	if err != nil {
+		return cpuset.New(), err
+	}
+	return found.CPUDetails.CPUs(), nil
+}
+
+// managers have what is between them and the shared recorder.
+type managers struct {
+	topology topologymanager.Manager
+	cpu      cpumanager.Manager
+	memory   memorymanager.Manager
+	logger   klog.Logger
+}
+
+func (m machine) Managers(s *record.Settings, dir string) (record.Managers, error) {
+	c, k := s.Config, &managers{logger: klog.Background()}
+	var err error
+	if k.topology, err = topologymanager.NewManager(k.logger, m.info.Topology, c.TopologyManagerPolicy, c.TopologyManagerScope, c.TopologyManagerPolicyOptions); err != nil {
+		return nil, err
+	}
+	if k.cpu, err = cpumanager.NewManager(k.logger, c.CPUManagerPolicy, c.CPUManagerPolicyOptions, record.RoundPeriod, m.info, s.Explicit, s.Reservation, dir, k.topology); err != nil {
+		return nil, err
+	}
+	k.topology.AddHintProvider(k.logger, k.cpu)
+	if k.memory, err = memorymanager.NewManager(k.logger, c.MemoryManagerPolicy, m.info, s.Reservation, c.ReservedMemory, dir, k.topology); err != nil {
+		return nil, err
+	}
+	k.topology.AddHintProvider(k.logger, k.memory)
+	return k, nil
+}
+
+func (k *managers) StartCPU(ctx context.Context, w record.World, running containermap.ContainerMap) error {
+	return k.cpu.Start(ctx, w.ActivePods, w.Sources, w.Statuses, w.Runtime, running)
+}
+
+func (k *managers) StartMemory(ctx context.Context, w record.World, running containermap.ContainerMap) error {
+	return k.memory.Start(ctx, w.ActivePods, w.Sources, w.Statuses, w.Runtime, running)
+}
+
+func (k *managers) Admit(pod *v1.Pod, others []*v1.Pod) record.Decision {
+	d := k.topology.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.AddOperation})
+	return record.Decision{Admitted: d.Admit, Reason: d.Reason, Message: d.Message}
+}
+
+func (k *managers) Hint(uid, name string) topologymanager.TopologyHint {
+	return k.topology.GetAffinity(k.logger, uid, name)
+}
+
+func (k *managers) Created(pod *v1.Pod, c *v1.Container) (cpus cpuset.CPUSet, mems []int) {
+	return k.cpu.GetCPUAffinity(string(pod.UID), c.Name), sets.List(k.memory.GetMemoryNUMANodes(k.logger, pod, c))
+}
+
+func (k *managers) AddContainer(pod *v1.Pod, c *v1.Container, id string) {
+	k.cpu.AddContainer(k.logger, pod, c, id)
+	k.memory.AddContainer(k.logger, pod, c, id)
+	k.topology.AddContainer(k.logger, pod, c, id)
+}
+
+func (k *managers) StopContainer(id string) error { return k.topology.RemoveContainer(k.logger, id) }
+
+func (k *managers) RemoveContainer(id string) error {
+	if err := k.cpu.RemoveContainer(k.logger, id); err != nil {
+		return err
+	}
+	if err := k.memory.RemoveContainer(k.logger, id); err != nil {
+		return err
+	}
+	return k.topology.RemoveContainer(k.logger, id)
+}
+
+func (k *managers) DropStale(probe *v1.Pod) {
+	k.cpu.GetTopologyHints(k.logger, probe, &probe.Spec.Containers[0], lifecycle.AddOperation)
+	k.memory.GetTopologyHints(k.logger, probe, &probe.Spec.Containers[0], lifecycle.AddOperation)
+}
+
+func (k *managers) AllocatableCPUs() cpuset.CPUSet { return k.cpu.GetAllocatableCPUs() }
+
+func (k *managers) ExclusiveCPUs(uid, name string) cpuset.CPUSet {
+	return k.cpu.GetExclusiveCPUs(uid, name)
+}
+
+func (k *managers) Isolation(pod *v1.Pod, c *v1.Container) string {
+	return string(k.cpu.GetResourceIsolationLevel(pod, c))
+}
+
+func (k *managers) CPUs() (shared cpuset.CPUSet, containers cpustate.ContainerCPUAssignments, pools map[string]cpuset.CPUSet) {
+	s := k.cpu.State()
+	pools = map[string]cpuset.CPUSet{}
+	for uid, pool := range s.GetPodCPUAssignments() {
+		pools[uid] = pool.CPUSet
+	}
+	return s.GetDefaultCPUSet(), s.GetCPUAssignments(), pools
+}
+
+func (k *managers) Memory() (numa memorystate.NUMANodeMap, containers memorystate.ContainerMemoryAssignments, pools map[string][]memorystate.Block) {
+	s := k.memory.State()
+	pools = map[string][]memorystate.Block{}
+	for uid, pool := range s.GetPodMemoryAssignments() {
+		pools[uid] = pool.MemoryBlocks
+	}
+	return s.GetMachineState(), s.GetMemoryAssignments(), pools
+}

@@ -1,0 +1,409 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Random scenarios: machines of many shapes, every policy, scope and option, and histories of pods
+// that come, go, stop and are admitted again after restarts of the kubelet. Nothing is left out
+// because the managers are wrong there. The same seed gives the same scenarios.
+
+const (
+	mebi = int64(1) << 20
+	gibi = int64(1) << 30
+)
+
+// source draws random values.
+type source struct{ *rand.Rand }
+
+func newSource(seed uint64) source { return source{rand.New(rand.NewPCG(seed, 0))} }
+
+func (r source) chance(p float64) bool { return r.Float64() < p }
+
+func pick[T any](r source, list ...T) T { return list[r.IntN(len(list))] }
+
+// cpuInfo, numaInfo and machineInfo are the fields of cAdvisor's MachineInfo that the managers
+// read.
+type (
+	cacheInfo struct {
+		ID    int    `json:"id"`
+		Size  int64  `json:"size"`
+		Type  string `json:"type"`
+		Level int    `json:"level"`
+	}
+	coreInfo struct {
+		ID       int         `json:"core_id"`
+		Threads  []int       `json:"thread_ids"`
+		Uncore   []cacheInfo `json:"uncore_caches"`
+		SocketID int         `json:"socket_id"`
+	}
+	pagesInfo struct {
+		// PageSize is in KiB.
+		PageSize int64 `json:"page_size"`
+		NumPages int64 `json:"num_pages"`
+	}
+	numaInfo struct {
+		ID        int         `json:"node_id"`
+		Memory    int64       `json:"memory"`
+		HugePages []pagesInfo `json:"hugepages"`
+		Cores     []coreInfo  `json:"cores"`
+		Distances []int       `json:"distances,omitempty"`
+	}
+	machineInfo struct {
+		NumCores         int         `json:"num_cores"`
+		NumPhysicalCores int         `json:"num_physical_cores"`
+		NumSockets       int         `json:"num_sockets"`
+		Memory           int64       `json:"memory_capacity"`
+		HugePages        []pagesInfo `json:"hugepages"`
+		Topology         []numaInfo  `json:"topology"`
+	}
+)
+
+// shape is what a random machine is made of.
+type shape struct {
+	sockets, numaPerSocket, cores, threads int
+	// uncore is the number of cores that share a cache. Zero: no cache is reported.
+	uncore int
+	// numbering is how CPU ids go over the machine.
+	numbering string
+	// memory is in bytes by NUMA node.
+	memory int64
+	// far are NUMA nodes that have memory and no CPUs.
+	far int
+	// uneven takes cores from the last NUMA node, gap leaves an id out, flat leaves out distances.
+	uneven, gap, flat  bool
+	pages2Mi, pages1Gi int64
+}
+
+func (r source) shape() shape {
+	s := shape{
+		sockets: pick(r, 1, 1, 2, 2, 2, 4), numaPerSocket: pick(r, 1, 1, 1, 2, 4), cores: pick(r, 2, 3, 4, 4, 6, 8, 8, 12, 16), threads: pick(r, 1, 2, 2, 2, 4),
+		numbering: pick(r, "halves", "halves", "adjacent", "round-robin"), memory: pick(r, int64(4), 8, 16, 16, 32, 64) * gibi,
+		uneven: r.chance(0.08), gap: r.chance(0.04), flat: r.chance(0.1),
+	}
+	for s.sockets*s.numaPerSocket > 8 || s.sockets*s.numaPerSocket*s.cores*s.threads > 256 {
+		s.numaPerSocket, s.cores = max(1, s.numaPerSocket/2), max(2, s.cores/2)
+	}
+	if r.chance(0.6) {
+		s.uncore = pick(r, 2, 3, 4, 4, 8)
+	}
+	if r.chance(0.12) {
+		s.far = 1 + r.IntN(2)
+	}
+	if r.chance(0.35) {
+		s.pages2Mi = pick(r, int64(64), 256, 512)
+	}
+	if r.chance(0.2) {
+		s.pages1Gi = pick(r, int64(1), 2, 3)
+	}
+	return s
+}
+
+func (s shape) machine() machineInfo {
+	numa := s.sockets * s.numaPerSocket
+	perNUMA := make([]int, numa)
+	m := machineInfo{NumSockets: s.sockets}
+	for i := range perNUMA {
+		perNUMA[i] = s.cores
+		if s.uneven && i == numa-1 {
+			perNUMA[i] = max(1, s.cores-1-s.cores/4)
+		}
+		m.NumPhysicalCores += perNUMA[i]
+	}
+	m.NumCores = m.NumPhysicalCores * s.threads
+	core, cache := 0, 0
+	for i := range numa + s.far {
+		n := numaInfo{ID: i, Memory: s.memory, Cores: []coreInfo{}}
+		if s.gap && i == numa+s.far-1 {
+			n.ID++
+		}
+		if s.pages2Mi > 0 {
+			n.HugePages = append(n.HugePages, pagesInfo{2048, s.pages2Mi})
+		}
+		if s.pages1Gi > 0 {
+			n.HugePages = append(n.HugePages, pagesInfo{1 << 20, s.pages1Gi})
+		}
+		if i < numa {
+			for c := range perNUMA[i] {
+				if s.uncore > 0 && c%s.uncore == 0 {
+					cache++
+				}
+				info := coreInfo{ID: core, SocketID: i / s.numaPerSocket}
+				for t := range s.threads {
+					info.Threads = append(info.Threads, s.cpu(i, c, core, t, numa, m.NumPhysicalCores))
+				}
+				if s.uncore > 0 {
+					info.Uncore = []cacheInfo{{ID: cache - 1, Size: 32 << 20, Type: "Unified", Level: 3}}
+				}
+				n.Cores = append(n.Cores, info)
+				core++
+			}
+		}
+		if !s.flat {
+			for j := range numa + s.far {
+				n.Distances = append(n.Distances, s.distance(i, j, numa))
+			}
+		}
+		m.Memory += n.Memory
+		m.Topology = append(m.Topology, n)
+	}
+	return m
+}
+
+// cpu is the id of a thread. Machines with uneven NUMA nodes are numbered in halves.
+func (s shape) cpu(numaID, c, core, thread, numa, cores int) int {
+	switch {
+	case s.uneven || s.numbering == "halves":
+		return thread*cores + core
+	case s.numbering == "adjacent":
+		return core*s.threads + thread
+	default:
+		return thread*cores + c*numa + numaID
+	}
+}
+
+func (s shape) distance(i, j, numa int) int {
+	switch {
+	case i == j:
+		return 10
+	case i >= numa || j >= numa:
+		return 28
+	case i/s.numaPerSocket == j/s.numaPerSocket:
+		return 12
+	default:
+		return 21 + (i/s.numaPerSocket+j/s.numaPerSocket)%2
+	}
+}
+
+// history draws one scenario.
+type history struct {
+	source
+	machine shape
+	// pools allows pods with pod-level resources.
+	pools bool
+	pods  []*v1.Pod
+}
+
+// Random returns a bare scenario as a line. With pools, half of the pods have pod-level resources
+// and the gates for them are on.
+func Random(seed uint64, pools bool) ([]byte, error) {
+	r := newSource(seed)
+	h := &history{source: r, machine: r.shape(), pools: pools}
+	config := h.config()
+	events := h.events()
+	return json.Marshal(map[string]any{
+		"name": fmt.Sprintf("random-%d", seed), "machine": h.machine.machine(), "kubeletConfig": config, "pods": h.pods, "events": events,
+	})
+}
+
+func (h *history) config() map[string]any {
+	numa := h.machine.sockets*h.machine.numaPerSocket + h.machine.far
+	c := map[string]any{
+		"cpuManagerPolicy":      pick(h.source, "static", "static", "static", "static", "static", "none"),
+		"topologyManagerPolicy": pick(h.source, "none", "best-effort", "restricted", "restricted", "single-numa-node", "single-numa-node"),
+		"topologyManagerScope":  pick(h.source, "container", "pod"),
+		"kubeReserved":          map[string]string{"cpu": pick(h.source, "500m", "1", "1", "2"), "memory": "512Mi"},
+		"evictionHard":          map[string]string{"memory.available": "100Mi"},
+	}
+	gates := map[string]bool{"CPUManagerPolicyAlphaOptions": true}
+	if h.pools {
+		gates["PodLevelResources"], gates["PodLevelResourceManagers"] = true, true
+	}
+	c["featureGates"] = gates
+	if h.chance(0.3) {
+		c["reservedSystemCPUs"] = pick(h.source, "0", "0-1", "1")
+		delete(c, "kubeReserved")
+		c["systemReserved"] = map[string]string{"memory": "512Mi"}
+	}
+	if c["cpuManagerPolicy"] == "static" {
+		if options := h.cpuOptions(); len(options) > 0 {
+			c["cpuManagerPolicyOptions"] = options
+		}
+	}
+	if h.chance(0.55) {
+		c["memoryManagerPolicy"] = "Static"
+		c["reservedMemory"] = h.reservedMemory(numa)
+	}
+	if h.chance(0.25) && c["topologyManagerPolicy"] != "none" {
+		options := map[string]string{"prefer-closest-numa-nodes": "true"}
+		if numa > 8 {
+			options["max-allowable-numa-nodes"] = strconv.Itoa(numa)
+		}
+		c["topologyManagerPolicyOptions"] = options
+	}
+	return c
+}
+
+// cpuOptions draws options that are allowed together.
+func (h *history) cpuOptions() map[string]string {
+	options := map[string]string{}
+	if h.machine.threads > 1 && h.chance(0.35) {
+		options["full-pcpus-only"] = "true"
+	}
+	if h.chance(0.2) {
+		options["strict-cpu-reservation"] = "true"
+	}
+	switch h.IntN(8) {
+	case 0, 1:
+		if h.machine.uncore > 0 {
+			options["prefer-align-cpus-by-uncorecache"] = "true"
+		}
+	case 2:
+		options["distribute-cpus-across-numa"] = "true"
+	case 3:
+		options["distribute-cpus-across-cores"] = "true"
+		delete(options, "full-pcpus-only")
+	case 4:
+		options["align-by-socket"] = "true"
+	}
+	return options
+}
+
+// reservedMemory is what the kubelet expects: 512Mi of kubeReserved or systemReserved and 100Mi of
+// the eviction threshold, on one NUMA node or in two parts.
+func (h *history) reservedMemory(numa int) []map[string]any {
+	on := func(id int, mib int) map[string]any {
+		return map[string]any{"numaNode": id, "limits": map[string]string{"memory": fmt.Sprintf("%dMi", mib)}}
+	}
+	if numa-h.machine.far > 1 && h.chance(0.4) {
+		return []map[string]any{on(0, 412), on(1, 200)}
+	}
+	return []map[string]any{on(0, 612)}
+}
+
+func (h *history) events() []map[string]any {
+	var events []map[string]any
+	var live []string
+	add := func(op string, more ...string) {
+		e := map[string]any{"op": op}
+		for i := 0; i+1 < len(more); i += 2 {
+			e[more[i]] = more[i+1]
+		}
+		events = append(events, e)
+	}
+	for range 5 + h.IntN(8) {
+		switch x := h.Float64(); {
+		case x < 0.62 || len(live) == 0:
+			uid := h.pod()
+			add("admit", "pod", uid)
+			live = append(live, uid)
+		case x < 0.80:
+			i := h.IntN(len(live))
+			add("removePod", "pod", live[i])
+			live = append(live[:i:i], live[i+1:]...)
+		case x < 0.84:
+			add("reconcile")
+		case x < 0.88:
+			uid := pick(h.source, live...)
+			add("stopContainer", "pod", uid, "container", "c0")
+		default:
+			// The kubelet admits all pods again after its restart.
+			add("restart")
+			for _, uid := range live {
+				add("admit", "pod", uid)
+			}
+		}
+	}
+	return events
+}
+
+// pod draws a pod and returns its UID.
+func (h *history) pod() string {
+	uid := fmt.Sprintf("p%d", len(h.pods))
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "default", UID: types.UID(uid)}}
+	h.pods = append(h.pods, p)
+	if h.pools && h.chance(0.5) {
+		h.poolPod(p)
+		return uid
+	}
+	kind := pick(h.source, "guaranteed", "guaranteed", "guaranteed", "guaranteed", "burstable", "best-effort")
+	for i := range pick(h.source, 1, 1, 1, 2, 3) {
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: fmt.Sprintf("c%d", i), Resources: h.resources(kind)})
+	}
+	for i := range pick(h.source, 0, 0, 0, 1, 2) {
+		c := v1.Container{Name: fmt.Sprintf("i%d", i), Resources: h.resources(kind)}
+		if h.chance(0.4) {
+			always := v1.ContainerRestartPolicyAlways
+			c.RestartPolicy = &always
+		}
+		p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+	}
+	return uid
+}
+
+func (h *history) resources(kind string) v1.ResourceRequirements {
+	var r v1.ResourceRequirements
+	switch kind {
+	case "guaranteed":
+		r.Requests = v1.ResourceList{v1.ResourceCPU: h.cpus(), v1.ResourceMemory: h.memory()}
+		if h.chance(0.2) && h.machine.pages2Mi > 0 {
+			r.Requests["hugepages-2Mi"] = *resource.NewQuantity(pick(h.source, int64(2), 16, 64, 2*h.machine.pages2Mi)*mebi, resource.BinarySI)
+		}
+		if h.chance(0.15) && h.machine.pages1Gi > 0 {
+			r.Requests["hugepages-1Gi"] = *resource.NewQuantity((1+h.Int64N(2*h.machine.pages1Gi))*gibi, resource.BinarySI)
+		}
+		r.Limits = r.Requests.DeepCopy()
+	case "burstable":
+		r.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(pick(h.source, "100m", "500m", "1"))}
+	}
+	return r
+}
+
+// cpus draws an amount: small ones, and ones near the size of a cache, a NUMA node or a socket.
+func (h *history) cpus() resource.Quantity {
+	m := h.machine
+	numa := m.cores * m.threads
+	n := pick(h.source, 1, 1, 2, 2, 2, 3, 4, 4, 5, 6, m.uncore*m.threads, m.uncore*m.threads+1, numa/4, numa/2, numa/2, numa-2, numa-1, numa, numa+2, numa*m.numaPerSocket, 3*numa/2)
+	if m.threads > 1 && h.chance(0.5) {
+		n -= n % m.threads
+	}
+	n = max(1, n)
+	if h.chance(0.08) {
+		return *resource.NewMilliQuantity(int64(n)*1000-500, resource.DecimalSI)
+	}
+	return *resource.NewQuantity(int64(n), resource.DecimalSI)
+}
+
+func (h *history) memory() resource.Quantity {
+	m := h.machine.memory
+	n := pick(h.source, 64*mebi, 128*mebi, 256*mebi, 512*mebi, gibi, gibi, 2*gibi, m/4, m/2, m/2, m-gibi, m, m+m/2)
+	return *resource.NewQuantity(n/mebi*mebi, resource.BinarySI)
+}
+
+// poolPod gives a pod a budget and containers that fit into it. A container without resources
+// shares.
+func (h *history) poolPod(p *v1.Pod) {
+	cpus, memory := h.cpus(), h.memory()
+	whole := v1.ResourceList{v1.ResourceCPU: cpus, v1.ResourceMemory: memory}
+	p.Spec.Resources = &v1.ResourceRequirements{Requests: whole, Limits: whole.DeepCopy()}
+	left, bytes := cpus.Value(), memory.Value()
+	for i := range 1 + h.IntN(3) {
+		c := v1.Container{Name: fmt.Sprintf("c%d", i)}
+		if n, b := int64(0), bytes/2/mebi*mebi; left > 0 && b > 0 && h.chance(0.6) {
+			n = 1 + h.Int64N(left)
+			if h.chance(0.4) {
+				n = max(1, left/2)
+			}
+			left, bytes = left-n, bytes-b
+			list := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(b, resource.BinarySI)}
+			c.Resources = v1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()}
+		}
+		if i > 0 && h.chance(0.3) {
+			if h.chance(0.5) {
+				always := v1.ContainerRestartPolicyAlways
+				c.RestartPolicy = &always
+			}
+			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+			continue
+		}
+		p.Spec.Containers = append(p.Spec.Containers, c)
+	}
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Records a version of Kubernetes: ./record.sh v1.37.2 (make record VERSION=v1.37.2)
+#
+# It writes testdata/kubelets/1.MINOR/*.jsonl.gz from the same scenarios for every version:
+#
+#   golden    those of testdata/golden that name no feature gate which the version does not have
+#   ordinary  random histories without pod-level resources
+#   pools     random histories in which half of the pods have pod-level resources, from 1.36 on
+#   starts    verdicts on state files: those of testdata/golden
+#
+# The first build of a minor compiles about 1,600 packages. RANDOM_SCENARIOS is the number of each kind.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+version=${1:?"usage: record.sh v1.MINOR.PATCH"}
+minor=${version#v1.}
+minor=${minor%.*}
+number=${RANDOM_SCENARIOS:-600}
+top=$here/../..
+out=$top/testdata/kubelets/1.$minor
+
+cd "$here/kubelet-1.$minor"
+grep -q "k8s.io/kubernetes $version\$" go.mod || ../version.sh "$version"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo "building the recorder of $version"
+CGO_ENABLED=0 go build -trimpath -o "$work/record" .
+mkdir -p "$out"
+
+# record NAME ARGUMENTS... writes NAME.jsonl.gz.
+record() {
+	name=$1
+	shift
+	"$work/record" "$@" >"$work/$name.jsonl"
+	gzip -9n <"$work/$name.jsonl" >"$out/$name.jsonl.gz"
+	echo "$name: $(wc -l <"$work/$name.jsonl") lines, $(wc -c <"$out/$name.jsonl.gz") bytes"
+}
+
+golden=$(ls "$top"/testdata/golden/*.jsonl.gz | grep -v state-verdicts)
+# shellcheck disable=SC2086 # one argument for each file
+record golden -trim -understood $golden
+"$work/record" -random "$number" -seed 1 >"$work/ordinary.bare"
+record ordinary -trim "$work/ordinary.bare"
+if [ "$minor" -ge 36 ]; then
+	"$work/record" -random "$number" -seed 1000001 -pools >"$work/pools.bare"
+	record pools -trim "$work/pools.bare"
+fi
+record starts "$top/testdata/golden/state-verdicts.jsonl.gz"
