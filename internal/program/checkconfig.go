@@ -46,7 +46,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)
-	c.as.register(cmd, "list the known faults of this kubelet that matter with the configuration: "+kubelet136)
+	c.as.register(cmd, "list the known faults of this kubelet that matter with the configuration")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -54,6 +54,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	s := console.StreamsOf(cmd)
 	r := s.Reader()
+	r.Minor = c.as.version.Minor
 	r.Names.Policy = "" // The file is an argument, so no flag names it.
 	config, err := r.KubeletConfig(args[0])
 	if err != nil {
@@ -69,11 +70,14 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	verdict.File, verdict.Machine = args[0], found.Name
 	result := checked{Verdict: verdict}
-	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil && c.as.kubelet {
+	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil && c.as.kubelet() {
 		setup := quirk.Setup{ByNumber: !config.NamesReserved()}
-		result.Quirks = append(quirk.Start(found.Machine, policy, setup), quirk.Of(found.Machine, policy)...)
+		as := quirk.New(c.as.version)
+		result.Quirks = append(as.Start(found.Machine, policy, setup), as.Of(found.Machine, policy)...)
 	}
-	text := func() string { return verdictText(verdict, s.Style()) + quirksText(result.Quirks, s.Style()) }
+	text := func() string {
+		return verdictText(verdict, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
+	}
 	if err := s.Print(c.output.Value, result, text); err != nil {
 		return err
 	}
@@ -131,11 +135,11 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 	return out.String()
 }
 
-// quirksText lists faults with their ids, which paddock rule explains.
-func quirksText(quirks []quirk.Quirk, style terminal.Style) string {
+// quirksText lists the faults of a kubelet with their ids, which paddock rule explains.
+func quirksText(kubelet string, quirks []quirk.Quirk, style terminal.Style) string {
 	var out strings.Builder
 	for _, q := range quirks {
-		fmt.Fprintf(&out, "\n  %s %s\n    more: paddock rule %s\n", style.Paint(terminal.Warn, "kubelet 1.36:"), style.Paint(terminal.Plain, q.Text), q.ID)
+		fmt.Fprintf(&out, "\n  %s %s\n    more: paddock rule %s\n", style.Paint(terminal.Warn, kubelet+":"), style.Paint(terminal.Plain, q.Text), q.ID)
 	}
 	return out.String()
 }

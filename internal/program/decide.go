@@ -20,31 +20,53 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// kubelet136 is the kubelet whose quirks are known.
-const kubelet136 = "kubelet-1.36"
+// asFlag is the flag --as. It selects whether Paddock or a kubelet decides. The zero value is
+// Paddock.
+type asFlag struct{ version behavior.Version }
 
-// asFlag is the flag --as. It selects whether Paddock or a kubelet decides.
-type asFlag struct{ kubelet bool }
+// kubelets returns the names of the kubelets whose answers are recorded.
+func kubelets() []string {
+	var names []string
+	for _, v := range behavior.Recorded() {
+		names = append(names, fmt.Sprintf("kubelet-1.%d", v.Minor))
+	}
+	return names
+}
 
 func (f *asFlag) register(cmd *cobra.Command, usage string) {
-	cmd.Flags().Var(f, "as", usage)
-	console.CompleteWords(cmd, "as", kubelet136)
+	cmd.Flags().Var(f, "as", usage+": "+strings.Join(kubelets(), " or "))
+	console.CompleteWords(cmd, "as", kubelets()...)
 }
+
+// kubelet reports whether a kubelet decides.
+func (f *asFlag) kubelet() bool { return f.version != behavior.Version{} }
 
 // String, Set and Type implement pflag.Value.
 func (f *asFlag) String() string {
-	if f.kubelet {
-		return kubelet136
+	if !f.kubelet() {
+		return ""
 	}
-	return ""
+	return "kubelet-" + f.version.String()
 }
 
-// Set sets the kubelet by its name.
+// Set sets the kubelet by its name. Without a patch it is the newest recorded one.
 func (f *asFlag) Set(value string) error {
-	if value != kubelet136 {
-		return fmt.Errorf("want %s, the only kubelet whose faults are recorded", kubelet136)
+	name, is := strings.CutPrefix(value, "kubelet-")
+	if !is {
+		return fmt.Errorf("expected %s, or a patch of these, such as kubelet-%s", strings.Join(kubelets(), ", "), behavior.Recorded()[0])
 	}
-	f.kubelet = true
+	version, err := behavior.Parse(name)
+	if err != nil {
+		return err
+	}
+	newest, known := behavior.Newest(version.Minor)
+	switch {
+	case !known:
+		return fmt.Errorf("expected %s: the answers of these kubelets are recorded", strings.Join(kubelets(), " or "))
+	case newest.Before(version):
+		return fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
+	}
+	f.version = version
 	return nil
 }
 
@@ -72,14 +94,14 @@ func kubeNodeFlag(cmd *cobra.Command, name *string) {
 }
 
 func (d *decider) register(cmd *cobra.Command) {
-	d.as.register(cmd, "answer as this kubelet does, with its known faults: "+kubelet136+"; CFS quotas are then the kubelet's, and no moves of running pods are proposed")
+	d.as.register(cmd, "answer as this kubelet does, with its known faults; CFS quotas are then the kubelet's, and no moves of running pods are proposed")
 	kubeNodeFlag(cmd, &d.kubeNode)
 	cmd.Flags().BoolVar(&d.started, "started", true, "start each admitted pod before the next one is decided, so that memory of its init containers is free again")
 }
 
 // quota sets the mode of --cpu-quota for a command.
 func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
-	if !d.as.kubelet {
+	if !d.as.kubelet() {
 		return nil
 	}
 	if cmd.Flags().Changed("cpu-quota") && f.mode == agent.QuotaIsolated {
@@ -93,19 +115,16 @@ func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
 // returns an error if the kubelet cannot have the policy.
 func (d *decider) on(s *node.State) (*node.State, error) {
 	switch {
-	case !d.as.kubelet:
+	case !d.as.kubelet():
 		return s, nil
 	case s.Policy().Moves.Pods > 0:
 		return nil, fmt.Errorf("--as %s: cpuManagerPolicy is dynamic, which only Paddock has: no kubelet starts with it; give --kubelet-config a file with cpuManagerPolicy: static", d.as.String())
 	}
-	version, err := behavior.Parse(strings.TrimPrefix(d.as.String(), "kubelet-"))
+	as, err := behavior.Of(d.as.version)
 	if err != nil {
 		return nil, err
 	}
-	as, err := behavior.Of(version)
-	if err != nil {
-		return nil, err
-	}
+	d.kubelet = quirk.New(d.as.version)
 	return s.As(as), nil
 }
 
@@ -125,11 +144,11 @@ func (d *decider) request(ctx context.Context, pod *v1.Pod, gates podspec.Gates)
 		return asked, nil, err
 	}
 	resolved := d.claims.Pod(ctx, pod)
-	if !d.as.kubelet {
+	if !d.as.kubelet() {
 		return resolved.In(asked), resolved.Notes, nil
 	}
 	if len(resolved.Stock) > 0 {
-		resolved.Notes = append(resolved.Notes, "kubelet 1.36 does not align CPUs and memory with devices of resource claims")
+		resolved.Notes = append(resolved.Notes, d.as.version.Name()+" does not align CPUs and memory with devices of resource claims")
 	}
 	return asked, resolved.Notes, nil
 }
@@ -141,7 +160,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 		return decision{}, nil, err
 	}
 	made := decision{before: state}
-	if _, known := state.Grant(asked.UID); known || !d.as.kubelet {
+	if _, known := state.Grant(asked.UID); known || !d.as.kubelet() {
 		made.plan = state.PlanAs(node.Behavior{}, asked) // Only a restart admits a pod that is on the node again.
 	} else {
 		made.plan, made.quirks, d.kubelet = d.kubelet.Admit(state, asked)
@@ -182,7 +201,7 @@ func plansOf(decided []decision) []*node.Plan {
 
 // search returns what would admit a pod that Paddock or the kubelet, whichever decides, rejects.
 func (d *decider) search(ctx context.Context, state *node.State, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
-	if !d.as.kubelet {
+	if !d.as.kubelet() {
 		return explain.Search(ctx, state, asked, elsewhere...)
 	}
 	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
@@ -198,9 +217,9 @@ func (d *decider) search(ctx context.Context, state *node.State, asked request.P
 
 // restart returns the effects of a restart of the kubelet on a state, or nil if Paddock decides.
 func (d *decider) restart(state *node.State) *view.Kubelet {
-	if !d.as.kubelet {
+	if !d.as.kubelet() {
 		return nil
 	}
 	found, _ := d.kubelet.Restart(state, state.Policy())
-	return &view.Kubelet{Version: kubelet136, Restart: quirk.Again(state), NoStart: found}
+	return &view.Kubelet{Version: d.as.String(), Restart: d.kubelet.Again(state), NoStart: found}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -127,7 +128,7 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	explained.Machine, explained.Policy = at.name, at.policy
+	explained.Machine, explained.Policy, explained.Kubelet = at.name, at.policy, c.decider.as.String()
 	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	}
 	var out []candidate
 	for i, machine := range c.machines {
-		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i)}
+		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i), minor: c.decider.as.version.Minor}
 		n, state, err := flags.read(s)
 		if err != nil {
 			return nil, err
@@ -273,7 +274,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	if known {
 		state = state.Release(asked.UID)
 	}
-	fresh := decider{as: d.as, claims: d.claims}
+	fresh := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version)}
 	made, _, err := fresh.admit(ctx, state, pod, gates)
 	if err != nil {
 		return view.Explanation{}, err
@@ -316,7 +317,7 @@ func (d *decider) assumed(pod request.Pod) string {
 	}
 	slices.Sort(claims)
 	claims = slices.Compact(claims)
-	if len(claims) == 0 || d.as.kubelet { // A kubelet does not align with the devices of claims.
+	if len(claims) == 0 || d.as.kubelet() { // A kubelet does not align with the devices of claims.
 		return ""
 	}
 	return "devices for claim " + strings.Join(claims, ", ") + " are free there, on NUMA nodes with room for the pod"

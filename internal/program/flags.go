@@ -23,6 +23,8 @@ func machineFlag(cmd *cobra.Command, name *string) {
 type nodeFlags struct {
 	machine, config, devices, state string
 	quota                           quotaFlag
+	// minor is the minor of the kubelet that decides. It is zero for Paddock.
+	minor int
 }
 
 func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
@@ -38,12 +40,14 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := s.Reader().Node(inputs.NodeFiles{Machine: f.machine, Policy: f.config, Devices: f.devices, Quota: quota})
+	r := s.Reader()
+	r.Minor = f.minor
+	n, err := r.Node(inputs.NodeFiles{Machine: f.machine, Policy: f.config, Devices: f.devices, Quota: quota})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Notes(n.Policy.Warnings)
-	state, err := s.Reader().State(f.state, n)
+	state, err := r.State(f.state, n)
 	return n, state, err
 }
 

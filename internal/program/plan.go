@@ -69,6 +69,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err := c.decider.quota(cmd, &c.node.quota); err != nil {
 		return err
 	}
+	c.node.minor = c.decider.as.version.Minor
 	n, before, err := c.node.read(s)
 	if err != nil {
 		return err

@@ -67,8 +67,8 @@ func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decide
 
 // resizeAll decides about resizes one after the other.
 func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
-	if d.as.kubelet {
-		return nil, nil, errors.New("--resize and --as cannot be combined: --resize shows what Paddock decides, and kubelet 1.36 resizes no Guaranteed pod under static policies")
+	if d.as.kubelet() {
+		return nil, nil, errors.New("--resize and --as cannot be combined: --resize shows what Paddock decides, and this kubelet resizes no Guaranteed pod under static policies")
 	}
 	all := make([]decision, 0, len(pods))
 	for _, pod := range pods {

@@ -29,7 +29,11 @@ func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kubeletcfg.Read(name, data)
+	config, err := kubeletcfg.Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return config.For(r.Minor), nil
 }
 
 // Policy returns the policy that a KubeletConfiguration means on a machine, on which CPUs may be

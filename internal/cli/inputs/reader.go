@@ -34,6 +34,9 @@ type Reader struct {
 	Stdin io.Reader
 	// KeepGoing leaves out kinds of nodes that cannot be read, and adds a note.
 	KeepGoing bool
+	// Minor is the minor of the Kubernetes whose feature gates a KubeletConfiguration may name. If
+	// zero, it is Paddock's own.
+	Minor int
 	// Peers keeps the parts of pods and nodes of a fleet that other pods depend on: labels,
 	// affinity, namespaces.
 	Peers bool

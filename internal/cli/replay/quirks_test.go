@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/cli/replay"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
@@ -81,14 +82,14 @@ type quirkScore struct {
 }
 
 func (s *quirkScore) scenario(c replay.Case) {
-	player := &replay.Player{Machine: goldenMachine(s.t), Now: time.Now, Kubelet: true}
+	player := &replay.Player{Machine: goldenMachine(s.t), Now: time.Now, Kubelet: behavior.Golden()}
 	got, err := player.Follow(&c.Scenario, c.Want)
 	if err != nil {
 		s.t.Error(err)
 		return
 	}
 	s.compare(&c, &got)
-	player.Kubelet = false
+	player.Kubelet = behavior.Version{}
 	ours, err := player.Follow(&c.Scenario, c.Want)
 	if err != nil {
 		s.t.Error(err)

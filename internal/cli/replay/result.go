@@ -19,7 +19,7 @@ type Result struct {
 	Start           *View    `json:"start,omitempty"`
 	AllocatableCPUs string   `json:"allocatableCPUs,omitempty"`
 	Answers         []Answer `json:"events,omitempty"`
-	// Quirks are the faults because of which a kubelet 1.36 starts differently. They are set with
+	// Quirks are the faults because of which the kubelet starts differently. They are set with
 	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
@@ -92,7 +92,7 @@ type Answer struct {
 	Isolation        map[string]map[string]Isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
-	// Quirks are the faults because of which a kubelet 1.36 answers differently. They are set with
+	// Quirks are the faults because of which the kubelet answers differently. They are set with
 	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 	// ElapsedNS is the time to plan and apply an admission, in nanoseconds.

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
@@ -27,10 +28,13 @@ type Player struct {
 	Machine func(name string) (*machine.Machine, error)
 	// Now is the clock for elapsed_ns.
 	Now func() time.Time
-	// Kubelet makes kubelet 1.36, with its faults, answer instead of Paddock. Result.Quirks and
+	// Kubelet makes a kubelet of this version, with its faults, answer instead of Paddock. If zero,
+	// Paddock answers. Result.Quirks and
 	// Answer.Quirks are then the faults because of which it answers differently.
-	Kubelet bool
+	Kubelet behavior.Version
 }
+
+func (p *Player) asKubelet() bool { return p.Kubelet != behavior.Version{} }
 
 // run is one scenario in progress.
 type run struct {
@@ -58,7 +62,7 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 // the reference violate the invariants: a CPU is assigned twice, or memory is assigned but not
 // accounted for. With Kubelet nothing is adopted, because the states are the kubelet's.
 func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
-	r := &run{player: p, pods: map[string]*v1.Pod{}}
+	r := &run{player: p, pods: map[string]*v1.Pod{}, kubelet: quirk.New(p.Kubelet)}
 	var err error
 	if r.m, err = p.machine(s.Machine); err != nil {
 		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
@@ -74,7 +78,7 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 		result.StartError = err.Error()
 		return result, nil //nolint:nilerr // a rejected configuration is a result
 	}
-	if p.Kubelet {
+	if p.asKubelet() {
 		if result.Quirks, err = r.startKubelet(); err != nil {
 			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
@@ -94,7 +98,7 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 		if answer.ends() {
 			break
 		}
-		if i >= len(recorded.Answers) || p.Kubelet {
+		if i >= len(recorded.Answers) || p.asKubelet() {
 			continue
 		}
 		want := &recorded.Answers[i]
@@ -129,6 +133,9 @@ func (r *run) start(config json.RawMessage) error {
 	if r.config, err = kubeletcfg.FromJSON(config); err != nil {
 		return err
 	}
+	if r.player.asKubelet() {
+		r.config = r.config.For(r.player.Kubelet.Minor)
+	}
 	policy, err := r.policy(r.config)
 	if err != nil {
 		return err
@@ -149,13 +156,13 @@ func (r *run) startKubelet() ([]quirk.Quirk, error) {
 		return nil, err
 	}
 	r.state, err = state.WithDevices(r.inventory)
-	return quirk.Start(r.m, ours, setup), err
+	return r.kubelet.Start(r.m, ours, setup), err
 }
 
 // asKubelet returns the policy of a kubelet with the configuration for a policy of Paddock.
 func (r *run) asKubelet(c *kubeletcfg.Config, ours node.Policy) (node.Policy, quirk.Setup) {
 	setup := quirk.Setup{ByNumber: !c.NamesReserved(), TooManyNodes: len(c.KubeletRejects(r.m)) > 0}
-	policy := quirk.Policy(r.m, ours, setup)
+	policy := r.kubelet.Policy(r.m, ours, setup)
 	r.gates.MarkFractions = policy.Behavior.UnreadFractions
 	return policy, setup
 }
@@ -186,7 +193,7 @@ func (r *run) answer(e Event) (Answer, error) {
 	case Admit:
 		r.admit(r.pods[e.Pod], &a)
 	case RemovePod:
-		if r.player.Kubelet {
+		if r.player.asKubelet() {
 			a.Quirks, r.kubelet = r.kubelet.Remove(r.state, e.Pod)
 		}
 		r.state = r.state.Release(e.Pod)
@@ -222,7 +229,7 @@ func (r *run) restart(e Event, a *Answer) error {
 	if err != nil {
 		return err
 	}
-	if r.player.Kubelet {
+	if r.player.asKubelet() {
 		policy, _ = r.asKubelet(config, policy)
 		a.Quirks, r.kubelet = r.kubelet.Restart(r.state, policy)
 		for _, q := range a.Quirks {
@@ -252,7 +259,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	_, known := r.state.Grant(asked.UID)
 	before := r.player.Now()
 	var plan *node.Plan
-	if r.player.Kubelet {
+	if r.player.asKubelet() {
 		plan, a.Quirks, r.kubelet = r.kubelet.Admit(r.state, asked)
 	} else {
 		plan = r.state.Plan(asked)
@@ -273,7 +280,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	}
 	admitted = true
 	r.state = next
-	if known && r.player.Kubelet {
+	if known && r.player.asKubelet() {
 		return // Its containers are already running.
 	}
 	r.create(plan.Grant, a)

@@ -222,13 +222,19 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
 	if !b.DistancesByPosition || !d.s.policy.PreferClosest || !d.s.machine.ShortDistances() || d.s.policy.Topology == TopologySingleNUMANode {
 		return nil
 	}
-	// The kubelet compares two masks of a set, one of them with a NUMA node id for which the list
-	// of distances is too short.
-	all := d.s.machine.NodeMask().Len()
-	beyond := func(s hint.Set) bool {
-		return s.Kind == hint.Fits && s.Candidates.Len() > 1 && s.Candidates.Highest() >= all
+	// The kubelet compares two merged masks, one of them with a NUMA node id for which the list of
+	// distances is too short. A merged mask has only NUMA nodes that every hint set allows.
+	common, some := mask.Mask(0), false
+	for i := range hintSets {
+		switch s := &hintSets[i]; {
+		case s.Kind != hint.Fits:
+		case !some:
+			common, some = s.Candidates, true
+		default:
+			common &= s.Candidates
+		}
 	}
-	if !slices.ContainsFunc(hintSets, beyond) {
+	if common.Len() < 2 || common.Highest() < d.s.machine.NodeMask().Len() {
 		return nil
 	}
 	d.met(FaultDistancesByPosition, "")

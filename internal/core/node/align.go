@@ -24,9 +24,12 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
 // container by itself, and the plan has a note.
 func (d *draft) alignSum() (hint.Choice, *Rejection) {
 	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
-	asked := &d.trace.Alignments[0]
-	if rejection != nil || asked.Outcome != MemoryNowhere || d.s.policy.Behavior.MemoryNowhere {
+	if rejection != nil || d.s.policy.Behavior.MemoryNowhere {
 		return choice, rejection
+	}
+	asked := &d.trace.Alignments[0]
+	if asked.Outcome != MemoryNowhere {
+		return choice, nil
 	}
 	choice.Preferred, choice.Admit = false, !d.s.policy.Strict()
 	if !slices.ContainsFunc(asked.HintSets, func(f hint.Set) bool { return f.Kind != hint.Any }) {
@@ -89,6 +92,9 @@ func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
 	}
 	if blocks := d.hadMemory(of); len(blocks) > 0 {
 		return regenerated(blocks, want)
+	}
+	if of != together && d.had != nil && d.pod.Containers[of].Type == request.Init && !d.s.policy.Behavior.EndedInits {
+		return hint.Set{Resource: request.Memory} // It has ended, and gets no memory again.
 	}
 	set := d.usage.Hints(want, d.reusableMemory)
 	d.meetHints(of, &set)

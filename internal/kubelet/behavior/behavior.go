@@ -23,17 +23,38 @@ import (
 // Version is a release of Kubernetes 1.
 type Version struct{ Minor, Patch int }
 
-// V136 is the kubelet whose answers are recorded in testdata/golden.
-func V136() Version { return Version{36, 3} }
+// Recorded returns the newest patch of each minor whose answers are recorded in
+// testdata/kubelets, ascending. An older patch of a minor can differ in a rule.
+func Recorded() []Version {
+	return []Version{{36, 4}, {37, 2}}
+}
+
+// Golden returns the version whose answers are recorded in testdata/golden.
+func Golden() Version { return Version{36, 3} }
+
+// Newest returns the newest recorded patch of a minor. It reports false if there is none.
+func Newest(minor int) (Version, bool) {
+	for _, v := range Recorded() {
+		if v.Minor == minor {
+			return v, true
+		}
+	}
+	return Version{}, false
+}
+
+// Name returns "kubelet 1.36".
+func (v Version) Name() string { return fmt.Sprintf("kubelet 1.%d", v.Minor) }
 
 // String returns a version in the form "1.36.3".
 func (v Version) String() string { return fmt.Sprintf("1.%d.%d", v.Minor, v.Patch) }
 
-func (v Version) before(w Version) bool {
+// Before reports whether v is older than w.
+func (v Version) Before(w Version) bool {
 	return v.Minor < w.Minor || v.Minor == w.Minor && v.Patch < w.Patch
 }
 
-// Parse parses a version such as "1.36.3" or "v1.36.3". If the patch is missing, it is 0.
+// Parse parses a version such as "1.36.3" or "v1.36.3". Without a patch it is the newest recorded
+// one of the minor, or 0 if none is recorded.
 func Parse(text string) (Version, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] != "1" {
@@ -46,6 +67,9 @@ func Parse(text string) (Version, error) {
 			return Version{}, fmt.Errorf("%q is no version of Kubernetes: %q is not a number", text, part)
 		}
 		numbers[i] = int(n)
+	}
+	if newest, known := Newest(numbers[0]); known && len(parts) == 2 {
+		return newest, nil
 	}
 	return Version{numbers[0], numbers[1]}, nil
 }
@@ -84,19 +108,17 @@ func table() []row {
 
 // Of returns how a kubelet of the version decides. The error names the versions that are known.
 func Of(v Version) (node.Behavior, error) {
-	if v.before(Version{36, 0}) || !v.before(Version{38, 0}) {
-		return node.Behavior{}, fmt.Errorf("it is not known how kubelet %s decides: want 1.36 or 1.37", v)
+	if _, known := Newest(v.Minor); !known {
+		all := Recorded()
+		return node.Behavior{}, fmt.Errorf("it is not known how kubelet %s decides: expected 1.%d to 1.%d", v, all[0].Minor, all[len(all)-1].Minor)
 	}
 	return fill(v), nil
 }
 
-// Kubelet136 returns the behavior of the recorded kubelet.
-func Kubelet136() node.Behavior { return fill(V136()) }
-
 func fill(v Version) node.Behavior {
 	var b node.Behavior
 	for _, r := range table() {
-		if !v.before(r.since) && (r.until == Version{} || v.before(r.until)) {
+		if !v.Before(r.since) && (r.until == Version{} || v.Before(r.until)) {
 			*r.field(&b) = true
 		}
 	}

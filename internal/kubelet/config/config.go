@@ -37,6 +37,8 @@ type Config struct {
 	name   string
 	fields map[string]json.RawMessage
 	spec   v1beta1.KubeletConfiguration
+	// minor is that of For. If zero, it is ownMinor.
+	minor int
 }
 
 // Read decodes a KubeletConfiguration from YAML or JSON. name is the name of the file in errors.
@@ -98,7 +100,11 @@ func (c *Config) Patch(patch json.RawMessage, gates map[string]bool) (*Config, e
 	if err != nil {
 		return nil, syntax(c.name, err)
 	}
-	return decode(c.name, object, false)
+	patched, err := decode(c.name, object, false)
+	if err != nil {
+		return nil, err
+	}
+	return patched.For(c.minor), nil
 }
 
 func syntax(name string, err error) error {

@@ -30,8 +30,8 @@ type cpuOption struct {
 	value func(*cpu.Options) *bool
 }
 
-func cpuOptions() map[string]cpuOption {
-	return map[string]cpuOption{
+func (r *resolution) knownCPUOptions() map[string]cpuOption {
+	options := map[string]cpuOption{
 		optionFullPCPUs:    {value: func(o *cpu.Options) *bool { return &o.FullPCPUsOnly }},
 		optionStrict:       {value: func(o *cpu.Options) *bool { return &o.StrictReservation }},
 		optionUncore:       {value: func(o *cpu.Options) *bool { return &o.PreferUncore }},
@@ -39,6 +39,21 @@ func cpuOptions() map[string]cpuOption {
 		optionAcrossCores:  {"Alpha", gateCPUAlpha, func(o *cpu.Options) *bool { return &o.DistributeAcrossCores }},
 		optionAlignSockets: {"Alpha", gateCPUAlpha, func(o *cpu.Options) *bool { return &o.AlignBySocket }},
 	}
+	stage := func(name, stage, gate string) {
+		option := options[name]
+		option.stage, option.gate = stage, gate
+		options[name] = option
+	}
+	if r.minor < 35 {
+		stage(optionStrict, "Beta", gateCPUBeta)
+	}
+	switch {
+	case r.minor < 34:
+		stage(optionUncore, "Alpha", gateCPUAlpha)
+	case r.minor < 36:
+		stage(optionUncore, "Beta", gateCPUBeta)
+	}
+	return options
 }
 
 // cpu resolves the CPU Manager's policy, its options and the reserved CPUs (R-CPU-10…24).
@@ -87,7 +102,7 @@ func (r *resolution) cpu(reserved *reservation) {
 }
 
 func (r *resolution) cpuOptions() {
-	known := cpuOptions()
+	known := r.knownCPUOptions()
 	on := map[string]bool{"": true, gateCPUAlpha: r.gates.CPUAlphaOptions, gateCPUBeta: r.gates.CPUBetaOptions}
 	for _, name := range slices.Sorted(maps.Keys(r.spec.CPUManagerPolicyOptions)) {
 		field := cpuField(name)

@@ -26,7 +26,7 @@ func Describe(p node.Policy) string {
 		if p.Moves.Pods > 0 {
 			cpu = policyDynamic + describeMoves(p.Moves)
 		}
-		known := cpuOptions()
+		known := (&resolution{minor: ownMinor}).knownCPUOptions()
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			if *known[name].value(&p.CPU) {
 				cpu += ", " + name

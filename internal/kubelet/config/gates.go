@@ -1,9 +1,12 @@
 package config
 
 import (
-	_ "embed" // For gates.json.
+	"bytes"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -40,11 +43,14 @@ const (
 	gateAllBeta           = "AllBeta"
 )
 
-// gatesVersion is the Kubernetes release whose gates are in gates.json.
-const gatesVersion = "1.36"
+// gateFiles has a file for each known minor of Kubernetes, "gates/1.36.jsonl", with one gate in a
+// line. test/record prints them: go run . -gates.
+//
+//go:embed gates
+var gateFiles embed.FS
 
-//go:embed gates.json
-var gatesJSON []byte
+// ownMinor is the minor of Kubernetes whose gates and defaults Paddock has.
+const ownMinor = 36
 
 type gate struct {
 	Name    string `json:"name"`
@@ -61,17 +67,44 @@ const (
 	stageDeprecated = "DEPRECATED"
 )
 
-var knownGates = sync.OnceValue(func() map[string]gate {
-	var list []gate
-	if err := json.Unmarshal(gatesJSON, &list); err != nil {
-		panic("kubelet/config: gates.json, which is compiled in, is damaged: " + err.Error())
+// allGates has the gates by minor, and then by name.
+var allGates = sync.OnceValue(func() map[int]map[string]gate {
+	all := map[int]map[string]gate{}
+	for minor := 33; ; minor++ {
+		text, err := gateFiles.ReadFile(fmt.Sprintf("gates/1.%d.jsonl", minor))
+		if errors.Is(err, fs.ErrNotExist) && minor < ownMinor {
+			continue
+		}
+		if err != nil {
+			return all
+		}
+		known := map[string]gate{}
+		for lines := json.NewDecoder(bytes.NewReader(text)); lines.More(); {
+			var g gate
+			if err := lines.Decode(&g); err != nil {
+				panic(fmt.Sprintf("kubelet/config: the gates of 1.%d, which are compiled in, are damaged: %v", minor, err))
+			}
+			known[g.Name] = g
+		}
+		all[minor] = known
 	}
-	known := make(map[string]gate, len(list))
-	for _, g := range list {
-		known[g.Name] = g
-	}
-	return known
 })
+
+// For returns the configuration as a kubelet of minor 1.MINOR resolves it: with the feature gates
+// and the stages of options of that minor. Otherwise Resolve uses those of 1.36. A minor that is
+// not known has those of 1.36.
+func (c *Config) For(minor int) *Config {
+	other := *c
+	other.minor = minor
+	return &other
+}
+
+func (r *resolution) knownGates() map[string]gate {
+	if known := allGates()[r.minor]; known != nil {
+		return known
+	}
+	return allGates()[ownMinor]
+}
 
 // gateNeeds are the dependencies of the gates for pod resources (R-DEM-99). A gate that is on, by
 // default or explicitly, needs all of these gates.
@@ -81,17 +114,20 @@ var gateNeeds = []struct {
 }{
 	{gateInPlacePodLevel, []string{gateInPlace, gatePodLevelResources, gateDeclaredFeatures}},
 	{gatePodLevelManagers, []string{gatePodLevelResources}},
+	// 1.37 has these two, which are on.
+	{"PodLevelResourcesFixDefaulting", []string{gatePodLevelResources}},
+	{"PodLevelResourcesFixKubeletQOSClass", []string{gatePodLevelResources}},
 }
 
 // resolveGates takes the value of each gate from the configuration, then from AllAlpha or AllBeta,
-// then from the defaults of Kubernetes 1.36. A gate that is set by its own name takes precedence
-// over AllAlpha and AllBeta, and a locked gate cannot be changed. It reports unknown gates, locked
-// gates that are set to the other value, and unmet dependencies.
+// then from the defaults of the minor of Kubernetes. A gate that is set by its own name takes
+// precedence over AllAlpha and AllBeta, and a locked gate cannot be changed. It reports unknown
+// gates, locked gates that are set to the other value, and unmet dependencies.
 func (r *resolution) resolveGates() {
 	set := r.spec.FeatureGates
 	r.judgeGates()
 	value := func(name string) bool {
-		g := knownGates()[name]
+		g := r.knownGates()[name]
 		if g.Locked {
 			return g.Default
 		}
@@ -111,8 +147,8 @@ func (r *resolution) resolveGates() {
 		why, missing := "is on by default", slices.DeleteFunc(slices.Clone(d.needs), value)
 		if set[d.gate] {
 			why = "is set to true"
-		} else if !knownGates()[d.gate].Default {
-			why = "is switched on by " + knownGates()[d.gate].group()
+		} else if !r.knownGates()[d.gate].Default {
+			why = "is switched on by " + r.knownGates()[d.gate].group()
 		}
 		r.reject(Problem{
 			Field:   gateField(d.gate),
@@ -145,13 +181,13 @@ func (g gate) group() string {
 func (r *resolution) judgeGates() {
 	for _, name := range slices.Sorted(maps.Keys(r.spec.FeatureGates)) {
 		on := r.spec.FeatureGates[name]
-		g, ok := knownGates()[name]
+		g, ok := r.knownGates()[name]
 		switch {
 		case !ok:
 			r.reject(Problem{
 				Field:   gateField(name),
-				Why:     "Kubernetes " + gatesVersion + " has no such feature gate",
-				Fix:     didYouMean(name, slices.Collect(maps.Keys(knownGates()))),
+				Why:     fmt.Sprintf("Kubernetes 1.%d has no such feature gate", r.minor),
+				Fix:     didYouMean(name, slices.Collect(maps.Keys(r.knownGates()))),
 				Kubelet: "unrecognized feature gate: " + name,
 			})
 		case g.Locked && on != g.Default:

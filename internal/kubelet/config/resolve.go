@@ -58,6 +58,7 @@ type resolution struct {
 	spec    *v1beta1.KubeletConfiguration
 	machine *machine.Machine
 	offline cpuset.Set // CPUs that the machine has but that are offline
+	minor   int        // of the Kubernetes whose gates and options these are
 	gates   Gates
 
 	policy   node.Policy
@@ -66,7 +67,7 @@ type resolution struct {
 }
 
 func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
-	r := &resolution{spec: &c.spec, machine: m, offline: offline}
+	r := &resolution{spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor)}
 	r.resolveGates()
 	r.policy.PodLevelResources = r.gates.PodLevelResources
 	r.policy.PodLevelManagers = r.gates.PodLevelManagers

@@ -256,10 +256,8 @@ func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
 	switch {
 	case !cpu && !memory:
 		return "keeps what it has"
-	case to.Minor >= 37:
-		return "keeps its pool, and its containers what they have of it"
 	case to.PodLevelManagers:
-		return "is admitted again when the kubelet starts, and gets another pool or is rejected (kubernetes#140989): restart it when that is acceptable, or go on to 1.37"
+		return "is admitted again when the kubelet starts: it gets a second pool and the CPUs of the first are lost, or it is rejected (kubernetes#140989): drain it before"
 	}
 	return "keeps the CPUs and memory of its containers; created again, it gets none of its own, because this kubelet makes no pools"
 }

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
@@ -27,8 +29,13 @@ type verdict struct {
 
 func verdicts(t *testing.T) []verdict {
 	t.Helper()
+	return verdictsIn(t, filepath.Join(golden, "state-verdicts.jsonl.gz"))
+}
+
+func verdictsIn(t *testing.T, file string) []verdict {
+	t.Helper()
 	var all []verdict
-	for v := range recording.Values[verdict](t, filepath.Join(golden, "state-verdicts.jsonl.gz")) {
+	for v := range recording.Values[verdict](t, file) {
 		all = append(all, *v)
 	}
 	return all
@@ -58,15 +65,21 @@ func (s setups) machine(t *testing.T, name string) *machine.Machine {
 func (s setups) of(t *testing.T, v *verdict) doctor.Setup {
 	t.Helper()
 	m := s.machine(t, v.Machine)
+	return s.as(t, v, m, 36)
+}
+
+// as returns the setup of a verdict for a kubelet of a minor.
+func (s setups) as(t *testing.T, v *verdict, m *machine.Machine, minor int) doctor.Setup {
+	t.Helper()
 	config, err := kubeletcfg.FromJSON(v.KubeletConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := config.Resolve(m)
+	policy, err := config.For(minor).Resolve(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: 36, PodLevelManagers: policy.PodLevelManagers}, Machine: m, Policy: &policy}
+	return doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: minor, PodLevelManagers: policy.PodLevelManagers}, Machine: m, Policy: &policy}
 }
 
 func managerOf(v *verdict) kubeletstate.Manager {
@@ -101,4 +114,31 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d verdicts equal, %d in the same words", equal, len(all), words)
+}
+
+// TestVerdictsOfKubelets checks the verdict on every file against the recorded start of each
+// kubelet. A kubelet that rejects the configuration does not read the file.
+func TestVerdictsOfKubelets(t *testing.T) {
+	for _, version := range behavior.Recorded() {
+		t.Run(version.String(), func(t *testing.T) {
+			equal, machines := 0, setups{}
+			all := verdictsIn(t, filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), "starts.jsonl.gz"))
+			for i := range all {
+				v := &all[i]
+				if strings.HasPrefix(v.Error, "failed to set feature gates") {
+					continue
+				}
+				d := doctor.Verify(managerOf(v), []byte(v.Content), machines.as(t, v, machines.machine(t, v.Machine), version.Minor))
+				if (d.Answer() == doctor.Starts) != v.Accepted || d.Answer() == doctor.Unsure {
+					t.Errorf("%s: %s, the kubelet: %v %s; findings %+v", v.Name, d.Answer(), v.Accepted, v.Error, d.Findings)
+					continue
+				}
+				equal++
+			}
+			if equal < 300 {
+				t.Errorf("%d verdicts, want at least 300", equal)
+			}
+			t.Logf("%d of %d verdicts equal", equal, len(all))
+		})
+	}
 }

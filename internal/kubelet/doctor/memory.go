@@ -74,7 +74,7 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) node.Why {
 	case len(lone) > 0:
 		return node.Why{Text: fmt.Sprintf("%d pods have a pool and no container, which the kubelet does not count", len(lone)), Rule: "R-MEM-74"}
 	case s.Kubelet.CountsPools() && len(m.Pools) > 0 && overcounted:
-		return node.Why{Text: "a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"}
+		return node.Why{Text: fmt.Sprintf("a kubelet 1.%d that restarts counts the pools of its pods once more (kubernetes#140989)", s.Kubelet.Minor)}
 	case !s.Kubelet.CountsPools() && d.File != nil && hasPools(d.File):
 		return node.Why{Text: fmt.Sprintf("the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)}
 	}

@@ -121,8 +121,6 @@ func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
 	}
 	older := f.Data != nil && d.Read.Version <= d.Manager.PoolsSince() && hasPools(f)
 	switch {
-	case k.Undocumented(d.Manager, d.Read.Version):
-		d.doubt("R-37-7", fmt.Sprintf("it is of version %s, and it is not documented whether %s reads that", f.Version, k), d.convert())
 	case older && k.CountsPools():
 		do := d.convert()
 		do.text += " to keep the pools"

@@ -45,7 +45,7 @@ func TestWords(t *testing.T) {
 		want    string
 	}{
 		{"whole", cpuFile(t, 3, "0,3", "1", pool), gate, false, doctor.Starts, ""},
-		{"1.37 without its gate", cpuFile(t, 3, "0,3", "1-2", pool), kubeletstate.Kubelet{Minor: 37}, false, doctor.Unsure, "it is not documented whether 1.37 without the gate"},
+		{"1.37 without its gate", cpuFile(t, 3, "0,3", "1-2", pool), kubeletstate.Kubelet{Minor: 37}, false, doctor.Starts, ""},
 		{"1.37, newer part", cpuFile(t, 4, "0,3", "1", pool), kubeletstate.Kubelet{Minor: 37, PodLevelManagers: true}, false, doctor.Starts, ""},
 		{
 			"1.35 on a file of 1.37", cpuFile(t, 4, "0,3", "1", pool),

@@ -5,11 +5,13 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // Of returns the quirks that pods can meet on a kubelet with a policy on a machine, in the order of
 // their numbers. Text describes which pods meet a quirk, and what avoids it.
-func Of(m *machine.Machine, p node.Policy) []Quirk {
+func (k Kubelet) Of(m *machine.Machine, p node.Policy) []Quirk {
+	b, old := k.behavior(), k.version.Before(behavior.Version{Minor: 37})
 	aligned := p.Topology != node.TopologyNone
 	pools := p.PodLevelManagers && aligned && p.Scope == node.PodScope
 	several := len(m.Nodes()) > 1
@@ -21,16 +23,16 @@ func Of(m *machine.Machine, p node.Policy) []Quirk {
 		text string
 	}{
 		{SecondPool, pools && (p.StaticCPU || p.StaticMemory), "after each restart of the kubelet, every pod with pod-level resources gets a second pool or is rejected while it runs; drain the node before a restart, or use topologyManagerScope container"},
-		{SharedMemory, p.PodLevelManagers && p.StaticMemory && !pools, "pods with pod-level resources are rejected if a container shares the pod's memory; give each container its own CPU and memory limits, set topologyManagerScope to pod with another topologyManagerPolicy than none, or set memoryManagerPolicy to None"},
+		{SharedMemory, b.PinsNothing && p.PodLevelManagers && p.StaticMemory && !pools, "pods with pod-level resources are rejected if a container shares the pod's memory; give each container its own CPU and memory limits, set topologyManagerScope to pod with another topologyManagerPolicy than none, or set memoryManagerPolicy to None"},
 		{LateDevices, pools, "devices of pods with pod-level resources are assigned when their containers start, so that a pod is admitted and then fails if another one was faster"},
 		{EndlessRemainder, p.CPU.DistributeAcrossNUMA && p.CPU.FullPCPUsOnly && several, "an admission can hang the kubelet when NUMA nodes have half cores free; reserve whole cores"},
 		{UnknownPages, p.StaticMemory, "a Guaranteed pod that requests huge pages of a size that the node does not have takes the kubelet down, if it comes past the scheduler"},
 		{UnusedPages, pools && p.StaticMemory && huge, "pods with pod-level resources are rejected if exclusive containers use all huge pages of the pod and another container uses none; request more huge pages for the pod"},
 		{LastSubset, p.CPU.DistributeAcrossNUMA && len(m.CPUNodes()) > 4, "CPUs that are distributed over 4 NUMA nodes or more can come from another NUMA node than the balance wants"},
 		{SlowMerge, aligned && len(m.Nodes()) >= 8, "an admission can take seconds to minutes when pods request several kinds of resources; the kubelet answers nothing else meanwhile"},
-		{OwnCores, p.CPU.FullPCPUsOnly, "after a restart of the kubelet, running pods are rejected that have more CPUs than are free; keep as many free as the largest container has"},
+		{OwnCores, b.CoresWithoutOwn && p.CPU.FullPCPUsOnly, "after a restart of the kubelet, running pods are rejected that have more CPUs than are free; keep as many free as the largest container has"},
 		{EmptyDefault, p.StaticCPU && p.CPU.StrictReservation, "the kubelet does not start again while all CPUs that are not reserved are assigned; keep one free"},
-		{GateOff, p.PodLevelManagers, "when feature gate PodLevelResourceManagers is turned off again, the kubelet does not start until both state files are deleted; drain the node before"},
+		{GateOff, old && p.PodLevelManagers, "when feature gate PodLevelResourceManagers is turned off again, the kubelet does not start until both state files are deleted; drain the node before"},
 		{MemoryNowhere, p.StaticMemory && several && aligned, "a pod whose memory fits on no set of NUMA nodes can be admitted, not aligned, or is rejected as UnexpectedAdmissionError"},
 		{EndedInit, p.StaticMemory, "after a restart of the kubelet, memory is assigned again to init containers that have ended"},
 		{SingleOfGroup, p.StaticMemory && several && p.Topology == node.TopologyBestEffort, "memory of one NUMA node of a group can be assigned to another pod; the kubelet may not start afterwards"},

@@ -15,9 +15,10 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
-// Kubelet is what is known of a kubelet beside its state (a node.State with a Behavior). The zero
-// value is a kubelet whose state files have only ever been those of its state.
+// Kubelet is what is known of a kubelet beside its state (a node.State with a Behavior): its
+// version, and what its state files have that the state does not.
 type Kubelet struct {
+	version behavior.Version
 	// before is set if the state files were written before the feature gate
 	// PodLevelResourceManagers was on.
 	before bool
@@ -26,12 +27,18 @@ type Kubelet struct {
 	single []mask.Mask
 }
 
+// New returns a kubelet of a version whose state files have only ever been those of its state.
+func New(version behavior.Version) Kubelet { return Kubelet{version: version} }
+
+// Version returns the kubelet's version.
+func (k Kubelet) Version() behavior.Version { return k.version }
+
 // Admit decides about a pod as the kubelet does on its state s, and names the quirks because of
 // which the answer differs from Paddock's on the same state. It returns the kubelet after the
 // admission. If s already has the pod, the pod is admitted again, as after a restart.
 func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kubelet) {
 	plan, ours := s.Plan(pod), s.PlanAs(node.Behavior{}, pod)
-	found := loses(s, pod.UID)
+	found := k.loses(s, pod.UID)
 	if g := plan.Grant; g != nil && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false // The kubelet writes its files again.
 	}
@@ -41,7 +48,7 @@ func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kub
 		}
 	}
 	if effect, changed := compare(ours, plan); changed {
-		found = append(found, quirks(plan.Trace.Met, effect)...)
+		found = append(found, k.quirks(s, pod, plan, effect)...)
 	}
 	return plan, found, k
 }
@@ -51,12 +58,12 @@ func (k Kubelet) Remove(s *node.State, uid string) ([]Quirk, Kubelet) {
 	if g, known := s.Grant(uid); known && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false
 	}
-	return loses(s, ""), k
+	return k.loses(s, ""), k
 }
 
 // loses returns the quirk for CPUs that are lost when the next pod is added or removed: the kubelet
 // then releases what rejected pods have. If a pod has two pools, it releases only the second.
-func loses(s *node.State, comes string) []Quirk {
+func (k Kubelet) loses(s *node.State, comes string) []Quirk {
 	stale := s.Stale()
 	if stale == nil || stale.Pod.UID == comes && comes != "" {
 		return nil
@@ -65,7 +72,7 @@ func loses(s *node.State, comes string) []Quirk {
 		if r.Cause == node.FaultAdmitsAgain && r.Pod == stale.Pod.ID() && !r.CPUs.IsEmpty() {
 			return []Quirk{{
 				ID: SecondPool, Effect: Lost, Certain: true,
-				Text: "kubelet 1.36 loses CPUs " + r.CPUs.String() + ": it assigned a second pool to " + r.Pod + ", and does not release the first",
+				Text: k.version.Name() + " loses CPUs " + r.CPUs.String() + ": it assigned a second pool to " + r.Pod + ", and does not release the first",
 			}}
 		}
 	}
@@ -77,13 +84,14 @@ func loses(s *node.State, comes string) []Quirk {
 func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	var found []Quirk
 	say := func(id ID, certain bool, text string) {
-		found = append(found, Quirk{ID: id, Effect: NoStart, Certain: certain, Text: "kubelet 1.36 does not start: " + text})
+		found = append(found, Quirk{ID: id, Effect: NoStart, Certain: certain, Text: k.version.Name() + " does not start: " + text})
 	}
 	old := s.Policy()
-	if old.PodLevelManagers && !policy.PodLevelManagers && !k.before {
-		say(GateOff, true, "its state files were written with feature gate PodLevelResourceManagers, which is off now; drain the node and delete both files")
+	if why := k.gateOff(s, &policy); why != "" {
+		say(GateOff, true, why)
 	}
-	assigned := slices.ContainsFunc(s.Grants(), func(g *node.Grant) bool { return !g.CPUs().IsEmpty() })
+	has := func(g *node.Grant) bool { return g != nil && !g.CPUs().IsEmpty() }
+	assigned := slices.ContainsFunc(s.Grants(), has) || has(s.Stale())
 	if policy.StaticCPU && policy.CPU.StrictReservation && assigned && s.SharedCPUs().IsEmpty() {
 		say(EmptyDefault, true, "all CPUs that are not reserved are assigned, and with strict-cpu-reservation its start wants one that is not; end a pod before")
 	}
@@ -102,6 +110,29 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	}
 	k.before = !old.PodLevelManagers && policy.PodLevelManagers || k.before && policy.PodLevelManagers
 	return found, k
+}
+
+// gateOff returns why the kubelet does not start after PodLevelResourceManagers was turned off, or
+// "" if it does. 1.36 cannot read its files then. 1.37 reads them, but does not count the pools in
+// them.
+func (k Kubelet) gateOff(s *node.State, policy *node.Policy) string {
+	const gate = "feature gate PodLevelResourceManagers, which is off now"
+	old := s.Policy()
+	switch {
+	case !old.PodLevelManagers || policy.PodLevelManagers:
+		return ""
+	case k.version.Before(behavior.Version{Minor: 37}):
+		if k.before {
+			return ""
+		}
+		return "its state files were written with " + gate + "; drain the node and delete both files"
+	}
+	for g := range s.AllGrants() {
+		if policy.StaticMemory && len(g.PoolMemory) > 0 {
+			return "the memory of " + g.Pod.ID() + " was assigned to its pool with " + gate + ", so that it does not add up; drain the node before"
+		}
+	}
+	return ""
 }
 
 // breaks reports whether a residue makes the kubelet's files fail its own checks: CPUs that are
@@ -133,11 +164,11 @@ type Changed struct {
 
 // Again returns the pods that get a different answer when the kubelet admits them again, which it
 // does with each pod after a restart.
-func Again(s *node.State) []Changed {
+func (k Kubelet) Again(s *node.State) []Changed {
 	s = s.Restarted()
 	var found []Changed
 	for g := range s.AllGrants() {
-		if _, quirks, _ := (Kubelet{}).Admit(s, g.Pod); len(quirks) > 0 {
+		if _, quirks, _ := k.Admit(s, g.Pod); len(quirks) > 0 {
 			found = append(found, Changed{g.Pod.ID(), quirks})
 		}
 	}
@@ -154,10 +185,19 @@ type Setup struct {
 	TooManyNodes bool
 }
 
+// behavior returns how the kubelet decides. A version that is not recorded decides as Paddock does.
+func (k Kubelet) behavior() node.Behavior {
+	b, err := behavior.Of(k.version)
+	if err != nil {
+		return node.Behavior{}
+	}
+	return b
+}
+
 // Policy returns the policy with which the kubelet decides. It has the kubelet's behavior and, if
 // the configuration gives the number of reserved CPUs, the CPUs that the kubelet chooses.
-func Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
-	as := p.As(behavior.Kubelet136())
+func (k Kubelet) Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
+	as := p.As(k.behavior())
 	if p.StaticCPU && c.ByNumber {
 		if got, err := cpu.Take(m, as.CPU, m.AllCPUs(), p.ReservedCPUs.Len()); err == nil {
 			as.ReservedCPUs = got
@@ -168,17 +208,17 @@ func Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
 
 // Start returns the quirks because of which a kubelet does not start, or reserves other CPUs than
 // the policy.
-func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
+func (k Kubelet) Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 	if c.TooManyNodes {
 		return []Quirk{{ID: ManyNodes, Effect: NoStart, Certain: true, Text: fmt.Sprintf(
-			"kubelet 1.36 does not start on %d NUMA nodes: set max-allowable-numa-nodes, or topologyManagerPolicy to none", len(m.Nodes()))}}
+			"%s does not start on %d NUMA nodes: set max-allowable-numa-nodes, or topologyManagerPolicy to none", k.version.Name(), len(m.Nodes()))}}
 	}
 	p = p.As(node.Behavior{})
 	if !p.StaticCPU || p.ReservedCPUs.IsEmpty() || !c.ByNumber {
 		return nil
 	}
 	chosen, err := cpu.Reserve(m, p.CPU, p.ReservedCPUs.Len())
-	got := Policy(m, p, c).ReservedCPUs
+	got := k.Policy(m, p, c).ReservedCPUs
 	if err != nil || !chosen.Equal(p.ReservedCPUs) || got.Equal(chosen) {
 		return nil
 	}
@@ -186,7 +226,7 @@ func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 	if p.CPU.Behavior.AverageUnits = true; takes(m, p.CPU, got) {
 		id = AverageUnits
 	}
-	return []Quirk{{ID: id, Effect: OtherCPUs, Certain: true, Text: "kubelet 1.36 reserves CPUs " + got.String() + " in place of " + chosen.String() + ": " + reasons[id]}}
+	return []Quirk{{ID: id, Effect: OtherCPUs, Certain: true, Text: k.version.Name() + " reserves CPUs " + got.String() + " in place of " + chosen.String() + ": " + reasons[id]}}
 }
 
 // takes reports whether the CPU allocator chooses this set on the empty machine with these options.

@@ -23,7 +23,7 @@ import (
 func TestEveryChangeIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawNode(t)
-		var k quirk.Kubelet
+		k := quirk.New(behavior.Golden())
 		check := func() {
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestEveryChangeIsNamed(t *testing.T) {
 				decide(drawPod(t, fmt.Sprint("p", i)))
 			}
 		}
-		for _, changed := range quirk.Again(s) {
+		for _, changed := range k.Again(s) {
 			if len(changed.Quirks) == 0 {
 				t.Fatalf("%s: changed, and nothing is named", changed.Pod)
 			}
@@ -98,7 +98,7 @@ func drawNode(t *rapid.T) *node.State {
 	if p.StaticMemory {
 		p.ReservedMemory = map[int]map[string]int64{0: {request.Memory: 1 << 30}}
 	}
-	s, err := node.New(m, p.As(behavior.Kubelet136()))
+	s, err := node.New(m, quirk.New(behavior.Golden()).Policy(m, p, quirk.Setup{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // ID is the number of a quirk, as in docs/rules/quirks.md.
@@ -62,7 +63,8 @@ const (
 
 // Quirk is one fault of the kubelet and its effect.
 type Quirk struct {
-	ID     ID     `json:"id"`
+	// ID is empty if the answer differs for a reason that has no number.
+	ID     ID     `json:"id,omitempty"`
 	Effect Effect `json:"effect"`
 	// Container is the first container that meets the fault. If empty, the fault concerns the pod
 	// or the node.
@@ -74,7 +76,12 @@ type Quirk struct {
 }
 
 // String returns the quirk in one line.
-func (q Quirk) String() string { return fmt.Sprintf("%s (%s): %s", q.ID, q.Effect, q.Text) }
+func (q Quirk) String() string {
+	if q.ID == "" {
+		return fmt.Sprintf("%s: %s", q.Effect, q.Text)
+	}
+	return fmt.Sprintf("%s (%s): %s", q.ID, q.Effect, q.Text)
+}
 
 // reasons are the reasons why the kubelet's answer differs, as the end of a sentence about a pod.
 var reasons = map[ID]string{
@@ -109,14 +116,14 @@ var advice = map[ID]string{
 	NodeGaps:         "turn prefer-closest-numa-nodes off",
 }
 
-// subjects are the beginnings of the sentences about changed answers.
+// subjects are the beginnings of the sentences about changed answers. %s is the kubelet's name.
 var subjects = map[Effect]string{
-	Rejected:     "kubelet 1.36 rejects this pod: ",
-	Admitted:     "kubelet 1.36 admits this pod: ",
-	OtherCPUs:    "kubelet 1.36 assigns other CPUs: ",
-	OtherMemory:  "kubelet 1.36 assigns other memory: ",
-	CountedTwice: "kubelet 1.36 counts the memory of this pod twice: ",
-	Down:         "this pod takes kubelet 1.36 down: ",
+	Rejected:     "%s rejects this pod: ",
+	Admitted:     "%s admits this pod: ",
+	OtherCPUs:    "%s assigns other CPUs: ",
+	OtherMemory:  "%s assigns other memory: ",
+	CountedTwice: "%s counts the memory of this pod twice: ",
+	Down:         "this pod takes %s down: ",
 }
 
 // ids maps the points at which a kubelet decides differently to their quirks.
@@ -139,15 +146,17 @@ var ids = map[node.Fault]ID{
 	node.FaultEndlessRemainder:     EndlessRemainder,
 }
 
-// quirks returns the quirks that a decision met, without duplicates.
-func quirks(met []node.Met, effect Effect) []Quirk {
+// quirks returns the quirks that a decision with a changed answer met, without duplicates. If no
+// point was met, the answer has no quirk of its own, but it differs all the same.
+func (k Kubelet) quirks(s *node.State, pod request.Pod, plan *node.Plan, effect Effect) []Quirk {
+	subject := fmt.Sprintf(subjects[effect], k.version.Name())
 	var found []Quirk
-	for _, m := range met {
+	for _, m := range k.met(s, pod, plan) {
 		id := ids[m.Fault]
 		if slices.ContainsFunc(found, func(q Quirk) bool { return q.ID == id }) {
 			continue
 		}
-		text := subjects[effect] + reasons[id]
+		text := subject + reasons[id]
 		switch do, stops := advice[id], effect == Rejected || effect == Down; {
 		case stops && do != "":
 			text += ": " + do
@@ -157,5 +166,32 @@ func quirks(met []node.Met, effect Effect) []Quirk {
 		// It is not known which devices are left when the containers start.
 		found = append(found, Quirk{ID: id, Effect: effect, Container: m.Container, Certain: m.Fault != node.FaultLateDevices, Text: text})
 	}
-	return found
+	if len(found) > 0 {
+		return found
+	}
+	why := "its state has CPUs or memory that no pod has"
+	if plan.Rejection != nil {
+		why = plan.Rejection.Error()
+	}
+	if _, known := s.Grant(pod.UID); known {
+		why += "; it decides about every pod again after its restart: delete the pod, so that it is created again"
+	}
+	return []Quirk{{Effect: effect, Certain: true, Text: subject + why}}
+}
+
+// met returns the points that changed a decision. An ended init container whose memory is aligned
+// again can change the answer before any memory is assigned.
+func (k Kubelet) met(s *node.State, pod request.Pod, plan *node.Plan) []node.Met {
+	if len(plan.Trace.Met) > 0 || plan.Rejection == nil {
+		return plan.Trace.Met
+	}
+	without := k.behavior()
+	if !without.EndedInits {
+		return nil
+	}
+	without.EndedInits = false
+	if s.PlanAs(without, pod).Rejection == nil {
+		return []node.Met{{Fault: node.FaultEndedInits}}
+	}
+	return nil
 }

@@ -20,13 +20,13 @@ var examples = []struct {
 	readers    string
 }{
 	{"2, CPU V2", `{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"pod-b":{"c1":"1-2"}},"checksum":3078807867}`, 2, "1.35 1.36- 1.36+ 1.37- 1.37+"},
-	{"1, CPU V3", poolCPU, 3, "1.36+ 1.37+"},
-	{"3, memory V2", poolMem, 2, "1.36+ 1.37+"},
+	{"1, CPU V3", poolCPU, 3, "1.36+ 1.37- 1.37+"},
+	{"3, memory V2", poolMem, 2, "1.36+ 1.37- 1.37+"},
 	{"3, memory V1", `{"policyName":"Static",` + node0 + `,"checksum":2783460180}`, 1, "1.35 1.36- 1.36+ 1.37- 1.37+"},
-	{"4, empty CPU V3", `{"policyName":"none","defaultCpuSet":"","checksum":642675224}`, 3, "1.36+ 1.37+"},
+	{"4, empty CPU V3", `{"policyName":"none","defaultCpuSet":"","checksum":642675224}`, 3, "1.36+ 1.37- 1.37+"},
 	{"4, empty CPU V2", `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`, 2, "1.35 1.36- 1.36+ 1.37- 1.37+"},
-	{"4, empty memory V2", `{"policyName":"None","machineState":{},"checksum":512582496}`, 2, "1.36+ 1.37+"},
-	{"5, CPU V1", `{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"cid1":"1-2"},"checksum":4182151043}`, 1, "1.35 1.36- 1.36+ 1.37- 1.37+"},
+	{"4, empty memory V2", `{"policyName":"None","machineState":{},"checksum":512582496}`, 2, "1.36+ 1.37- 1.37+"},
+	{"5, CPU V1", `{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"cid1":"1-2"},"checksum":4182151043}`, 1, "1.35 1.36- 1.36+"},
 	{
 		"R-37-6, CPU V4", `{"policyName":"static","defaultCpuSet":"0,5-7","entries":{"pod-a":{"app":"1-2","log":"3-4"}},"checksum":1398154947,` +
 			`"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0,5-7\",\"entries\":{\"pod-a\":{\"app\":\"1-2\",\"log\":\"3-4\"}},\"podEntries\":{\"pod-a\":{\"cpuSet\":\"1-4\"}}}","dataChecksum":3472385642}`,

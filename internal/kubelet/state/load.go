@@ -71,12 +71,6 @@ func (k Kubelet) Writes(m Manager) Version {
 // (R-37-5), but ignores pools without the gate.
 func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
 
-// Undocumented reports whether it is not known if the kubelet reads a file. It is not documented
-// what 1.37 with its gate off does with a file of a 1.36 that had pools.
-func (k Kubelet) Undocumented(m Manager, v Version) bool {
-	return k.Minor >= firstWithData && !k.PodLevelManagers && v == m.PoolsSince()
-}
-
 // Attempt is one version that a kubelet tried without success, with the error in the kubelet's
 // words. The kubelet reports only the last attempt.
 type Attempt struct {
@@ -102,19 +96,55 @@ func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
 	if m == MemoryManager {
 		read, typ = k.readMemory, memoryType
 	}
-	for v := k.Writes(m); v >= 1; v-- { // The kubelet's order (R-ST-31, R-ST-33, R-37-5).
+	for v := k.Writes(m); v >= k.oldest(m); v-- { // The kubelet's order (R-ST-31, R-ST-33, R-37-5).
 		loaded, err := read(v, data, rest)
 		if err == nil {
 			loaded.Version = v
 			return loaded, failed
 		}
-		failed = append(failed, Attempt{Version: v, Err: inKubeletsWords(err, typ+v.String()), Checksum: errors.Is(err, ErrCorrupted)})
+		err = inKubeletsWords(err, typ+v.String())
+		damaged := v == m.newest() && hasData(data)
+		if damaged {
+			err = fmt.Errorf("could not load v%d checkpoint: %w", v, err)
+		}
+		failed = append(failed, Attempt{Version: v, Err: err, Checksum: errors.Is(err, ErrCorrupted)})
+		if damaged {
+			break // It does not fall back to the part for older kubelets.
+		}
+		if k.Minor >= firstWithData {
+			rest = &leftover{}
+		}
 	}
 	return nil, failed
 }
 
+// oldest returns the oldest version that the kubelet reads. 1.37 does not read the first version of
+// the CPU Manager.
+func (k Kubelet) oldest(m Manager) Version {
+	if k.Minor >= firstWithData && m == CPUManager {
+		return 2
+	}
+	return 1
+}
+
+// hasData reports whether a file has the part that only the newest version has, with text or a
+// checksum.
+func hasData(data []byte) bool {
+	var part struct {
+		Data         any    `json:"data"`
+		DataChecksum uint64 `json:"dataChecksum"`
+	}
+	err := json.Unmarshal(data, &part)
+	mismatch := (*json.UnmarshalTypeError)(nil)
+	if err != nil && !errors.As(err, &mismatch) {
+		return false
+	}
+	text, _ := part.Data.(string)
+	return text != "" || part.DataChecksum != 0
+}
+
 // leftover is what a failed attempt leaves for the later ones: podEntries that were read are kept
-// although their version failed (R-ST-39).
+// although their version failed (R-ST-39). 1.37 begins each attempt with nothing.
 type leftover struct {
 	cpu    map[string]cpuPool
 	memory map[string]memoryPool

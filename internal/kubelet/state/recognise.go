@@ -286,7 +286,7 @@ func has(fields map[string]json.RawMessage, name string) bool {
 func Readers(m Manager, data []byte) []Kubelet {
 	var readers []Kubelet
 	for _, k := range Kubelets() {
-		if loaded, _ := k.Load(m, data); loaded != nil && !k.Undocumented(m, loaded.Version) {
+		if loaded, _ := k.Load(m, data); loaded != nil {
 			readers = append(readers, k)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 type Explanation struct {
 	Machine string `json:"machine,omitempty"`
 	Policy  string `json:"policy,omitempty"`
+	// Kubelet is the kubelet that decides, such as "kubelet-1.36.4". If empty, Paddock decides.
+	Kubelet string `json:"kubelet,omitempty"`
 	// Standing has sentences about a pod on a running node that the answer does not cover: since
 	// when the pod is admitted, or what was decided at another time.
 	Standing []string `json:"standing,omitempty"`
@@ -55,7 +57,7 @@ const maxNearest = 3
 func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w := explanation{style: style, verbose: verbose}
 	if e.Machine != "" {
-		w.out.WriteString(head(style, e.Machine, e.Policy) + "\n")
+		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet) + "\n")
 	}
 	w.answer(e.Answer)
 	for _, sentence := range e.Standing {

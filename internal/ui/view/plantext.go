@@ -27,7 +27,11 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 		resized = ", " + Number(n) + " of them resized"
 	}
 	out.WriteString(style.Paint(terminal.Strong, Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected") + "\n")
-	out.WriteString(head(style, p.Machine, p.Policy) + "\n")
+	kubelet := ""
+	if p.Kubelet != nil {
+		kubelet = p.Kubelet.Version
+	}
+	out.WriteString(head(style, p.Machine, p.Policy, kubelet) + "\n")
 	if admitted > 0 {
 		table := style
 		if wide {
@@ -57,14 +61,18 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	return out.String()
 }
 
-// head lists the machine and the policy.
-func head(style terminal.Style, machine, policy string) string {
+// head lists the machine, the policy, and the kubelet that decides, "kubelet-1.36.4". If kubelet is
+// empty, Paddock decides.
+func head(style terminal.Style, machine, policy, kubelet string) string {
 	t := terminal.Table{Columns: make([]terminal.Column, 2)}
 	t.Cells(terminal.Faint.Of("Machine"), terminal.Plain.Of(machine))
 	title := "Policy"
 	for _, part := range PolicyList(policy) {
 		t.Cells(terminal.Faint.Of(title), terminal.Plain.Of(part))
 		title = ""
+	}
+	if version, is := strings.CutPrefix(kubelet, "kubelet-"); is {
+		t.Cells(terminal.Faint.Of("Kubelet"), terminal.Plain.Of(version+" decides, as recorded"))
 	}
 	return t.Text(style)
 }

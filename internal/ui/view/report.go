@@ -20,7 +20,7 @@ type Report struct {
 // Text formats the report for people.
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(head(style, r.Machine, r.Policy))
+	out.WriteString(head(style, r.Machine, r.Policy, ""))
 	if r.Usage.ManagesCPUs {
 		out.WriteString("\n" + r.cpus().Text(style))
 	}

@@ -1,0 +1,118 @@
+package replay_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/cli/replay"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+)
+
+// TestKubelets compares the planner as each recorded kubelet with that kubelet's answers: verdicts
+// and reasons, CPU ids and memory of every container and pool, the node shared pool, the memory
+// accounting, failed starts, and admissions that end the kubelet or never end. Differences must be
+// listed in differences.txt beside the recording, with their reasons.
+func TestKubelets(t *testing.T) {
+	for _, version := range behavior.Recorded() {
+		dir := filepath.Join("../../../testdata/kubelets", "1."+strings.Split(version.String(), ".")[1])
+		files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) == 0 {
+			t.Errorf("no answers of kubelet %s are recorded in %s", version, dir)
+		}
+		score := &kubeletScore{version: version, differences: differences(t, filepath.Join(dir, "differences.txt"))}
+		for _, file := range files {
+			if strings.HasSuffix(file, "starts.jsonl.gz") {
+				continue // Package doctor compares them.
+			}
+			t.Run(version.String()+"/"+strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), func(t *testing.T) {
+				score.file(t, file)
+			})
+		}
+		t.Logf("kubelet %s: %d scenarios, %d of them with the kubelet's answers, in %d events; %d admissions, in %d of which a manager decided; %d differences are listed",
+			version, score.scenarios, score.scenarios-score.different, score.events, score.admissions, score.decided, score.listed)
+	}
+}
+
+// differences reads a list of differences, which may be missing.
+func differences(t *testing.T, name string) *replay.Divergences {
+	t.Helper()
+	list, err := os.Open(name)
+	if os.IsNotExist(err) {
+		return &replay.Divergences{}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	read, err := replay.ReadDivergences(name, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// kubeletScore counts the answers of a kubelet.
+type kubeletScore struct {
+	version     behavior.Version
+	differences *replay.Divergences
+	// different are the scenarios with differences. decided are the admissions that were
+	// rejected, or in which the pod got exclusive CPUs or memory.
+	scenarios, different, events, admissions, decided, listed int
+}
+
+func (s *kubeletScore) file(t *testing.T, file string) {
+	unlisted := 0
+	for c := range cases(t, file) {
+		player := &replay.Player{Machine: goldenMachine(t), Now: time.Now, Kubelet: s.version}
+		got, err := player.Follow(&c.Scenario, c.Want)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		compared := replay.CompareKubelet(&c.Scenario, &got, c.Want)
+		s.scenarios++
+		for i := range compared.Events {
+			s.count(&c.Want.Answers[i])
+		}
+		s.events += compared.Events
+		different := false
+		for _, d := range compared.Differences {
+			different = true
+			switch {
+			case s.differences.Listed(d):
+				s.listed++
+			case !d.Follows:
+				if unlisted++; unlisted <= 40 {
+					t.Log(d)
+				}
+			}
+		}
+		if different {
+			s.different++
+		}
+		for _, line := range s.differences.Unused(c.Scenario.Name) {
+			t.Error(line)
+		}
+	}
+	if unlisted > 0 {
+		t.Errorf("%d differences are not listed", unlisted)
+	}
+}
+
+// count counts an answer of the kubelet.
+func (s *kubeletScore) count(want *replay.Answer) {
+	if want.Op != replay.Admit {
+		return
+	}
+	s.admissions++
+	has := len(want.CPU.Entries[want.Pod]) > 0 || len(want.Memory.Entries[want.Pod]) > 0
+	if want.Admitted == nil || !*want.Admitted || has {
+		s.decided++
+	}
+}
