@@ -343,7 +343,7 @@ func (k *kubelet) removeAll(p *pod) error {
 	defer cancel()
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
-		_, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: p.containers[name]})
+		err := k.removeContainer(ctx, p.containers[name])
 		errs = append(errs, gone(err))
 	}
 	_, err := k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: p.sandbox})
@@ -378,7 +378,7 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: 5}); err != nil && gone(err) != nil {
 				return result, err
 			}
-			if _, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: old}); err != nil && gone(err) != nil {
+			if err := k.removeContainer(ctx, old); err != nil {
 				return result, err
 			}
 		}
@@ -386,6 +386,26 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 		return result, nil
 	}
 	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
+}
+
+// removeContainer removes a container that was stopped. containerd can answer a stop before its own
+// state shows it, and then rejects the removal. Like a kubelet with its next sync, it stops and
+// removes the container again until ctx ends.
+func (k *kubelet) removeContainer(ctx context.Context, id string) error {
+	for {
+		_, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: id})
+		if err == nil || gone(err) == nil || !strings.Contains(err.Error(), "still running") {
+			return gone(err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+		if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: 5}); gone(err) != nil {
+			return err
+		}
+	}
 }
 
 // debug adds an ephemeral container to a running pod, as kubectl debug does. The container is
