@@ -39,4 +39,8 @@ for module in $(sed -n 's/^\t\(k8s\.io\/[a-z-]*\) => \.\/staging\/.*$/\1/p' "$fi
 	sed -i "s#^\(\t$module\) v[^ ]*#\1 $own#" go.mod
 	go mod edit -replace "$module=$module@$own"
 done
+# The other libraries are those that this version was released with: another module here can require newer ones.
+sed -n '/^require (/,/^)/s#^\t\([^ ]*\) \(v[^ ]*\).*$#\1 \2#p' "$file" | grep -v ' v0\.0\.0$' | while read -r module release; do
+	go mod edit -replace "$module=$module@$release"
+done
 go mod tidy
