@@ -116,13 +116,13 @@ format: $(LINT) ## Format all Go files and group their imports.
 # A package that has none of these imports, in its files and in its tests, and no go statement, starts no goroutine: no two can
 # race there. RACE_TOO are the others that start some, or import one of ours which does. internal/arch makes sure of that.
 RACING   := sync sync/atomic testing/synctest net net/http net/http/httptest os/signal golang.org/x/sync/errgroup
-RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/node/control internal/node/podsource/devicemetadata
+RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/cli/treatment internal/node/control internal/node/podsource/devicemetadata
 # Of the scripts of cmd/paddock those that run a program beside another are called agent-*. The others, and the commands of
 # the documentation, take four of five minutes there and run what the packages below test.
 #
-# The last four measure memory, which the detector multiplies, flip bits of files one after the other, or have one goroutine and
-# 5,000 pods: half of all the time. RACE_LEAVES are packages that import one of the above and start no goroutine.
-RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits|TestLoopIsBounded
+# The last five measure memory, which the detector multiplies, flip bits of files one after the other, or have one goroutine and
+# thousands of pods: half of all the time. RACE_LEAVES are packages that import one of the above and start no goroutine.
+RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits|TestLoopIsBounded|TestFromTheKubeletsFiles
 RACE_LEAVES := internal/arch
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1

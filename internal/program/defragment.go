@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/explain"
@@ -106,6 +107,9 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 		return errors.New("--carry-out: want --agent and no --all: an agent moves only pods of its node that consent")
 	case cmd.Flags().Changed("agent"):
 		return c.askAgent(cmd, s, paths, wish)
+	}
+	if kubelets, err := treatment.OfKubelet(s.Reader(), c.node.state); err == nil && kubelets {
+		return fmt.Errorf("--state %s is a kubelet's: a kubelet moves no running pod; paddock explain shows what else would admit a pod", c.node.state)
 	}
 	n, state, err := c.node.read(s)
 	if err != nil {

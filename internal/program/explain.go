@@ -26,6 +26,7 @@ import (
 // inventory describe one node.
 type explainCommand struct {
 	machines, states, configs, devices []string
+	pods                               []string
 	pod, namespace                     string
 	resize                             resizeFlag
 	agent                              agentFlag
@@ -86,7 +87,8 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; if repeated, the other machines are asked too`)
-	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote")
+	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
+	podsFlag(cmd, &c.pods, ofStateUsage)
 	flags.StringArrayVar(&c.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
 	flags.StringArrayVar(&c.devices, "devices", nil, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&c.pod, "pod", "", "the pod to explain, as `NAMESPACE/NAME`; required if there are several")
@@ -227,7 +229,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	}
 	var out []candidate
 	for i, machine := range c.machines {
-		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i), minor: c.decider.as.version.Minor}
+		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i), as: c.decider.as.version, pods: c.pods}
 		n, state, err := flags.read(s)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,8 +10,10 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // machineFlag defines --machine, which is the same in every command.
@@ -23,8 +26,10 @@ func machineFlag(cmd *cobra.Command, name *string) {
 type nodeFlags struct {
 	machine, config, devices, state string
 	quota                           quotaFlag
-	// minor is the minor of the kubelet that decides. It is zero for Paddock.
-	minor int
+	// pods are manifests of the pods that a kubelet's state is of.
+	pods []string
+	// as is the kubelet that decides. It is zero for Paddock.
+	as behavior.Version
 }
 
 func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
@@ -32,6 +37,7 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	cmd.Flags().StringVar(&f.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a default policy, which is shown")
 	cmd.Flags().StringVar(&f.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
 	cmd.Flags().StringVar(&f.state, "state", "", stateUsage)
+	podsFlag(cmd, &f.pods, ofStateUsage)
 }
 
 // read reads the node and its initial state, and prints warnings about the policy.
@@ -41,15 +47,29 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 		return nil, nil, err
 	}
 	r := s.Reader()
-	r.Minor = f.minor
+	r.Minor = f.as.Minor
 	n, err := r.Node(inputs.NodeFiles{Machine: f.machine, Policy: f.config, Devices: f.devices, Quota: quota})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Notes(n.Policy.Warnings)
+	if kubelets, err := treatment.OfKubelet(r, f.state); err != nil {
+		return nil, nil, fmt.Errorf("--state: %w", err)
+	} else if kubelets {
+		found := treatment.Found{Path: f.state, Pods: f.pods, Version: f.as}
+		state, notes, err := found.State(r, n)
+		s.Notes(notes)
+		return n, state, err
+	}
+	if len(f.pods) > 0 {
+		return nil, nil, errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
+	}
 	state, err := r.State(f.state, n)
 	return n, state, err
 }
+
+// ofStateUsage is the help of --pods beside --state.
+const ofStateUsage = "the pods that a kubelet's --state is of"
 
 // podsHelp describes the manifests that commands read.
 const podsHelp = `PODS are files of Kubernetes objects (YAML or JSON, several documents), directories of

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
@@ -22,6 +23,7 @@ import (
 // mapCommand is one invocation of paddock map.
 type mapCommand struct {
 	node   nodeFlags
+	as     asFlag
 	strict bool
 	// decider admits the pods of the arguments as running pods.
 	decider decider
@@ -50,7 +52,8 @@ Exit codes: 0 done, 1 error, 2 some of the PODS are rejected; the map shows the 
   paddock map --agent`,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "show the pods of a `FILE` that paddock plan --save or the agent wrote")
+	c.node.register(cmd, "show the pods of a `FILE` that paddock plan --save or the agent wrote, or of a kubelet's directory or state file, with --as and --pods")
+	c.as.register(cmd, "the kubelet that wrote --state")
 	console.StrictFlag(cmd, &c.strict)
 	kubeNodeFlag(cmd, &c.decider.kubeNode)
 	c.agent.register(cmd, "draw the node of the agent that listens on `HOST:PORT`")
@@ -63,6 +66,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	if cmd.Flags().Changed("agent") {
 		return c.askAgent(cmd, s, paths)
 	}
+	c.node.as = c.as.version
 	n, state, err := c.node.read(s)
 	if err != nil {
 		return err
@@ -74,6 +78,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 		if err != nil {
 			return err
 		}
+		c.decider.as, c.decider.kubelet = c.as, quirk.New(c.as.version)
 		c.decider.started, c.decider.claims = true, read.Claims
 		if decided, state, err = c.decider.admitAll(cmd.Context(), state, read.Pods, gates); err != nil {
 			return err

@@ -53,7 +53,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
 		Args: podsOrResize,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "start from the pods of a `FILE` that --save wrote, instead of an empty node")
+	c.node.register(cmd, "start from the pods of a `FILE` that --save wrote, or of a kubelet's directory or state file, with --as and --pods, instead of an empty node")
 	c.node.quota.register(cmd)
 	c.resize.register(cmd)
 	c.decider.register(cmd)
@@ -69,7 +69,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err := c.decider.quota(cmd, &c.node.quota); err != nil {
 		return err
 	}
-	c.node.minor = c.decider.as.version.Minor
+	c.node.as = c.decider.as.version
 	n, before, err := c.node.read(s)
 	if err != nil {
 		return err

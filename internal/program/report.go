@@ -14,6 +14,7 @@ import (
 // reportCommand is one invocation of paddock report.
 type reportCommand struct {
 	node   nodeFlags
+	as     asFlag
 	agent  agentFlag
 	output console.Form
 }
@@ -38,7 +39,8 @@ and fits.`,
 		Args: console.NoArguments,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote")
+	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
+	c.as.register(cmd, "the kubelet that wrote --state, and decides")
 	c.agent.register(cmd, "report on the node of the agent that listens on `HOST:PORT`")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
@@ -49,6 +51,7 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("agent") {
 		return c.askAgent(cmd, s)
 	}
+	c.node.as = c.as.version
 	n, state, err := c.node.read(s)
 	if err != nil {
 		return err

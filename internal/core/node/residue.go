@@ -194,6 +194,16 @@ func (s *State) As(b Behavior) *State {
 	return &n
 }
 
+// Found returns the state of a kubelet whose files have this node shared pool, and this memory
+// beyond the blocks of the pods. Both, and CPUs that are neither in the pool nor assigned, are
+// residue of a pod that is not known: no pod gets them.
+func (s *State) Found(shared cpuset.Set, beyond []memory.Excess) *State {
+	n := *s
+	n.shared, n.usage, n.residue = shared.Intersection(s.sharable()), s.usage.Plus(beyond), nil
+	n.settle(&request.Pod{}, nil)
+	return &n
+}
+
 // Restarted returns the state after the restart of a kubelet with the same configuration: what it
 // kept for its pods beside their assignments is gone.
 func (s *State) Restarted() *State {
@@ -290,7 +300,9 @@ func (s *State) settle(pod *request.Pod, met []Met) {
 		}
 	}
 	if !now.isEmpty() {
-		now.Cause, now.Pod = causeOf(met), pod.ID()
+		if now.Cause = causeOf(met); pod.UID != "" {
+			now.Pod = pod.ID()
+		}
 		if now.Cause == NoFault && len(s.residue) > 0 {
 			now.Cause, now.Pod = s.residue[0].Cause, s.residue[0].Pod
 		}

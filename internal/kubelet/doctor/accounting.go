@@ -3,9 +3,11 @@ package doctor
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
@@ -206,4 +208,42 @@ func change(from, to uint64) string {
 		return request.Bytes(to-from) + " more"
 	}
 	return request.Bytes(from-to) + " less"
+}
+
+// MemoryBeyond returns what the memory accounting of the file has beyond the blocks of its pods, by
+// the groups of NUMA nodes in the file. pools counts the pools of pods instead of their containers.
+// It returns nil if there is no memory file.
+func (s *State) MemoryBeyond(c *memory.Capacity, pools bool) ([]memory.Excess, error) {
+	if s.Memory == nil {
+		return nil, nil
+	}
+	fresh := newAccounting(c)
+	if err := fresh.chargeAll(s.Memory, pools); err != nil {
+		return nil, err
+	}
+	var all []memory.Excess
+	seen := map[mask.Mask]bool{}
+	for _, id := range slices.Sorted(maps.Keys(s.Memory.Nodes)) {
+		have, expected := s.Memory.Nodes[id], fresh[id]
+		if have == nil || expected == nil {
+			continue
+		}
+		e := memory.Excess{Nodes: mask.Of(have.Cells...), Blocks: have.Assignments - expected.Assignments, Bytes: make([]int64, len(c.Types()))}
+		if seen[e.Nodes] {
+			continue
+		}
+		seen[e.Nodes] = true
+		for t, name := range c.Types() {
+			assigned, _ := accounting(s.Memory.Nodes).group(have.Cells, name)
+			should, _ := fresh.group(have.Cells, name)
+			if assigned > math.MaxInt64/2 || should > math.MaxInt64/2 {
+				return nil, fmt.Errorf("NUMA nodes %s have %d bytes of %s assigned, which no machine has", numbers(have.Cells), assigned, name)
+			}
+			e.Bytes[t] = int64(assigned) - int64(should)
+		}
+		if e.Blocks != 0 || slices.ContainsFunc(e.Bytes, func(n int64) bool { return n != 0 }) {
+			all = append(all, e)
+		}
+	}
+	return all, nil
 }

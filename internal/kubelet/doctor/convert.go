@@ -41,6 +41,55 @@ func (s *State) Add(f *kubeletstate.File) {
 	}
 }
 
+// AddRead adds a file as a kubelet has read it.
+func (s *State) AddRead(l *kubeletstate.Loaded) {
+	if l.CPU != nil {
+		s.CPU = l.CPU
+	}
+	if l.Memory != nil {
+		s.Memory = l.Memory
+	}
+}
+
+// Drop releases what pods have that are not alive, as the kubelet does before it admits the next
+// pod. It returns their UIDs in ascending order. A node shared pool that is not a list of CPUs
+// stays as it is.
+func (s *State) Drop(alive func(uid string) bool) []string {
+	gone := slices.DeleteFunc(s.Pods(), alive)
+	if len(gone) == 0 {
+		return nil
+	}
+	dead := func(uid string) bool { return slices.Contains(gone, uid) }
+	if c := s.CPU; c != nil {
+		left := &kubeletstate.CPU{Policy: c.Policy, Default: c.Default, Entries: without(c.Entries, dead), Pools: without(c.Pools, dead), ByID: c.ByID}
+		had, has := assignedTo(c), assignedTo(left)
+		if shared, err := cpuset.Parse(c.Default); err == nil {
+			left.Default = shared.Union(had.Difference(has)).String()
+		}
+		s.CPU = left
+	}
+	if m := s.Memory; m != nil {
+		s.Memory = &kubeletstate.Memory{Policy: m.Policy, Nodes: m.Nodes, Entries: without(m.Entries, dead), Pools: without(m.Pools, dead)}
+	}
+	return gone
+}
+
+// assignedTo returns all CPUs of pods. Lists that are not CPUs do not count.
+func assignedTo(c *kubeletstate.CPU) cpuset.Set {
+	var all cpuset.Set
+	for _, pool := range c.Pools {
+		all = all.Union(pool)
+	}
+	for _, containers := range c.Entries {
+		for _, list := range containers {
+			if set, err := cpuset.Parse(list); err == nil {
+				all = all.Union(set)
+			}
+		}
+	}
+	return all
+}
+
 // Pods returns the UIDs of all pods that have any assignment, in ascending order.
 func (s *State) Pods() []string {
 	uids := map[string]bool{}

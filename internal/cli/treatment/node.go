@@ -1,0 +1,220 @@
+package treatment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+// OfKubelet reports whether a path is a directory or a state file of a kubelet, and not a state of
+// Paddock.
+func OfKubelet(r inputs.Reader, path string) (bool, error) {
+	if path == "" || path == "-" {
+		return false, nil
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return err == nil, err
+	}
+	data, err := r.File(path)
+	if err != nil || statefile.Begins(data) {
+		return false, err
+	}
+	_, err = kubeletstate.Recognise(data)
+	return err == nil, nil
+}
+
+// Found is a node as a kubelet's own files describe it.
+type Found struct {
+	// Path is the kubelet's directory, or one of its files. Pods are manifests of the pods of the
+	// node, at least of all that run.
+	Path string
+	Pods []string
+	// Version is the kubelet that wrote the files and decides.
+	Version behavior.Version
+}
+
+// State returns the state of the kubelet with its behavior, on a node. The notes say what the
+// kubelet removes before its next admission, what is missing, and what is wrong with the files.
+//
+// Pods that have ended, or are not among Pods, have nothing any more: the kubelet removes what they
+// had before it admits the next pod. CPUs that are neither in the file's default set nor assigned
+// are residue.
+func (f Found) State(r inputs.Reader, n *inputs.Node) (*node.State, []string, error) {
+	if len(f.Pods) == 0 {
+		return nil, nil, fmt.Errorf("%s is a kubelet's: its pods are missing: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.Path)
+	}
+	if f.Version == (behavior.Version{}) {
+		return nil, nil, fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add --as, such as --as kubelet-1.%d (kubectl get node NODE shows its version)", f.Path, behavior.Golden().Minor)
+	}
+	names, err := f.files()
+	if err != nil {
+		return nil, nil, err
+	}
+	texts, err := Read(r, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err := r.Roster(f.Pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.Of(texts, pods, n)
+}
+
+// Of is State for files and pods that were read.
+func (f Found) Of(texts []Text, pods inputs.Roster, n *inputs.Node) (*node.State, []string, error) {
+	texts, _ = split(texts)
+	var notes []string
+	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
+	found := &doctor.State{}
+	for _, t := range texts {
+		d := doctor.Verify(t.Manager, t.Data, setup)
+		if d.Read == nil {
+			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
+		}
+		for _, x := range d.Findings {
+			if x.Level == doctor.Fault {
+				notes = append(notes, fmt.Sprintf("%s: %s does not start on it again: %s", t.Name, f.Version.Name(), x.What))
+			}
+		}
+		found.AddRead(d.Read)
+	}
+	if found.CPU == nil && n.Policy.Policy.StaticCPU {
+		return nil, nil, fmt.Errorf("%s: there is no %s: which CPUs the pods have is not known", f.Path, kubeletstate.CPUManager.FileName())
+	}
+	if found.Memory == nil && n.Policy.Policy.StaticMemory {
+		return nil, nil, fmt.Errorf("%s: there is no %s: which memory the pods have is not known", f.Path, kubeletstate.MemoryManager.FileName())
+	}
+	whole := *found
+	gone := found.Drop(pods.Alive)
+	if len(gone) > 0 {
+		known := make([]string, len(gone))
+		for i, uid := range gone {
+			known[i] = pods.Name(uid)
+		}
+		notes = append(notes, fmt.Sprintf("%s has CPUs or memory of %s, which do not run: the kubelet releases them before its next admission", f.Path, strings.Join(known, ", ")))
+	}
+	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := doctor.ToPaddock(found, n.Found.Machine, n.Policy.Policy, asked)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w; \"paddock state verify\" shows everything that is wrong with the files", f.Path, err)
+	}
+	as, err := behavior.Of(f.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	shared := state.SharedCPUs()
+	if found.CPU != nil && n.Policy.Policy.StaticCPU {
+		if shared, err = f.shared(found.CPU, n); err != nil {
+			return nil, nil, err
+		}
+	}
+	var beyond []memory.Excess
+	if n.Policy.Policy.StaticMemory {
+		if beyond, err = whole.MemoryBeyond(state.Memory().Capacity(), setup.Kubelet.CountsPools()); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	state = state.As(as).Found(shared, beyond)
+	notes = append(notes, f.lost(state)...)
+	notes = append(notes, f.regrouped(found.Memory, state)...)
+	state, err = state.WithDevices(n.Devices)
+	return state, notes, err
+}
+
+// lost returns a note about everything that is neither free nor assigned.
+func (f Found) lost(s *node.State) []string {
+	var what []string
+	for _, x := range s.Residue() {
+		if !x.CPUs.IsEmpty() {
+			what = append(what, "CPUs "+x.CPUs.String())
+		}
+		for _, e := range x.Memory {
+			for t, bytes := range e.Bytes {
+				if bytes > 0 {
+					what = append(what, fmt.Sprintf("%s of %s on NUMA nodes %s", request.Bytes(bytes), s.Memory().Capacity().Types()[t], e.Nodes))
+				}
+			}
+		}
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s are neither free nor assigned: no pod gets them until the files are repaired (paddock state repair)", f.Path, strings.Join(what, ", "))}
+}
+
+// Unsure begins a note about why the state can give another answer than the kubelet.
+const Unsure = "unsure: "
+
+// regrouped returns a note if the accounting of the file has NUMA nodes in other groups than the
+// blocks of the pods make. A kubelet takes a NUMA node out of its group when it serves a container
+// alone, and which blocks came last is not in the file.
+func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []string {
+	if m == nil {
+		return nil
+	}
+	for _, has := range s.Memory().Nodes() {
+		in, is := m.Nodes[has.ID]
+		if !is || in == nil || mask.Of(in.Cells...) == has.Group {
+			continue
+		}
+		return []string{fmt.Sprintf("%s%s has NUMA node %d in the group %s, and the blocks of its pods make %s: the kubelet can place memory in another way than shown here",
+			Unsure, f.Path, has.ID, mask.Of(in.Cells...), has.Group)}
+	}
+	return nil
+}
+
+// shared returns the node shared pool of a file. The kubelet fills an empty one at its start if no
+// pod has CPUs.
+func (f Found) shared(c *kubeletstate.CPU, n *inputs.Node) (cpuset.Set, error) {
+	set, err := cpuset.Parse(c.Default)
+	if err != nil {
+		return set, fmt.Errorf("%s: the default CPU set %q is not a list of CPUs: %w", f.Path, c.Default, err)
+	}
+	if set.IsEmpty() && len(c.Entries) == 0 {
+		return n.Found.Machine.AllCPUs(), nil
+	}
+	// What ended pods had is free when the kubelet has removed it.
+	return set, nil
+}
+
+// files returns the state files in the directory, or the file itself.
+func (f Found) files() ([]string, error) {
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{f.Path}, nil
+	}
+	var names []string
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
+		name := filepath.Join(f.Path, m.FileName())
+		if _, err := os.Stat(name); err == nil {
+			names = append(names, name)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has neither %s nor %s: it is not a kubelet's directory, such as /var/lib/kubelet", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())
+	}
+	return names, nil
+}

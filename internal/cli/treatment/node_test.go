@@ -1,0 +1,209 @@
+package treatment_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/testing/golden/recording"
+)
+
+// recorded is a line of a recording, as far as this test reads it.
+type recorded struct {
+	Scenario struct {
+		Name          string
+		Machine       json.RawMessage
+		KubeletConfig json.RawMessage
+		Pods          []*v1.Pod
+		Events        []struct{ Op, Pod string }
+	}
+	Result struct {
+		StartError string
+		Start      *answer
+		Events     []answer
+	}
+}
+
+type answer struct {
+	Op, Pod, StartError, Panic string
+	Admitted                   *bool
+	Reason                     string
+	CPU                        struct{ Entries map[string]map[string]string }
+	Memory                     struct {
+		Entries map[string]map[string][]struct {
+			Type string
+			Size int64
+			NUMA []int
+		}
+	}
+	Checkpoints map[string]string
+}
+
+// TestFromTheKubeletsFiles predicts every recorded admission of a new pod from the kubelet's own
+// files, as they were before it: the way of someone who has only these files. A kubelet does not
+// admit a pod again that it has rejected.
+func TestFromTheKubeletsFiles(t *testing.T) {
+	for _, version := range behavior.Recorded() {
+		for _, file := range []string{"ordinary", "pools"} {
+			path := filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), file+".jsonl.gz")
+			if _, err := os.Stat(path); os.IsNotExist(err) {
+				continue // Minors before 1.36 have no pools.
+			}
+			t.Run(version.String()+"/"+file, func(t *testing.T) {
+				s := &fileScore{version: version}
+				for line := range recording.Values[recorded](t, path) {
+					s.line(t, line)
+				}
+				t.Logf("%d of %d admissions predicted, with the same CPUs and memory in %d of %d; in %d admissions the files leave it unsure",
+					s.right, s.all, s.equal, s.admitted, s.unsure)
+				if 1000*s.right < 999*s.all || 1000*s.equal < 999*s.admitted || 200*s.unsure > s.all {
+					t.Error("expected 99.9 % of both, and a state for 99.5 %")
+				}
+			})
+		}
+	}
+}
+
+type fileScore struct {
+	version behavior.Version
+	// right of all admissions are predicted. equal of admitted pods get the same CPUs and memory.
+	// unsure counts the admissions before which the files give no state, or one with a note.
+	all, right, admitted, equal, unsure int
+}
+
+func (s *fileScore) line(t *testing.T, line *recorded) {
+	t.Helper()
+	if line.Result.Start == nil {
+		return
+	}
+	n := nodeOf(t, line, s.version)
+	pods := map[string]*v1.Pod{}
+	for _, p := range line.Scenario.Pods {
+		pods[string(p.UID)] = p
+	}
+	alive, seen := inputs.Roster{}, map[string]bool{}
+	before := line.Result.Start.Checkpoints
+	for i := range line.Result.Events {
+		e := &line.Result.Events[i]
+		if e.StartError != "" || e.Panic != "" {
+			return
+		}
+		if e.Op == "admit" && !seen[e.Pod] {
+			s.admission(t, fmt.Sprintf("%s event %d", line.Scenario.Name, i), e, before, alive, pods[e.Pod], n)
+		}
+		switch seen[e.Pod] = true; {
+		case e.Op == "admit" && *e.Admitted:
+			alive[e.Pod] = pods[e.Pod]
+		case e.Op == "admit", e.Op == "removePod":
+			delete(alive, e.Pod)
+		}
+		before = e.Checkpoints
+	}
+}
+
+func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[string]string, alive inputs.Roster, pod *v1.Pod, n *inputs.Node) {
+	t.Helper()
+	var texts []treatment.Text
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
+		if text, is := before[m.FileName()]; is {
+			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
+		}
+	}
+	state, notes, err := treatment.Found{Version: s.version}.Of(texts, alive, n)
+	if err != nil {
+		s.unsure++
+		t.Logf("%s: no state: %v", name, err)
+		return
+	}
+	if slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, treatment.Unsure) }) {
+		s.unsure++
+		return
+	}
+	s.all++
+	gates := podspec.GatesOf(n.Policy.Policy)
+	asked, err := podspec.Request(pod, gates)
+	if err != nil {
+		t.Error(name, err)
+		return
+	}
+	plan := state.Plan(asked)
+	if (plan.Rejection == nil) != *e.Admitted || plan.Rejection != nil && string(plan.Rejection.Reason) != e.Reason {
+		t.Logf("%s: predicted %v, the kubelet: admitted %t, %s", name, plan.Rejection, *e.Admitted, e.Reason)
+		return
+	}
+	s.right++
+	if plan.Rejection != nil {
+		return
+	}
+	s.admitted++
+	if same(plan.Grant, e) {
+		s.equal++
+	} else {
+		t.Logf("%s: predicted %v, the kubelet: %v", name, plan.Grant, e.CPU.Entries[e.Pod])
+	}
+}
+
+// same reports whether the containers of a grant have the recorded CPUs, and those that run the
+// recorded memory. An init container leaves its memory to later ones.
+func same(g *node.Grant, e *answer) bool {
+	for i, c := range g.Pod.Containers {
+		if got := g.Containers[i].CPUs.String(); got != e.CPU.Entries[e.Pod][c.Name] {
+			return false
+		}
+		blocks := map[string]string{}
+		for _, b := range e.Memory.Entries[e.Pod][c.Name] {
+			blocks[b.Type] = fmt.Sprint(b.Size, b.NUMA)
+		}
+		for _, b := range g.Containers[i].Memory {
+			if c.Type == request.App && blocks[b.Type] != fmt.Sprint(b.Size, b.Nodes.Nodes()) {
+				return false
+			}
+			delete(blocks, b.Type)
+		}
+		if c.Type == request.App && len(blocks) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func nodeOf(t *testing.T, line *recorded, version behavior.Version) *inputs.Node {
+	t.Helper()
+	found, err := discover.Read("machine", line.Scenario.Machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := kubeletcfg.FromJSON(line.Scenario.KubeletConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.For(version.Minor)
+	policy, err := config.Resolve(found.Machine)
+	if err != nil {
+		t.Fatal(line.Scenario.Name, err)
+	}
+	policy = quirk.New(version).Policy(found.Machine, policy, quirk.Setup{ByNumber: !config.NamesReserved()})
+	policy.PodLevelResources = true
+	devices, err := device.NewInventory(found.Machine, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &inputs.Node{Found: found, Policy: inputs.Policy{Policy: policy}, Devices: devices}
+}
