@@ -86,10 +86,21 @@ func read(t *testing.T, socket, address string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for range 20 {
+	list := func() int {
 		response, err := client.List(t.Context())
-		if err != nil || len(response.GetPodResources()) != 250 {
-			t.Fatalf("%d pods, %v", len(response.GetPodResources()), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(response.GetPodResources())
+	}
+	// On a busy machine a pod can be admitted, be rejected because the answer comes too late, and
+	// be admitted again.
+	for end := time.Now().Add(patience); list() < 250 && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // Another process admits the pods.
+	}
+	for range 20 {
+		if n := list(); n != 250 {
+			t.Fatalf("%d pods, want 250", n)
 		}
 		answer, err := http.Get("http://" + address + "/metrics")
 		if err != nil {

@@ -104,6 +104,10 @@ func (r source) shape() shape {
 	if r.chance(0.2) {
 		s.pages1Gi = pick(r, int64(1), 2, 3)
 	}
+	// The kernel takes huge pages from the memory. The rest holds what is reserved.
+	if s.pages1Gi*gibi+2*s.pages2Mi*mebi > s.memory-612*mebi {
+		s.pages2Mi = 64
+	}
 	return s
 }
 

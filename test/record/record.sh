@@ -8,13 +8,16 @@
 #   pools     random histories in which half of the pods have pod-level resources, from 1.36 on
 #   starts    verdicts on state files: those of testdata/golden
 #
-# The first build of a minor compiles about 1,600 packages. RANDOM_SCENARIOS is the number of each kind.
+# The first build of a minor compiles about 1,600 packages.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 version=${1:?"usage: record.sh v1.MINOR.PATCH"}
 minor=${version#v1.}
 minor=${minor%.*}
-number=${RANDOM_SCENARIOS:-600}
+ordinary=400
+if [ "$minor" -lt 36 ]; then
+	ordinary=1000 # There are fewer golden scenarios, and no pools.
+fi
 top=$here/../..
 out=$top/testdata/kubelets/1.$minor
 
@@ -37,11 +40,15 @@ record() {
 
 golden=$(ls "$top"/testdata/golden/*.jsonl.gz | grep -v state-verdicts)
 # shellcheck disable=SC2086 # one argument for each file
-record golden -trim -understood $golden
-"$work/record" -random "$number" -seed 1 >"$work/ordinary.bare"
-record ordinary -trim "$work/ordinary.bare"
+record golden -runs 2 -machines "$top/testdata/golden/machines" -understood $golden
+"$work/record" -random "$ordinary" -seed 1 >"$work/ordinary.bare"
+record ordinary -runs 2 "$work/ordinary.bare"
 if [ "$minor" -ge 36 ]; then
-	"$work/record" -random "$number" -seed 1000001 -pools >"$work/pools.bare"
-	record pools -trim "$work/pools.bare"
+	"$work/record" -random 400 -seed 1000001 -pools >"$work/pools.bare"
+	record pools -runs 2 "$work/pools.bare"
 fi
-record starts "$top/testdata/golden/state-verdicts.jsonl.gz"
+gzip -dc "$top/testdata/golden/state-verdicts.jsonl.gz" >"$work/starts.bare"
+if [ "$minor" -lt 36 ]; then # Without the gates that it does not have.
+	sed -E -i 's/"(PodLevelResourceManagers|InPlacePodLevelResourcesVerticalScaling)":(true|false),?//g; s/,\}/}/g' "$work/starts.bare"
+fi
+record starts -machines "$top/testdata/golden/machines" "$work/starts.bare"

@@ -86,6 +86,9 @@ type Answer struct {
 	StartError string `json:"startError,omitempty"`
 	// Panic is set if the reference panicked. The scenario ends there.
 	Panic string `json:"panic,omitempty"`
+	// Endless is set if the event did not end within the minute that the recorder waits (Q-5,
+	// Q-17).
+	Endless bool `json:"endless,omitempty"`
 
 	View
 	AtAdmit          *View                           `json:"atAdmit,omitempty"`
@@ -105,7 +108,7 @@ func (a *Answer) admitted() bool {
 
 // ends reports whether the node is down after the event, so that nothing can follow.
 func (a *Answer) ends() bool {
-	return a.StartError != "" || a.Panic != ""
+	return a.StartError != "" || a.Panic != "" || a.Endless
 }
 
 // Affinity is the merged hint of a container. NUMA is null if none is stored.

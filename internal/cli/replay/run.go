@@ -246,10 +246,20 @@ func (r *run) restart(e Event, a *Answer) error {
 	return nil
 }
 
+// ignoresBudget reports whether the kubelet passes over pod-level resources, because the feature
+// gate is off. From 1.36 on, its managers look at the pod alone.
+func (r *run) ignoresBudget() bool {
+	return r.player.asKubelet() && r.player.Kubelet.Minor < 36 && !r.gates.PodLevelResources
+}
+
 // admit plans a pod and, if it is admitted, creates and starts its containers in their order.
 func (r *run) admit(pod *v1.Pod, a *Answer) {
 	admitted := false
 	a.Admitted = &admitted
+	if r.ignoresBudget() {
+		pod = pod.DeepCopy()
+		pod.Spec.Resources = nil
+	}
 	asked, err := podspec.Request(pod, r.gates)
 	a.QoS = asked.QoS.String()
 	if err != nil {

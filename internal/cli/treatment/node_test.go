@@ -43,6 +43,7 @@ type recorded struct {
 
 type answer struct {
 	Op, Pod, StartError, Panic string
+	Endless                    bool
 	Admitted                   *bool
 	Reason                     string
 	CPU                        struct{ Entries map[string]map[string]string }
@@ -102,7 +103,7 @@ func (s *fileScore) line(t *testing.T, line *recorded) {
 	before := line.Result.Start.Checkpoints
 	for i := range line.Result.Events {
 		e := &line.Result.Events[i]
-		if e.StartError != "" || e.Panic != "" {
+		if e.StartError != "" || e.Panic != "" || e.Endless {
 			return
 		}
 		if e.Op == "admit" && !seen[e.Pod] {

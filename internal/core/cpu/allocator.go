@@ -13,6 +13,7 @@ import (
 func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
 	var s scratch
 	a := newAllocator(m, available, need, &s)
+	a.wholeCores = o.Behavior.WholeCoresOfUncore
 	if o.Behavior.AverageUnits {
 		a.beyond = new(cpuset.Builder)
 	}
@@ -66,6 +67,7 @@ type allocator struct {
 	// no counts, because a request looks at only a few of them.
 	nodes, sockets, uncores []int32
 	numaFirst               bool // R-CPU-42
+	wholeCores              bool // Behavior.WholeCoresOfUncore
 	// beyond is the set of CPUs that Behavior.AverageUnits takes together with a unit. It is nil
 	// without that behavior.
 	beyond *cpuset.Builder

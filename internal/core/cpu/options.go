@@ -30,6 +30,10 @@ type Behavior struct {
 	// search for whole cores never ends. It takes effect only together with SharedSubsets.
 	// Kubernetes 1.33 to 1.37 do this.
 	EndlessRemainder bool
+	// WholeCoresOfUncore makes prefer-align-cpus-by-uncorecache take a part of a cache in whole
+	// cores only. A need that ends with half a core is then not taken from one cache.
+	// Kubernetes 1.33 does this.
+	WholeCoresOfUncore bool
 }
 
 // Method is how Take picks CPUs.

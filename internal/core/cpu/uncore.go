@@ -31,6 +31,9 @@ func (a *allocator) takeUncores() {
 func (a *allocator) takeFromUncore(u int32) {
 	perCore := coreSize(a.m)
 	cores := (a.need + perCore - 1) / perCore
+	if a.wholeCores {
+		cores = a.need / perCore
+	}
 	var chosen cpuset.Builder
 	size, highest := 0, -1
 	for _, c := range a.at.UncoreCores[u] {

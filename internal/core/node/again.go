@@ -262,6 +262,7 @@ func (d *draft) metCPUs(set cpuset.Set, err error, take func(cpu.Options) (cpuse
 	}{
 		{FaultAverageUnits, func(b *cpu.Behavior) *bool { return &b.AverageUnits }},
 		{FaultEndlessRemainder, func(b *cpu.Behavior) *bool { return &b.EndlessRemainder }},
+		{FaultWholeCoresOfUncore, func(b *cpu.Behavior) *bool { return &b.WholeCoresOfUncore }},
 		{FaultSharedSubsets, func(b *cpu.Behavior) *bool { return &b.SharedSubsets }},
 	}
 	for _, p := range points {

@@ -92,6 +92,7 @@ const (
 	FaultAverageUnits                      // uneven cores or sockets
 	FaultSharedSubsets                     // overwritten subset
 	FaultEndlessRemainder                  // endless remainder
+	FaultWholeCoresOfUncore                // whole cores of an uncore cache
 )
 
 // Met is a point at which a decision followed a kubelet instead of Paddock.

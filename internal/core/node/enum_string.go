@@ -198,11 +198,12 @@ func _() {
 	_ = x[FaultAverageUnits-15]
 	_ = x[FaultSharedSubsets-16]
 	_ = x[FaultEndlessRemainder-17]
+	_ = x[FaultWholeCoresOfUncore-18]
 }
 
-const _Fault_name = "unknownadmitted againcores counted without its ownmemory of ended init containersreuse of what its UID leftrejectedrequest of no memorydevices taken lateunknown huge pagesunused huge pagesmemory that fits nowhereone NUMA node of a groupfraction of a bytememory of init containersgaps in NUMA node idsuneven cores or socketsoverwritten subsetendless remainder"
+const _Fault_name = "unknownadmitted againcores counted without its ownmemory of ended init containersreuse of what its UID leftrejectedrequest of no memorydevices taken lateunknown huge pagesunused huge pagesmemory that fits nowhereone NUMA node of a groupfraction of a bytememory of init containersgaps in NUMA node idsuneven cores or socketsoverwritten subsetendless remainderwhole cores of an uncore cache"
 
-var _Fault_index = [...]uint16{0, 7, 21, 50, 81, 107, 115, 135, 153, 171, 188, 212, 236, 254, 279, 300, 323, 341, 358}
+var _Fault_index = [...]uint16{0, 7, 21, 50, 81, 107, 115, 135, 153, 171, 188, 212, 236, 254, 279, 300, 323, 341, 358, 388}
 
 func (i Fault) String() string {
 	idx := int(i) - 0

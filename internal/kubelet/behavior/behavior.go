@@ -26,7 +26,7 @@ type Version struct{ Minor, Patch int }
 // Recorded returns the newest patch of each minor whose answers are recorded in
 // testdata/kubelets, ascending. An older patch of a minor can differ in a rule.
 func Recorded() []Version {
-	return []Version{{36, 4}, {37, 2}}
+	return []Version{{33, 12}, {34, 9}, {35, 6}, {36, 4}, {37, 2}}
 }
 
 // Golden returns the version whose answers are recorded in testdata/golden.
@@ -103,6 +103,7 @@ func table() []row {
 		{field: func(b *node.Behavior) *bool { return &b.CPU.AverageUnits }},
 		{field: func(b *node.Behavior) *bool { return &b.CPU.SharedSubsets }},
 		{field: func(b *node.Behavior) *bool { return &b.CPU.EndlessRemainder }},
+		{field: func(b *node.Behavior) *bool { return &b.CPU.WholeCoresOfUncore }, until: Version{34, 0}},
 	}
 }
 

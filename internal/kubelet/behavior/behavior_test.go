@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
-// The table has a row for every field, because the recorded kubelet has every fault and rule.
+// The table has a row for every field: some recorded kubelet has each fault and rule.
 func TestEveryFieldHasARow(t *testing.T) {
 	var missing func(at string, v reflect.Value) []string
 	missing = func(at string, v reflect.Value) (names []string) {
@@ -24,12 +24,20 @@ func TestEveryFieldHasARow(t *testing.T) {
 		}
 		return names
 	}
-	b, err := behavior.Of(behavior.Golden())
-	if err != nil {
-		t.Fatal(err)
+	times := map[string]int{}
+	for _, v := range behavior.Recorded() {
+		b, err := behavior.Of(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range missing("", reflect.ValueOf(b)) {
+			times[name]++
+		}
 	}
-	if names := missing("", reflect.ValueOf(b)); len(names) > 0 {
-		t.Errorf("the table has no row for %v", names)
+	for name, n := range times {
+		if n == len(behavior.Recorded()) {
+			t.Errorf("the table has no row for %s", name)
+		}
 	}
 }
 
@@ -40,7 +48,7 @@ func TestVersions(t *testing.T) {
 		err  string
 	}{
 		{"1.36.3", behavior.Version{Minor: 36, Patch: 3}, ""},
-		{"v1.37", behavior.Recorded()[1], ""},
+		{"v1.37", behavior.Version{Minor: 37, Patch: 2}, ""},
 		{"1.12", behavior.Version{Minor: 12}, ""},
 		{"2.1", behavior.Version{}, "no version of Kubernetes"},
 		{"1", behavior.Version{}, "no version of Kubernetes"},

@@ -34,6 +34,7 @@ const (
 	NodeGaps         ID = "Q-46"
 	ManyNodes        ID = "Q-47"
 	ChangedConfig    ID = "Q-48"
+	WholeCores       ID = "Q-49"
 )
 
 // Effect is what a quirk changes.
@@ -100,6 +101,7 @@ var reasons = map[ID]string{
 	InitMemory:       "it places memory that only init containers request on more NUMA nodes than are aligned",
 	AverageUnits:     "it takes a core or socket as free when as many CPUs are free as an average one has, and then assigns all of it, also CPUs that are reserved or assigned",
 	SameUID:          "it keeps what init containers left of a removed pod, and a pod with the same UID reuses it although others may have it",
+	WholeCores:       "with prefer-align-cpus-by-uncorecache, it takes a part of a cache in whole cores only, so that a request with half a core spans two caches",
 	NodeGaps:         "prefer-closest-numa-nodes looks up distances by NUMA node id, and the ids have gaps: it panics",
 }
 
@@ -143,6 +145,7 @@ var ids = map[node.Fault]ID{
 	node.FaultDistancesByPosition:  NodeGaps,
 	node.FaultAverageUnits:         AverageUnits,
 	node.FaultSharedSubsets:        LastSubset,
+	node.FaultWholeCoresOfUncore:   WholeCores,
 	node.FaultEndlessRemainder:     EndlessRemainder,
 }
 

@@ -215,10 +215,11 @@ func (k Kubelet) readMemory(v Version, data []byte, rest *leftover) (*Loaded, er
 	return &Loaded{Memory: inner.content()}, nil
 }
 
-// legacy verifies the checksum of the versions in which 0 means no checksum (R-ST-25). Kubernetes
-// 1.36 without its gate also accepts the checksum under the name with the version.
+// legacy verifies the checksum of the versions in which 0 means no checksum (R-ST-25). The Memory
+// Manager accepts 0 from 1.36 on. Kubernetes 1.36 without its gate also accepts the checksum under
+// the name with the version.
 func (k Kubelet) legacy(stated uint64, sum func(string) uint64, typeName string, v Version) error {
-	if stated == 0 || stated == sum(typeName) {
+	if none := stated == 0 && (typeName == cpuType || k.Minor >= firstWithPools); none || stated == sum(typeName) {
 		return nil
 	}
 	versioned := v == 2 || typeName == memoryType
