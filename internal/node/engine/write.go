@@ -115,7 +115,8 @@ func (e *Engine) lost(ctx context.Context, w Write, t taken) {
 		next = next.Release(uid)
 		e.reduced[uid] = true
 	}
-	for _, c := range append(t.created, e.created...) {
+	e.created = append(t.created, e.created...) // The next write may fail, too.
+	for _, c := range e.created {
 		next = next.ContainerCreated(c.uid, c.name)
 	}
 	clear(e.late)
