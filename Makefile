@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -200,6 +200,10 @@ figures: build ## paddock fleet on whole fleets, beside its targets: make figure
 golden: build ## Replay the reference's answers and compare.
 	$(BINARY) replay --check $(filter-out %/state-verdicts.jsonl.gz,$(wildcard testdata/golden/*.jsonl.gz))
 
+kubelets: ## Compare with every recorded answer of every kubelet; go test compares every fourth scenario.
+	$(GO) test -count=1 -v -run TestKubelets ./internal/cli/replay -whole
+	$(GO) test -count=1 -v -run TestFromTheKubeletsFiles ./internal/cli/treatment -whole
+
 # A module for each minor, with its k8s.io/kubernetes; see test/record/README.md.
 record-check: ## Each kubelet gives every recorded answer again; the first build of each takes minutes.
 	@set -e; for module in $(RECORDERS); do echo "$$module"; (cd $$module && $(GO) vet . && $(GO) test -count=1 -timeout 30m .); done
@@ -298,7 +302,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all record-check lint-records image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
+NIGHTLY := race-all kubelets record-check lint-records image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }
