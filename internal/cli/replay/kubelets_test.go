@@ -2,7 +2,7 @@ package replay_test
 
 import (
 	"flag"
-	"os"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +20,8 @@ var whole = flag.Bool("whole", false, "compare with every recorded scenario of t
 // listed in differences.txt beside the recording, with their reasons.
 func TestKubelets(t *testing.T) {
 	for _, version := range behavior.Recorded() {
-		dir := filepath.Join("../../../testdata/kubelets", "1."+strings.Split(version.String(), ".")[1])
+		minor := fmt.Sprintf("kubelets/1.%d", version.Minor)
+		dir := filepath.Join("../../../testdata", minor)
 		files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestKubelets(t *testing.T) {
 		if len(files) == 0 {
 			t.Errorf("no answers of kubelet %s are recorded in %s", version, dir)
 		}
-		score := &kubeletScore{version: version, differences: differences(t, filepath.Join(dir, "differences.txt"))}
+		score := &kubeletScore{version: version, differences: listed(t, minor+"/differences.txt")}
 		for _, file := range files {
 			if strings.HasSuffix(file, "starts.jsonl.gz") {
 				continue // Package doctor compares them.
@@ -40,24 +41,6 @@ func TestKubelets(t *testing.T) {
 		t.Logf("kubelet %s: %d scenarios, %d of them with the kubelet's answers, in %d events; %d admissions, in %d of which a manager decided; %d differences are listed",
 			version, score.scenarios, score.scenarios-score.different, score.events, score.admissions, score.decided, score.listed)
 	}
-}
-
-// differences reads a list of differences, which may be missing.
-func differences(t *testing.T, name string) *replay.Divergences {
-	t.Helper()
-	list, err := os.Open(name)
-	if os.IsNotExist(err) {
-		return &replay.Divergences{}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer list.Close()
-	read, err := replay.ReadDivergences(name, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read
 }
 
 // kubeletScore counts the answers of a kubelet.

@@ -21,13 +21,14 @@ import (
 )
 
 // OfKubelet reports whether a path is a directory or a state file of a kubelet, and not a state of
-// Paddock.
+// Paddock. It does not read a pipe, which can be read only once.
 func OfKubelet(r inputs.Reader, path string) (bool, error) {
 	if path == "" || path == "-" {
 		return false, nil
 	}
-	if info, err := os.Stat(path); err != nil || info.IsDir() {
-		return err == nil, err
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return err == nil && info.IsDir(), err
 	}
 	data, err := r.File(path)
 	if err != nil || statefile.Begins(data) {
@@ -134,7 +135,9 @@ func (f Found) Of(texts []Text, pods inputs.Roster, n *inputs.Node) (*node.State
 	}
 	state = state.As(as).Found(shared, beyond)
 	notes = append(notes, f.lost(state)...)
-	notes = append(notes, f.regrouped(found.Memory, state)...)
+	if n.Policy.Policy.StaticMemory {
+		notes = append(notes, f.regrouped(found.Memory, state)...)
+	}
 	state, err = state.WithDevices(n.Devices)
 	return state, notes, err
 }
@@ -167,9 +170,6 @@ const Unsure = "unsure: "
 // blocks of the pods make. A kubelet takes a NUMA node out of its group when it serves a container
 // alone, and which blocks came last is not in the file.
 func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []string {
-	if m == nil {
-		return nil
-	}
 	for _, has := range s.Memory().Nodes() {
 		in, is := m.Nodes[has.ID]
 		if !is || in == nil || mask.Of(in.Cells...) == has.Group {
@@ -191,7 +191,6 @@ func (f Found) shared(c *kubeletstate.CPU, n *inputs.Node) (cpuset.Set, error) {
 	if set.IsEmpty() && len(c.Entries) == 0 {
 		return n.Found.Machine.AllCPUs(), nil
 	}
-	// What ended pods had is free when the kubelet has removed it.
 	return set, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -85,6 +86,17 @@ func TestFromTheKubeletsFiles(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestPipeIsLeftAlone checks that a state in a pipe is not consumed by the question whose it is.
+func TestPipeIsLeftAlone(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "state")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := treatment.OfKubelet(inputs.Reader{}, pipe); is || err != nil {
+		t.Errorf("got %t and error %v for a pipe without a writer", is, err)
 	}
 }
 

@@ -212,7 +212,7 @@ func change(from, to uint64) string {
 
 // MemoryBeyond returns what the memory accounting of the file has beyond the blocks of its pods, by
 // the groups of NUMA nodes in the file. pools counts the pools of pods instead of their containers.
-// It returns nil if there is no memory file.
+// It returns nil if there is no memory file, and an error if a group is not one of the machine.
 func (s *State) MemoryBeyond(c *memory.Capacity, pools bool) ([]memory.Excess, error) {
 	if s.Memory == nil {
 		return nil, nil
@@ -227,6 +227,10 @@ func (s *State) MemoryBeyond(c *memory.Capacity, pools bool) ([]memory.Excess, e
 		have, expected := s.Memory.Nodes[id], fresh[id]
 		if have == nil || expected == nil {
 			continue
+		}
+		absent := func(cell int) bool { return fresh[cell] == nil }
+		if len(have.Cells) == 0 || slices.ContainsFunc(have.Cells, absent) {
+			return nil, fmt.Errorf("the memory accounting has NUMA node %d in a group with %s, which the machine does not have", id, numbers(have.Cells))
 		}
 		e := memory.Excess{Nodes: mask.Of(have.Cells...), Blocks: have.Assignments - expected.Assignments, Bytes: make([]int64, len(c.Types()))}
 		if seen[e.Nodes] {
