@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -76,7 +77,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 		result.Quirks = append(as.Start(found.Machine, policy, setup), as.Of(found.Machine, policy)...)
 	}
 	text := func() string {
-		return verdictText(verdict, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
+		return verdictText(c.judge(), verdict, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
 	}
 	if err := s.Print(c.output.Value, result, text); err != nil {
 		return err
@@ -87,8 +88,16 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// judge returns the name of the kubelet whose start the verdict is about.
+func (c *checkConfigCommand) judge() string {
+	if c.as.kubelet() {
+		return c.as.version.Name()
+	}
+	return behavior.Golden().Name()
+}
+
 // verdictText formats a verdict for reading, with the answers first.
-func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
+func verdictText(kubelet string, v *kubeletcfg.Verdict, style terminal.Style) string {
 	var out strings.Builder
 	answer := func(name string, starts bool) {
 		word, tone := "starts with it", terminal.Good
@@ -98,7 +107,7 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 		fmt.Fprintf(&out, "  %s %s\n", name, style.Paint(tone, word))
 	}
 	fmt.Fprintf(&out, "%s on machine %s:\n", style.Paint(terminal.Strong, v.File), style.Paint(terminal.Plain, v.Machine))
-	answer("kubelet 1.36", v.KubeletStarts)
+	answer(kubelet, v.KubeletStarts)
 	answer("Paddock     ", v.PaddockStarts)
 	if v.Policy != "" {
 		policy := terminal.Table{Columns: make([]terminal.Column, 2)}
