@@ -176,7 +176,7 @@ func (s *siege) inspect(p *process) {
 // assignments.
 func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[string]bool) {
 	s.t.Helper()
-	events, _ := p.log.events(s.t)
+	events, _ := p.events(s.t)
 	for _, e := range events {
 		switch {
 		case e.Msg == "pod admitted" && wanted[e.UID] && now[e.UID] == nil:
@@ -229,7 +229,7 @@ func TestKill(t *testing.T) {
 	for range *kills {
 		p := s.round()
 		s.inspect(p)
-		events, _ := p.log.events(t)
+		events, _ := p.events(t)
 		for _, e := range events {
 			count[e.Msg]++
 		}

@@ -79,6 +79,7 @@ func (h *home) start(more ...string) *process {
 	p := &process{cmd: exec.Command(binary, append(h.args, more...)...), log: &lines{came: make(chan struct{})}, ended: make(chan error, 1)}
 	p.cmd.Stderr = p.log
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) // The agent chooses it.
+	p.cmd.Env = append(p.cmd.Env, "GORACE=halt_on_error=1")                                                   // The report of a data race is complete when the process ends.
 	if err := p.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -138,9 +139,9 @@ func (l *lines) text() string {
 	return l.data.String()
 }
 
-// events returns the complete lines so far, and a channel that is closed when more data arrives.
-func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
-	t.Helper()
+// events returns the complete lines so far, and a channel that is closed when more data arrives. A
+// line that is not of the log, like those of a panic, is an error.
+func (l *lines) events() ([]event, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []event
@@ -150,11 +151,24 @@ func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
 		}
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v in %s", err, line)
+			return all, l.came, fmt.Errorf("%w in %s", err, line)
 		}
 		all = append(all, e)
 	}
-	return all, l.came
+	return all, l.came, nil
+}
+
+// events returns the complete lines of the log so far, and a channel that is closed when more data
+// arrives. When the agent writes something else, its end is awaited, because the rest of the report
+// may be still to come.
+func (p *process) events(t *testing.T) ([]event, <-chan struct{}) {
+	t.Helper()
+	all, more, err := p.log.events()
+	if err != nil {
+		ended := p.wait(t)
+		t.Fatalf("%v; the agent ended with %v; its log:\n%s", err, ended, p.log.text())
+	}
+	return all, more
 }
 
 // await waits until n lines have one of these messages, and returns the last of them.
@@ -163,7 +177,7 @@ func (p *process) await(t *testing.T, n int, msgs ...string) event {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		all, more := p.log.events(t)
+		all, more := p.events(t)
 		count := 0
 		for _, e := range all {
 			if !slices.Contains(msgs, e.Msg) {
