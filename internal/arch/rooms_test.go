@@ -81,7 +81,7 @@ type library struct {
 }
 
 var libraries = []library{
-	{"github.com/containerd/nri", []string{"node/runtime/nri", "node/runtime/sim"}, "internal/node/runtime/nri is the plugin's side of NRI, internal/node/runtime/sim the runtime's"},
+	{"github.com/containerd/nri", []string{"node/runtime/nri", "node/runtime/sim", "node/runtime/registration"}, "internal/node/runtime/nri is the plugin's side of NRI, internal/node/runtime/sim the runtime's"},
 	{"github.com/prometheus", []string{"node/telemetry"}, "metrics are computed from snapshots in internal/node/telemetry"},
 	{"k8s.io/kubelet/pkg/apis/podresources", []string{"node/podres", "node/podsource/kubeletdevices"}, "internal/node/podres serves the PodResources API, internal/node/podsource/kubeletdevices asks the kubelet"},
 	{"github.com/google/cadvisor", []string{"codec/discover"}, "internal/codec/discover reads machines and hands out machine.Machine"},

@@ -13,6 +13,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 
+	"github.com/paddock-project/paddock/internal/node/runtime/registration"
+
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
@@ -70,7 +72,7 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	case <-serving.Done():
 		err = context.Cause(serving)
 	}
-	err = errors.Join(err, s.close(ctx))
+	err = errors.Join(err, s.close())
 	if running {
 		if last := <-ended; err == nil {
 			err = last
@@ -80,28 +82,22 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	return useful, err
 }
 
-// close ends the connection. If the runtime ended after the registration, the stub would wait for
-// Configure without a limit, so close calls Configure.
-func (s *session) close(ctx context.Context) error {
+// close ends the connection.
+func (s *session) close() error {
 	s.over.Store(true)
-	var err error
 	if c, closes := s.link.(io.Closer); closes {
-		err = c.Close()
+		return c.Close()
 	}
-	if c, waits := s.link.(interface {
-		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
-	}); waits {
-		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The session is over: it answers with control.ErrGone.
-	}
-	return err
+	return nil
 }
 
 // socketLink is a stub and its connection. A stub that was never configured does not close the
 // connection itself.
 type socketLink struct {
 	stub.Stub
-	mu   sync.Mutex
-	conn net.Conn
+	registration registration.Registration
+	mu           sync.Mutex
+	conn         net.Conn
 }
 
 // failurePolicy makes the runtime fail a request that is not answered in time and keep the
@@ -115,7 +111,8 @@ var failurePolicy = &api.FailurePolicy{FailRequest: true, KeepConnected: true}
 func (p *Plugin) socket(handler any) (Link, error) {
 	l := &socketLink{}
 	s, err := stub.New(handler, stub.WithSocketPath(p.config.Socket), stub.WithPluginName(p.config.Name), stub.WithPluginIdx(p.config.Index),
-		stub.WithFailurePolicy(failurePolicy), stub.WithDialer(l.dial), stub.WithOnClose(func() {}), stub.WithLogger(stubLog{p.config.Log}))
+		stub.WithFailurePolicy(failurePolicy), stub.WithDialer(l.dial), stub.WithOnClose(func() {}), stub.WithLogger(stubLog{p.config.Log}),
+		l.registration.Option())
 	if err != nil {
 		return nil, fmt.Errorf("NRI plugin %s-%s: %w", p.config.Index, p.config.Name, err)
 	}
@@ -134,14 +131,16 @@ func (l *socketLink) dial(path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// Close closes the connection, whatever state the stub is in.
+// Close closes the connection, whatever state the stub is in. The stub's Run then returns.
 func (l *socketLink) Close() error {
+	defer l.registration.End(l.Stub)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conn == nil {
+	conn := l.conn
+	l.mu.Unlock()
+	if conn == nil {
 		return nil
 	}
-	if err := l.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil

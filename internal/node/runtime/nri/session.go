@@ -65,7 +65,7 @@ func until(ctx context.Context) time.Time {
 
 // Configure receives the runtime's name and version.
 func (s *session) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
-	if s.over.Load() {
+	if s.over.Load() || ctx.Err() != nil {
 		return 0, control.ErrGone
 	}
 	nri := s.link.RuntimeNRIVersion()

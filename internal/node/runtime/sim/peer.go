@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/net/multiplex"
@@ -26,8 +25,6 @@ type peer struct {
 	once       sync.Once
 	gone       chan struct{} // closed when the connection ends
 	registered chan string
-	// known is true once the plugin has registered.
-	known atomic.Bool
 
 	// name is known from registration on, events and policy from configuration on.
 	name   string
@@ -38,12 +35,11 @@ type peer struct {
 // Connect opens a connection for a plugin and returns the plugin's end. It can be the dialer of an
 // NRI stub; the path is not used. When the plugin registers, it is configured and synchronised.
 func (r *Runtime) Connect(string) (net.Conn, error) {
-	return r.connect(func(bool) {})
+	return r.connect(func() {})
 }
 
-// connect is like Connect. When the connection has ended, it calls over and reports whether the
-// plugin had registered.
-func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
+// connect is like Connect. When the connection has ended, it calls over.
+func (r *Runtime) connect(over func()) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || r.ctx.Err() != nil {
@@ -71,7 +67,7 @@ func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 		r.mu.Lock()
 		delete(r.peers, p)
 		r.mu.Unlock()
-		over(p.known.Load())
+		over()
 	})
 	return theirs, nil
 }
@@ -213,7 +209,6 @@ func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequ
 	}
 	select {
 	case p.registered <- request.GetPluginIdx() + "-" + request.GetPluginName():
-		p.known.Store(true)
 		return &api.Empty{}, nil
 	default:
 		return nil, errors.New("the plugin is registered already")
