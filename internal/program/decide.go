@@ -22,7 +22,14 @@ import (
 
 // asFlag is the flag --as. It selects whether Paddock or a kubelet decides. The zero value is
 // Paddock.
-type asFlag struct{ version behavior.Version }
+type asFlag struct {
+	version behavior.Version
+	// auto is true if it is the kubelet of the node, which is not known yet.
+	auto bool
+}
+
+// autoKubelet is the value of --as for the kubelet that the Node object names.
+const autoKubelet = "auto"
 
 // kubelets returns the names of the kubelets whose answers are recorded.
 func kubelets() []string {
@@ -34,8 +41,8 @@ func kubelets() []string {
 }
 
 func (f *asFlag) register(cmd *cobra.Command, usage string) {
-	cmd.Flags().Var(f, "as", usage+": "+strings.Join(kubelets(), " or "))
-	console.CompleteWords(cmd, "as", kubelets()...)
+	cmd.Flags().Var(f, "as", usage+": "+strings.Join(kubelets(), ", ")+", or auto for the one that the Node of a kubelet's --state names")
+	console.CompleteWords(cmd, "as", append(kubelets(), autoKubelet)...)
 }
 
 // kubelet reports whether a kubelet decides.
@@ -43,17 +50,45 @@ func (f *asFlag) kubelet() bool { return f.version != behavior.Version{} }
 
 // String, Set and Type implement pflag.Value.
 func (f *asFlag) String() string {
-	if !f.kubelet() {
-		return ""
+	switch {
+	case f.kubelet():
+		return "kubelet-" + f.version.String()
+	case f.auto:
+		return autoKubelet
 	}
-	return "kubelet-" + f.version.String()
+	return ""
+}
+
+// of makes the kubelet of a node the one that decides. text is the version as the Node has it, such
+// as "v1.34.3+k3s1". A patch later than the newest recorded one counts as that, and exact is false
+// for every patch that is not recorded.
+func (f *asFlag) of(text string) (exact bool, err error) {
+	release, _, _ := strings.Cut(text, "+")
+	release, _, _ = strings.Cut(release, "-")
+	version, err := behavior.Parse(release)
+	if err != nil {
+		return false, fmt.Errorf("kubelet %q: %w: give --as, such as --as %s", text, err, kubelets()[0])
+	}
+	newest, known := behavior.Newest(version.Minor)
+	if !known {
+		return false, fmt.Errorf("how kubelet %s decides is not known: the recorded ones are %s; --as with one of them shows what that would do", text, strings.Join(kubelets(), ", "))
+	}
+	f.version = version
+	if newest.Before(version) {
+		f.version = newest
+	}
+	return version == newest, nil
 }
 
 // Set sets the kubelet by its name. Without a patch it is the newest recorded one.
 func (f *asFlag) Set(value string) error {
+	if value == autoKubelet {
+		*f = asFlag{auto: true}
+		return nil
+	}
 	name, is := strings.CutPrefix(value, "kubelet-")
 	if !is {
-		return fmt.Errorf("expected %s, or a patch of these, such as kubelet-%s", strings.Join(kubelets(), ", "), behavior.Recorded()[0])
+		return fmt.Errorf("expected %s, a patch of these, such as kubelet-%s, or auto for the one of a kubelet's --state", strings.Join(kubelets(), ", "), behavior.Recorded()[0])
 	}
 	version, err := behavior.Parse(name)
 	if err != nil {
@@ -66,7 +101,7 @@ func (f *asFlag) Set(value string) error {
 	case newest.Before(version):
 		return fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
 	}
-	f.version = version
+	*f = asFlag{version: version}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,14 +32,18 @@ type explainCommand struct {
 	resize                             resizeFlag
 	agent                              agentFlag
 	verbose, strict                    bool
-	decider                            decider
-	quota                              quotaFlag
-	output                             console.Form
+	// objects are those of --pods or of the folder of a kubelet's state. named is the one of their
+	// pods to explain, or nil if PODS are manifests.
+	objects *inputs.Objects
+	named   *v1.Pod
+	decider decider
+	quota   quotaFlag
+	output  console.Form
 }
 
 func (c *explainCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain PODS... | explain NAMESPACE/NAME --agent",
+		Use:   "explain PODS... | explain NAMESPACE/NAME --state DIR | explain NAMESPACE/NAME --agent",
 		Short: "Show why a pod gets what it gets, or what would admit it",
 		Long: `Explain shows how one decision was made: what the pod requests and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
@@ -50,6 +55,11 @@ PODS are as for paddock plan. If there are several, select one with --pod; the p
 it are admitted first, as by paddock plan. A pod that is already in --state is explained as
 if it were new. So is a pod that has ended, for example one that the kubelet rejected, if it is
 named or the only one. Other pods that have ended take no room.
+
+With NAMESPACE/NAME and the --state of a kubelet, it explains a pod of the cluster that has failed, waits or runs:
+what the kubelet recorded about it, what that kubelet would answer now, and what ended and started since. The pods
+and the Node come from --pods, from the folder of --state (pods.json and node.json), or from standard input, as
+"kubectl get nodes,pods -A -o json" prints them.
 
 To ask several nodes, repeat --machine. Give --state, --kubelet-config and --devices either
 once for all or once for each machine, in the same order; "" is an empty state. The explanation is
@@ -72,6 +82,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
   paddock explain pod.yaml --machine node7.json --state node7.state --machine node8.json --state node8.state
   paddock explain --machine node7.json --state node7.state --resize changed-pod.yaml
+  kubectl get nodes,pods -A -o json | paddock explain default/database --state /var/lib/kubelet
   paddock explain default/database --agent`,
 		Args: podsOrResize,
 		RunE: c.run,
@@ -121,12 +132,20 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	if err := c.decider.quota(cmd, &c.quota); err != nil {
 		return err
 	}
+	if err := c.name(s, args); err != nil {
+		return err
+	}
 	candidates, err := c.candidates(s)
 	if err != nil {
 		return err
 	}
 	at := candidates[0]
-	explained, err := c.explain(cmd.Context(), s, candidates, args)
+	var explained view.Explanation
+	if c.named != nil {
+		explained, err = c.explainNamed(cmd.Context(), candidates)
+	} else {
+		explained, err = c.explain(cmd.Context(), s, candidates, args)
+	}
 	if err != nil {
 		return err
 	}
@@ -229,10 +248,19 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	}
 	var out []candidate
 	for i, machine := range c.machines {
-		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i), as: c.decider.as.version, pods: c.pods}
+		flags := nodeFlags{
+			machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i),
+			as: &c.decider.as, pods: c.pods,
+		}
+		if i == 0 {
+			flags.kubeNode, flags.objects = c.decider.kubeNode, c.objects
+		}
 		n, state, err := flags.read(s)
 		if err != nil {
 			return nil, err
+		}
+		if i == 0 {
+			c.decider.kubeNode, c.objects = cmp.Or(c.decider.kubeNode, flags.kubeNode), flags.objects
 		}
 		if state, err = c.decider.on(state); err != nil {
 			return nil, err
@@ -283,7 +311,11 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	}
 	plan := made.plan
 	if known {
-		plan.Trace.Notes = append(plan.Trace.Notes, fmt.Sprintf("the pod has been on the node since revision %d and keeps what it has; this is what Paddock would decide now", g.Sequence))
+		note := fmt.Sprintf("the pod has been on the node since revision %d and keeps what it has; this is what Paddock would decide now", g.Sequence)
+		if d.as.kubelet() {
+			note = "the pod is on the node and keeps what it has; this is what the kubelet would decide now"
+		}
+		plan.Trace.Notes = append(plan.Trace.Notes, note)
 	}
 	remedies := (*explain.Remedies)(nil)
 	if plan.Rejection != nil {

@@ -26,10 +26,15 @@ func machineFlag(cmd *cobra.Command, name *string) {
 type nodeFlags struct {
 	machine, config, devices, state string
 	quota                           quotaFlag
-	// pods are manifests of the pods that a kubelet's state is of.
+	// pods are files of the Node and the pods that a kubelet's state is of.
 	pods []string
-	// as is the kubelet that decides. It is zero for Paddock.
-	as behavior.Version
+	// as is what decides. If nil, it is Paddock. read fills it in if it is automatic.
+	as *asFlag
+	// kubeNode is the name of the Kubernetes node. read fills it in for a kubelet's state, if it is
+	// known.
+	kubeNode string
+	// objects are what pods has, if it was read.
+	objects *inputs.Objects
 }
 
 func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
@@ -42,30 +47,104 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 
 // read reads the node and its initial state, and prints warnings about the policy.
 func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
+	r := s.Reader()
+	ofKubelet, err := treatment.OfKubelet(r, f.state)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("--state: %w", err)
+	case ofKubelet:
+		err = f.complete(s)
+	case f.as != nil && f.as.auto:
+		err = errors.New("--as auto: there is no Node object whose kubelet could be meant: it belongs to a kubelet's --state; name the kubelet, such as --as " + kubelets()[len(kubelets())-1])
+	case len(f.pods) > 0:
+		err = errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	quota, err := f.quota.policy()
 	if err != nil {
 		return nil, nil, err
 	}
-	r := s.Reader()
-	r.Minor = f.as.Minor
+	if f.as != nil {
+		r.Minor = f.as.version.Minor
+	}
 	n, err := r.Node(inputs.NodeFiles{Machine: f.machine, Policy: f.config, Devices: f.devices, Quota: quota})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Notes(n.Policy.Warnings)
-	if kubelets, err := treatment.OfKubelet(r, f.state); err != nil {
-		return nil, nil, fmt.Errorf("--state: %w", err)
-	} else if kubelets {
-		found := treatment.Found{Path: f.state, Pods: f.pods, Version: f.as}
+	if ofKubelet {
+		found := treatment.Found{Path: f.state, Pods: f.objects.On(f.kubeNode), Version: f.as.version}
 		state, notes, err := found.State(r, n)
 		s.Notes(notes)
 		return n, state, err
 	}
-	if len(f.pods) > 0 {
-		return nil, nil, errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
-	}
 	state, err := r.State(f.state, n)
 	return n, state, err
+}
+
+// complete fills in what is not given about the node of a kubelet's state: from the folder of the
+// state and from the objects of the node. Nothing is assumed: what is in neither is an error.
+func (f *nodeFlags) complete(s console.Streams) error {
+	if f.as == nil {
+		return fmt.Errorf("--state %s is a kubelet's: this command takes a state of Paddock", f.state)
+	}
+	folder, err := treatment.FolderOf(f.state)
+	if err != nil {
+		return fmt.Errorf("--state: %w", err)
+	}
+	if f.machine == discover.LiveName && folder.Machine != "" {
+		f.machine = folder.Machine
+	}
+	if f.config == "" {
+		f.config = folder.Config
+	}
+	if f.config == "" {
+		return fmt.Errorf("%s is a kubelet's: how it decides is not known: add --kubelet-config FILE, its config.yaml or the answer of its /configz", f.state)
+	}
+	if err := f.readObjects(s, folder.Objects); err != nil {
+		return err
+	}
+	if f.kubeNode == "" {
+		if f.kubeNode, err = f.objects.NodeName(); err != nil {
+			return fmt.Errorf("--pods: %w", err)
+		}
+	}
+	f.quota.mode = agent.QuotaKubelet
+	if f.as.kubelet() {
+		return nil
+	}
+	n := f.objects.Nodes[f.kubeNode]
+	if n == nil {
+		return fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add the Node to --pods (kubectl get nodes,pods -A -o json), or --as, such as --as %s", f.state, kubelets()[len(kubelets())-1])
+	}
+	text := n.Status.NodeInfo.KubeletVersion
+	exact, err := f.as.of(text)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if newest, _ := behavior.Newest(f.as.version.Minor); !exact {
+		s.Notes([]string{fmt.Sprintf("node %s runs kubelet %s: answered as %s; of this minor, the answers of %s are recorded", n.Name, text, f.as.version, newest)})
+	}
+	return nil
+}
+
+// readObjects reads the objects of the node once: from --pods, or else from the folder.
+func (f *nodeFlags) readObjects(s console.Streams, beside []string) error {
+	if f.objects != nil {
+		return nil
+	}
+	paths := f.pods
+	if len(paths) == 0 {
+		paths = beside
+	}
+	if len(paths) == 0 {
+		return fmt.Errorf("%s is a kubelet's: its pods are missing: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.state)
+	}
+	var err error
+	f.objects, err = s.Reader().Objects(paths)
+	return err
 }
 
 // ofStateUsage is the help of --pods beside --state.

@@ -66,7 +66,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	if cmd.Flags().Changed("agent") {
 		return c.askAgent(cmd, s, paths)
 	}
-	c.node.as = c.as.version
+	c.node.as, c.node.kubeNode = &c.as, c.decider.kubeNode
 	n, state, err := c.node.read(s)
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err := c.decider.quota(cmd, &c.node.quota); err != nil {
 		return err
 	}
-	c.node.as = c.decider.as.version
+	c.node.as, c.node.kubeNode = &c.decider.as, c.decider.kubeNode
 	n, before, err := c.node.read(s)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("agent") {
 		return c.askAgent(cmd, s)
 	}
-	c.node.as = c.as.version
+	c.node.as = &c.as
 	n, state, err := c.node.read(s)
 	if err != nil {
 		return err

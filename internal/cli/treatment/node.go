@@ -40,10 +40,10 @@ func OfKubelet(r inputs.Reader, path string) (bool, error) {
 
 // Found is a node as a kubelet's own files describe it.
 type Found struct {
-	// Path is the kubelet's directory, or one of its files. Pods are manifests of the pods of the
-	// node, at least of all that run.
+	// Path is the kubelet's directory, or one of its files. Pods are the pods of the node, at least
+	// all that run.
 	Path string
-	Pods []string
+	Pods inputs.Roster
 	// Version is the kubelet that wrote the files and decides.
 	Version behavior.Version
 }
@@ -55,12 +55,6 @@ type Found struct {
 // had before it admits the next pod. CPUs that are neither in the file's default set nor assigned
 // are residue.
 func (f Found) State(r inputs.Reader, n *inputs.Node) (*node.State, []string, error) {
-	if len(f.Pods) == 0 {
-		return nil, nil, fmt.Errorf("%s is a kubelet's: its pods are missing: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.Path)
-	}
-	if f.Version == (behavior.Version{}) {
-		return nil, nil, fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add --as, such as --as kubelet-1.%d (kubectl get node NODE shows its version)", f.Path, behavior.Golden().Minor)
-	}
 	names, err := f.files()
 	if err != nil {
 		return nil, nil, err
@@ -69,16 +63,13 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*node.State, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	pods, err := r.Roster(f.Pods)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f.Of(texts, pods, n)
+	return f.Of(texts, n)
 }
 
-// Of is State for files and pods that were read.
-func (f Found) Of(texts []Text, pods inputs.Roster, n *inputs.Node) (*node.State, []string, error) {
+// Of is State for files that were read.
+func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 	texts, _ = split(texts)
+	pods := f.Pods
 	var notes []string
 	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
 	found := &doctor.State{}

@@ -145,7 +145,7 @@ func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[s
 			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
 		}
 	}
-	state, notes, err := treatment.Found{Version: s.version}.Of(texts, alive, n)
+	state, notes, err := treatment.Found{Version: s.version, Pods: alive}.Of(texts, n)
 	if err != nil {
 		s.unsure++
 		t.Logf("%s: no state: %v", name, err)

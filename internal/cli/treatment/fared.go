@@ -1,0 +1,66 @@
+package treatment
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// FaredOf returns how a pod fared among the pods of its node. Pods that were deleted are in no
+// list, so what they left is not known.
+func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
+	f := view.Fared{Node: pod.Spec.NodeName, Phase: string(cmp.Or(pod.Status.Phase, v1.PodPending)), Reason: pod.Status.Reason, Message: pod.Status.Message}
+	if at := pod.Status.StartTime; at != nil {
+		f.At = &at.Time
+	}
+	if f.Node == "" {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+				f.Reason, f.Message = c.Reason, c.Message
+			}
+		}
+		return f
+	}
+	f.Rejected = pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0
+	if !f.Rejected || f.At == nil {
+		return f
+	}
+	for _, other := range node {
+		name := other.Namespace + "/" + other.Name
+		if at := endOf(other); !at.Before(*f.At) && podspec.Ended(other) && other.UID != pod.UID {
+			f.Ended = append(f.Ended, view.Event{name, at})
+		}
+		if from := other.Status.StartTime; from != nil && !from.Time.Before(*f.At) && other.Status.Phase == v1.PodRunning {
+			f.Started = append(f.Started, view.Event{name, from.Time})
+		}
+	}
+	for _, events := range [][]view.Event{f.Ended, f.Started} {
+		slices.SortFunc(events, func(a, b view.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod)) })
+	}
+	return f
+}
+
+// containersOf returns the statuses of the containers that were ever created.
+func containersOf(pod *v1.Pod) []v1.ContainerStatus {
+	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	return slices.DeleteFunc(all, func(s v1.ContainerStatus) bool {
+		return s.State.Running == nil && s.State.Terminated == nil && s.ContainerID == ""
+	})
+}
+
+// endOf returns when the last container of a pod ended, or the zero time if that is not known.
+func endOf(pod *v1.Pod) time.Time {
+	var last time.Time
+	for _, s := range containersOf(pod) {
+		if t := s.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,122 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// name finds the pod that the argument names, if it is not a file and --state is a kubelet's. It
+// reads the objects among which the pod is: those of --pods, of the folder of --state, or of
+// standard input.
+func (c *explainCommand) name(s console.Streams, args []string) error {
+	if len(args) != 1 || len(c.states) == 0 || len(c.resize.paths) > 0 {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if kubelets, err := treatment.OfKubelet(s.Reader(), c.states[0]); err != nil || !kubelets {
+		return nil // Reading the state shows the error.
+	}
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
+		return nil // Reading the manifest shows the error.
+	}
+	namespace, name, err := podName(args[0], c.namespace)
+	if err != nil {
+		return fmt.Errorf("%w; no file has that name either", err)
+	}
+	folder, err := treatment.FolderOf(c.states[0])
+	if err != nil {
+		return fmt.Errorf("--state: %w", err)
+	}
+	paths := c.pods
+	if len(paths) == 0 {
+		paths = folder.Objects
+	}
+	if len(paths) == 0 {
+		if file, is := s.Stdin.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+			return fmt.Errorf("%s: the pods and the Node are missing: pipe them in (kubectl get nodes,pods -A -o json | paddock explain %s ...), or add --pods FILE", args[0], args[0])
+		}
+		paths = []string{"-"}
+	}
+	if c.objects, err = s.Reader().Objects(paths); err != nil {
+		return err
+	}
+	if c.named = c.objects.Pod(namespace, name); c.named == nil {
+		similar := ""
+		const few = 5
+		if names := c.objects.Similar(name, few); len(names) > 0 {
+			similar = "; there are " + strings.Join(names, ", ")
+		}
+		return fmt.Errorf("%s: no such pod in %s, which has %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
+	}
+	return c.bind()
+}
+
+// bind finds the node of the pod, and makes sure that it is the one of the objects.
+func (c *explainCommand) bind() error {
+	at := c.named.Spec.NodeName
+	switch {
+	case at == "":
+		return nil // What --node or the objects name is used.
+	case c.decider.kubeNode != "" && c.decider.kubeNode != at:
+		return fmt.Errorf("--node %s: the pod is on node %s: leave out --node, and give the --state of that node", c.decider.kubeNode, at)
+	case len(c.objects.Nodes) > 0 && c.objects.Nodes[at] == nil:
+		return fmt.Errorf("the pod is on node %s, and the Node objects do not have it: give the --state and the Node of %s", at, at)
+	}
+	c.decider.kubeNode = at
+	return nil
+}
+
+// explainNamed explains a pod of the cluster: how it fared, and what its kubelet would answer now.
+func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidate) (view.Explanation, error) {
+	at := candidates[0]
+	pod := podspec.Default(c.named, at.gates)
+	explained, err := c.decider.explain(ctx, at.state, pod, at.gates, candidates[1:])
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	fared := treatment.FaredOf(c.named, c.objects.On(c.decider.kubeNode))
+	fared.Answer = judged(&fared, explained.Answer.Rejection)
+	explained.Fared = &fared
+	return explained, nil
+}
+
+// judged returns sentences about an answer beside how the pod fared.
+func judged(f *view.Fared, now *view.PlanRejection) []string {
+	var out []string
+	switch {
+	case f.Node == "" && now == nil:
+		out = append(out, "it has no node yet, and this node would admit it")
+	case f.Node == "" || !f.Rejected:
+	case now == nil && len(f.Ended) > 0:
+		last := f.Ended[len(f.Ended)-1]
+		out = append(out, fmt.Sprintf("it fits now, at the latest since %s ended at %s; the kubelet does not try it again: delete it, or let its controller make another pod", last.Pod, view.Clock(last.At)))
+	case now == nil:
+		out = append(out, "it fits now; the kubelet does not try it again: delete it, or let its controller make another pod",
+			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
+	case now.Reason != f.Reason && f.Reason != "" && !sameRejection(now, f):
+		out = append(out, fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason))
+	}
+	return out
+}
+
+// sameRejection reports whether the two reasons are the same rejection: a kubelet names the
+// error of a device or of a manager, which Paddock names by its cause.
+func sameRejection(now *view.PlanRejection, f *view.Fared) bool {
+	return f.Reason == string(node.UnexpectedAdmissionError) && strings.Contains(f.Message, now.Reason)
+}

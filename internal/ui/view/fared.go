@@ -1,0 +1,85 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+)
+
+// Fared is how a pod fared on its node, as its status shows it.
+type Fared struct {
+	Node string `json:"node,omitempty"`
+	// Phase, Reason and Message are those of the status. For a pod that has no node yet, Reason and
+	// Message are the scheduler's.
+	Phase   string `json:"phase"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Rejected is true if the kubelet rejected the pod before any container ran.
+	Rejected bool `json:"rejected,omitempty"`
+	// At is when the pod was rejected, or else when it started. It is nil if that is not known.
+	At *time.Time `json:"at,omitempty"`
+	// Ended and Started are the pods of the node that ended, and that started and run, after a
+	// rejection, in the order of time.
+	Ended   []Event `json:"ended,omitempty"`
+	Started []Event `json:"started,omitempty"`
+	// Answer has sentences about the present answer beside all that.
+	Answer []string `json:"answer,omitempty"`
+}
+
+// Event is the end or the start of a pod.
+type Event struct {
+	Pod string    `json:"pod"`
+	At  time.Time `json:"at"`
+}
+
+// Clock returns a time as people compare it with the events of a cluster.
+func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// maxEvents is how many pods are named of those that ended, and of those that started.
+const maxEvents = 5
+
+func eventsText(events []Event) string {
+	var parts []string
+	for _, e := range events[max(0, len(events)-maxEvents):] { // The last ones explain the present.
+		parts = append(parts, fmt.Sprintf("%s at %s", e.Pod, Clock(e.At)))
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(events) - maxEvents; more > 0 {
+		text += fmt.Sprintf(", and %d before", more)
+	}
+	return text
+}
+
+// fared prints how a pod fared, below the answer.
+func (w *explanation) fared(f *Fared) {
+	for _, sentence := range f.Answer {
+		w.sentence(terminal.Strong.Of(sentence))
+	}
+	at := ""
+	switch {
+	case f.Node == "":
+		at = "recorded by the scheduler"
+	case f.Reason != "":
+		at = "recorded by the kubelet of " + f.Node
+	default:
+		at = "on " + f.Node
+	}
+	if f.At != nil {
+		at += ", " + Clock(*f.At)
+	}
+	text := f.Phase
+	for _, more := range []string{f.Reason, f.Message} {
+		if more != "" {
+			text += ", " + more
+		}
+	}
+	w.sentence(terminal.Faint.Of(at+":"), terminal.Plain.Of(text))
+	if len(f.Ended) > 0 {
+		w.sentence(terminal.Faint.Of("ended since then:"), terminal.Plain.Of(eventsText(f.Ended)))
+	}
+	if len(f.Started) > 0 {
+		w.sentence(terminal.Faint.Of("started since then:"), terminal.Plain.Of(eventsText(f.Started)))
+	}
+}
