@@ -55,7 +55,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 
 func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	if c.as.auto {
-		return errors.New("--as auto: a configuration does not say which kubelet reads it; name the kubelet, such as --as " + kubelets()[len(kubelets())-1])
+		return errors.New("--as auto: a configuration does not say which kubelet reads it; name the kubelet, such as --as " + newestKubelet())
 	}
 	s := console.StreamsOf(cmd)
 	r := s.Reader()

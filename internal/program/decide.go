@@ -28,21 +28,15 @@ type asFlag struct {
 	auto bool
 }
 
+// newestKubelet returns the name of the newest recorded kubelet, as an example.
+func newestKubelet() string { return behavior.Names()[len(behavior.Names())-1] }
+
 // autoKubelet is the value of --as for the kubelet that the Node object names.
 const autoKubelet = "auto"
 
-// kubelets returns the names of the kubelets whose answers are recorded.
-func kubelets() []string {
-	var names []string
-	for _, v := range behavior.Recorded() {
-		names = append(names, fmt.Sprintf("kubelet-1.%d", v.Minor))
-	}
-	return names
-}
-
 func (f *asFlag) register(cmd *cobra.Command, usage string) {
-	cmd.Flags().Var(f, "as", usage+": "+strings.Join(kubelets(), ", ")+", or auto for the one that the Node of a kubelet's --state names")
-	console.CompleteWords(cmd, "as", append(kubelets(), autoKubelet)...)
+	cmd.Flags().Var(f, "as", usage+": "+strings.Join(behavior.Names(), ", ")+", or auto for the one that the Node of a kubelet's --state names")
+	console.CompleteWords(cmd, "as", append(behavior.Names(), autoKubelet)...)
 }
 
 // kubelet reports whether a kubelet decides.
@@ -67,11 +61,11 @@ func (f *asFlag) of(text string) (exact bool, err error) {
 	release, _, _ = strings.Cut(release, "-")
 	version, err := behavior.Parse(release)
 	if err != nil {
-		return false, fmt.Errorf("kubelet %q: %w: give --as, such as --as %s", text, err, kubelets()[0])
+		return false, fmt.Errorf("kubelet %q: %w: give --as, such as --as %s", text, err, behavior.Names()[0])
 	}
 	newest, known := behavior.Newest(version.Minor)
 	if !known {
-		return false, fmt.Errorf("how kubelet %s decides is not known: the recorded ones are %s; --as with one of them shows what that would do", text, strings.Join(kubelets(), ", "))
+		return false, fmt.Errorf("how kubelet %s decides is not known: the recorded ones are %s; --as with one of them shows what that would do", text, strings.Join(behavior.Names(), ", "))
 	}
 	f.version = version
 	if newest.Before(version) {
@@ -86,20 +80,9 @@ func (f *asFlag) Set(value string) error {
 		*f = asFlag{auto: true}
 		return nil
 	}
-	name, is := strings.CutPrefix(value, "kubelet-")
-	if !is {
-		return fmt.Errorf("expected %s, a patch of these, such as kubelet-%s, or auto for the one of a kubelet's --state", strings.Join(kubelets(), ", "), behavior.Recorded()[0])
-	}
-	version, err := behavior.Parse(name)
+	version, err := behavior.Named(value)
 	if err != nil {
 		return err
-	}
-	newest, known := behavior.Newest(version.Minor)
-	switch {
-	case !known:
-		return fmt.Errorf("expected %s: the answers of these kubelets are recorded", strings.Join(kubelets(), " or "))
-	case newest.Before(version):
-		return fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
 	}
 	*f = asFlag{version: version}
 	return nil

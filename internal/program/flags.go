@@ -55,7 +55,7 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	case ofKubelet:
 		err = f.complete(s)
 	case f.as != nil && f.as.auto:
-		err = errors.New("--as auto: there is no Node object whose kubelet could be meant: it belongs to a kubelet's --state; name the kubelet, such as --as " + kubelets()[len(kubelets())-1])
+		err = errors.New("--as auto: there is no Node object whose kubelet could be meant: it belongs to a kubelet's --state; name the kubelet, such as --as " + newestKubelet())
 	case len(f.pods) > 0:
 		err = errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
 	}
@@ -117,7 +117,7 @@ func (f *nodeFlags) complete(s console.Streams) error {
 	}
 	n := f.objects.Nodes[f.kubeNode]
 	if n == nil {
-		return fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add the Node to --pods (kubectl get nodes,pods -A -o json), or --as, such as --as %s", f.state, kubelets()[len(kubelets())-1])
+		return fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add the Node to --pods (kubectl get nodes,pods -A -o json), or --as, such as --as %s", f.state, newestKubelet())
 	}
 	text := n.Status.NodeInfo.KubeletVersion
 	exact, err := f.as.of(text)

@@ -23,11 +23,15 @@ import (
 // maxLine limits one scenario line, in bytes. The largest line of the golden files has 0.3 MiB.
 const maxLine = 64 << 20
 
+// defaultDivergences lists the intended differences between Paddock and the reference.
+const defaultDivergences = "testdata/divergences.txt"
+
 // replayCommand is one invocation of paddock replay.
 type replayCommand struct {
 	machines    string
 	divergences string
 	check       bool
+	as          asFlag
 	console.Streams
 	out    *bufio.Writer
 	player replay.Player
@@ -51,8 +55,13 @@ With --check, it compares each line that has a recorded result with this result.
 line for each difference, and then the numbers of equal scenarios. After a difference in the
 state, it continues, and marks differences "(follows)" until the states are equal again. The exit
 code is 1 if a difference is not listed in --divergences and does not follow from an earlier one,
-or if a listed one no longer occurs.`,
+or if a listed one no longer occurs.
+
+With --as, a kubelet with its known faults decides. The differences of the recorded kubelets are listed beside them,
+such as testdata/kubelets/1.36/differences.txt.`,
 		Example: `  paddock replay --check testdata/golden/*.jsonl.gz
+  paddock replay --check --as kubelet-1.36 --machines testdata/golden/machines \
+      --divergences testdata/kubelets/1.36/differences.txt testdata/kubelets/1.36/ordinary.jsonl.gz
   paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,14 +72,18 @@ or if a listed one no longer occurs.`,
 		},
 	}
 	cmd.Flags().StringVar(&r.machines, "machines", "", "`DIR` with the machine NAME.json of \"@NAME\"; without it the directory machines beside each file")
-	cmd.Flags().StringVar(&r.divergences, "divergences", "testdata/divergences.txt", "`FILE` that lists the intended differences")
+	cmd.Flags().StringVar(&r.divergences, "divergences", defaultDivergences, "`FILE` that lists the intended differences")
+	r.as.register(cmd, "decide as this kubelet does, with its known faults")
 	cmd.Flags().BoolVar(&r.check, "check", false, "compare with the recorded results instead of printing ours")
 	return cmd
 }
 
 func (r *replayCommand) run(files []string) error {
 	r.found = map[string]*machine.Machine{}
-	r.player.Now = time.Now
+	r.player.Now, r.player.Kubelet = time.Now, r.as.version
+	if r.as.auto {
+		return errors.New("--as auto: a scenario has no Node whose kubelet could be meant; name the kubelet, such as --as " + newestKubelet())
+	}
 	if err := r.readDivergences(); err != nil {
 		return err
 	}
@@ -92,8 +105,12 @@ func (r *replayCommand) run(files []string) error {
 // readDivergences reads the list. Only the default file may be missing, because users replay their
 // own scenarios anywhere.
 func (r *replayCommand) readDivergences() error {
+	if r.divergences == defaultDivergences && r.as.kubelet() { // It is about Paddock.
+		r.meant = &replay.Divergences{}
+		return nil
+	}
 	file, err := os.Open(r.divergences)
-	if errors.Is(err, os.ErrNotExist) && r.divergences == "testdata/divergences.txt" {
+	if errors.Is(err, os.ErrNotExist) && r.divergences == defaultDivergences {
 		r.meant = &replay.Divergences{}
 		return nil
 	}
@@ -171,7 +188,11 @@ func (r *replayCommand) compare(c *replay.Case) error {
 	if err != nil {
 		return err
 	}
-	compared := replay.Compare(&c.Scenario, &got, c.Want)
+	compare := replay.Compare
+	if r.as.kubelet() {
+		compare = replay.CompareKubelet
+	}
+	compared := compare(&c.Scenario, &got, c.Want)
 	r.scenarios++
 	r.events += compared.Events
 	r.apart += compared.Apart

@@ -58,7 +58,7 @@ func New(p Program) *cobra.Command {
 "paddock plan" does for this node alone. A pod goes to the node where it strands the fewest CPUs, or
 to the one that --scoring prefers. Fleet changes no node.
 
-NODES is a file with a list of {name, count, machine, kubeletConfig, devices, labels, taints, price}; files in
+NODES is a file with a list of {name, count, machine, kubeletConfig, devices, as, labels, taints, price}; files in
 it are relative to it. NODES can also be the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
 or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,

@@ -26,6 +26,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
@@ -37,6 +38,7 @@ import (
 //	  machine: gpu-server.json        # as "paddock topology -o json" writes it
 //	  kubeletConfig: gpu-kubelet.yaml # without it a usual policy
 //	  devices: gpu-devices.yaml
+//	  as: kubelet-1.36                # what decides there; without it Paddock
 //	  labels: {pool: gpu}
 //	  taints: [{key: gpu, effect: NoSchedule}]
 //	  price: 3.2 # of a node, in any unit
@@ -88,6 +90,7 @@ type fleetEntry struct {
 	Machine       string            `json:"machine"`
 	KubeletConfig string            `json:"kubeletConfig,omitempty"`
 	Devices       string            `json:"devices,omitempty"`
+	As            string            `json:"as,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Taints        []v1.Taint        `json:"taints,omitempty"`
 	Price         *float64          `json:"price,omitempty"`
@@ -215,6 +218,14 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		return filepath.Join(dir, name)
 	}
 	from := Reader{Names: Fields}
+	var kubelet behavior.Version
+	var err error
+	if e.As != "" {
+		if kubelet, err = behavior.Named(e.As); err != nil {
+			return fmt.Errorf("as: %w", err)
+		}
+		from.Minor = kubelet.Minor
+	}
 	n, err := from.Node(NodeFiles{Machine: relative(e.Machine), Policy: relative(e.KubeletConfig), Devices: relative(e.Devices)})
 	if err != nil {
 		return err
@@ -223,6 +234,17 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 	state, err := from.State("", n)
 	if err != nil {
 		return err
+	}
+	if e.As != "" {
+		as, err := behavior.Of(kubelet)
+		if err != nil {
+			return fmt.Errorf("as: %w", err)
+		}
+		if n.Policy.Moves.Pods > 0 {
+			return fmt.Errorf("as: %s: cpuManagerPolicy is dynamic, which only Paddock has: use static", e.As)
+		}
+		state = state.As(as)
+		n.Policy.Text += "; kubelet " + kubelet.String() + " decides"
 	}
 	amounts, err := from.allocatable(relative(e.KubeletConfig), n)
 	if err != nil {

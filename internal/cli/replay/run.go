@@ -28,9 +28,9 @@ type Player struct {
 	Machine func(name string) (*machine.Machine, error)
 	// Now is the clock for elapsed_ns.
 	Now func() time.Time
-	// Kubelet makes a kubelet of this version, with its faults, answer instead of Paddock. If zero,
-	// Paddock answers. Result.Quirks and
-	// Answer.Quirks are then the faults because of which it answers differently.
+	// Kubelet makes a kubelet of this version, with its faults, answer instead of Paddock.
+	// Result.Quirks and Answer.Quirks are then the faults because of which it answers differently.
+	// If zero, Paddock answers.
 	Kubelet behavior.Version
 }
 

@@ -34,10 +34,10 @@ func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
 	for _, other := range node {
 		name := other.Namespace + "/" + other.Name
 		if at := endOf(other); !at.Before(*f.At) && podspec.Ended(other) && other.UID != pod.UID {
-			f.Ended = append(f.Ended, view.Event{name, at})
+			f.Ended = append(f.Ended, view.Event{Pod: name, At: at})
 		}
 		if from := other.Status.StartTime; from != nil && !from.Time.Before(*f.At) && other.Status.Phase == v1.PodRunning {
-			f.Started = append(f.Started, view.Event{name, from.Time})
+			f.Started = append(f.Started, view.Event{Pod: name, At: from.Time})
 		}
 	}
 	for _, events := range [][]view.Event{f.Ended, f.Started} {

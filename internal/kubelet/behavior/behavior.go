@@ -74,6 +74,36 @@ func Parse(text string) (Version, error) {
 	return Version{numbers[0], numbers[1]}, nil
 }
 
+// Names returns the names of the recorded kubelets, such as "kubelet-1.36".
+func Names() []string {
+	var names []string
+	for _, v := range Recorded() {
+		names = append(names, fmt.Sprintf("kubelet-1.%d", v.Minor))
+	}
+	return names
+}
+
+// Named returns the version of a kubelet such as "kubelet-1.36" or "kubelet-1.36.2", which must be
+// a recorded one or an earlier patch of its minor.
+func Named(name string) (Version, error) {
+	text, is := strings.CutPrefix(name, "kubelet-")
+	if !is {
+		return Version{}, fmt.Errorf("%q: expected %s, or a patch of these, such as kubelet-%s", name, strings.Join(Names(), ", "), Recorded()[0])
+	}
+	version, err := Parse(text)
+	if err != nil {
+		return Version{}, err
+	}
+	newest, known := Newest(version.Minor)
+	switch {
+	case !known:
+		return Version{}, fmt.Errorf("expected %s: the answers of these kubelets are recorded", strings.Join(Names(), " or "))
+	case newest.Before(version):
+		return Version{}, fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
+	}
+	return version, nil
+}
+
 // row is one field of the behavior and the versions that have it.
 type row struct {
 	field func(*node.Behavior) *bool
