@@ -29,8 +29,10 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if kubelets, err := treatment.OfKubelet(s.Reader(), c.states[0]); err != nil || !kubelets {
-		return nil // Reading the state shows the error.
+	if kubelets, err := treatment.OfKubelet(s.Reader(), c.states[0]); err != nil {
+		return fmt.Errorf("--state: %w", err)
+	} else if !kubelets {
+		return nil
 	}
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
 		return nil // Reading the manifest shows the error.

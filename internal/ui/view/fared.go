@@ -57,10 +57,9 @@ func (w *explanation) fared(f *Fared) {
 	for _, sentence := range f.Answer {
 		w.sentence(terminal.Strong.Of(sentence))
 	}
-	at := ""
+	at := "recorded by the scheduler"
 	switch {
 	case f.Node == "":
-		at = "recorded by the scheduler"
 	case f.Reason != "":
 		at = "recorded by the kubelet of " + f.Node
 	default:

@@ -13,9 +13,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 
-	"github.com/paddock-project/paddock/internal/node/runtime/registration"
-
 	"github.com/paddock-project/paddock/internal/node/control"
+	"github.com/paddock-project/paddock/internal/node/runtime/registration"
 )
 
 // These are the waits between attempts to connect, and the time limit of an attempt. A runtime that

@@ -26,9 +26,12 @@ var ErrEnded = errors.New("the connection to the runtime ended during the regist
 // use by several goroutines.
 type Registration struct {
 	mu sync.Mutex
-	// registered is true once the runtime has accepted the stub, and configured once Configure was
-	// called, by the runtime or in its place. ended is true once End was called.
-	registered, configured, ended bool
+	// configure calls Configure in the runtime's place. It is nil until the runtime has accepted the
+	// stub.
+	configure func(stub.Stub)
+	// configured is true once Configure was called, by the runtime or in its place. ended is true
+	// once End was called.
+	configured, ended bool
 }
 
 // Option makes a stub show its registration.
@@ -59,7 +62,17 @@ func (r *Registration) request(ctx context.Context, request *ttrpc.Request, resp
 	if r.ended && !r.configured {
 		return ErrEnded
 	}
-	r.registered = true
+	r.configure = func(s stub.Stub) {
+		c, can := s.(interface {
+			Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
+		})
+		if !can {
+			return
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(ErrEnded)
+		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The answer is not used.
+	}
 	return nil
 }
 
@@ -87,14 +100,10 @@ func (r *Registration) configures() bool {
 // End may be called more than once.
 func (r *Registration) End(s stub.Stub) {
 	r.mu.Lock()
-	waits := r.registered && !r.configured
+	waits := r.configure != nil && !r.configured
 	r.configured, r.ended = r.configured || waits, true
 	r.mu.Unlock()
-	if c, can := s.(interface {
-		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
-	}); can && waits {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		cancel(ErrEnded)
-		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The answer is not used.
+	if waits {
+		r.configure(s)
 	}
 }
