@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/kubectl"
 	"github.com/paddock-project/paddock/internal/program"
 )
@@ -68,6 +70,9 @@ func (p *pluginCommand) explain() *cobra.Command {
 		Short: "Show why a pod has what it has, or why its node rejected it",
 		Long: `Explain asks the agent of the pod's node about the pod; see paddock explain --agent. A node still knows a deleted
 POD for some time: to ask about it, add --node.
+
+On a node without an agent, the kubelet decides. To explain a pod there, collect the kubelet's files with the
+script that paddock collect --print prints, and run paddock explain POD --state FOLDER.
 
 Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  kubectl paddock explain database
@@ -154,7 +159,7 @@ prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name
 func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
-		return err
+		return withoutAgent(err, q)
 	}
 	if len(agents) != 1 {
 		return fmt.Errorf("%d nodes have an agent: name one node, such as %s", len(agents), agents[0].Node)
@@ -162,6 +167,21 @@ func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes 
 	stdout, stderr := terminal.NewWriter(cmd.OutOrStdout(), false), terminal.NewWriter(cmd.ErrOrStderr(), false)
 	err = exitOf(agents[0].Node, cluster.Ask(cmd.Context(), agents[0], q, stdout, stderr))
 	return errors.Join(err, stdout.Flush(), stderr.Flush())
+}
+
+// withoutAgent adds to a NoAgentError, on lines of their own, how to ask about a node where the
+// kubelet decides. It returns other errors unchanged.
+func withoutAgent(err error, q kubectl.Question) error {
+	missing := (*kubectl.NoAgentError)(nil)
+	if !errors.As(err, &missing) {
+		return err
+	}
+	node := cmp.Or(missing.Node, "NODE")
+	return inputs.PodErrors{
+		err,
+		fmt.Errorf("without an agent, the kubelet decides; to collect its files, print a script, read it, and run it: paddock collect --print --node %s > collect.sh", node),
+		fmt.Errorf("then ask about the folder that it makes: paddock explain %s --state ./paddock-%s", cmp.Or(q.Pod, "NAMESPACE/POD"), node),
+	}
 }
 
 // printAnswer prints the output of an agent. These are bytes from another machine, which may not
@@ -179,7 +199,7 @@ func printAnswer(to io.Writer, text []byte) error {
 func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
-		return err
+		return withoutAgent(err, q)
 	}
 	var failed []string
 	err = cluster.AskAll(cmd.Context(), agents, q, func(a kubectl.Answer) error {

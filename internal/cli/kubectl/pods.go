@@ -41,8 +41,24 @@ type Agent struct {
 	args                      []string // of the agent, without the command's name
 }
 
+// NoAgentError is returned for a node without an agent, or, if Node is empty, for a cluster without
+// one. The kubelet decides there. An agent is not the answer to a question about such a node: it
+// would be a second manager.
+type NoAgentError struct {
+	Node      string
+	Namespace string // where agents were looked for
+}
+
+func (e *NoAgentError) Error() string {
+	where := "namespace " + e.Namespace + " has no Paddock agent"
+	if e.Node != "" {
+		where = fmt.Sprintf("node %s has no Paddock agent in namespace %s", e.Node, e.Namespace)
+	}
+	return fmt.Sprintf("%s (a pod with the label %s): if agents run elsewhere, give their namespace with --agent-namespace", where, selector)
+}
+
 // Agents returns the agents of these nodes, or of all nodes if none is named, in the order of nodes
-// or, for all nodes, of their names.
+// or, for all nodes, of their names. It returns a NoAgentError if there is none.
 func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string) ([]Agent, error) {
 	request := c.core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", selector)
 	if len(nodes) == 1 {
@@ -63,14 +79,13 @@ func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string)
 		nodes = slices.Sorted(maps.Keys(byNode))
 	}
 	if len(nodes) == 0 {
-		return nil, fmt.Errorf("namespace %s has no Paddock agent (a pod with the label %s): give the agents' namespace with --agent-namespace", namespace, selector)
+		return nil, &NoAgentError{Namespace: namespace}
 	}
 	var agents []Agent
 	for _, node := range nodes {
 		pod := byNode[node]
 		if pod == nil {
-			return nil, fmt.Errorf("node %s has no Paddock agent in namespace %s (a pod with the label %s): select the node for the agent "+
-				"(kubectl label node %s paddock-node=true), or give the agents' namespace with --agent-namespace", node, namespace, selector, node)
+			return nil, &NoAgentError{Node: node, Namespace: namespace}
 		}
 		agent, err := agentOf(pod)
 		if err != nil {
