@@ -64,7 +64,10 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		if names := c.objects.Similar(name, few); len(names) > 0 {
 			similar = "; there are " + strings.Join(names, ", ")
 		}
-		return fmt.Errorf("%s: no such pod in %s, which has %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
+		if len(c.pods) == 0 {
+			similar += "; for other pods, pipe in kubectl get nodes,pods -A -o json and add --pods -"
+		}
+		return fmt.Errorf("%s: no such pod in %s, with %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
 	}
 	return c.bind()
 }
