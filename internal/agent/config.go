@@ -33,7 +33,8 @@ const (
 type Config struct {
 	// Machine is "live" or the name of a file with a recorded MachineInfo.
 	Machine string `json:"machine"`
-	// KubeletConfig is the name of a KubeletConfiguration file. If empty, a default policy is used.
+	// KubeletConfig is the name of a KubeletConfiguration file, or of another form that
+	// inputs.Reader.KubeletConfig reads. If empty, a default policy is used.
 	KubeletConfig string `json:"kubeletConfig"`
 	// Devices is the name of a file with an inventory of devices. If empty, there are none.
 	Devices string `json:"devices"`

@@ -104,7 +104,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	f.value = agent.DefaultConfig()
 	v := &f.value
 	flags.StringVar(&v.Machine, "machine", v.Machine, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"`)
-	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
+	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, kubeletConfigUsage)
 	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&v.State, "state", v.State, "the `FILE` with the assignments")
 	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start if a part of the state is no longer valid")

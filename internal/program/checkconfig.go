@@ -41,9 +41,15 @@ values. It warns about settings that have no effect or an unexpected effect. Eve
 the field. With --as, it also lists the known faults of that kubelet that matter with this
 configuration on this machine: which pods are affected, and how to avoid them.
 
+FILE is a KubeletConfiguration, or the answer of a kubelet's /configz, which also has the flags of that
+kubelet. It can be a directory: /configz there is preferred, then config.yaml or the only
+KubeletConfiguration, with the drop-ins of config.yaml.d or another directory NAME.d merged into it as
+by the kubelet's --config-dir. A finding in a drop-in names it.
+
 Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		Example: `  paddock check-config /var/lib/kubelet/config.yaml
-  paddock check-config --machine node7.json kubelet.yaml`,
+  paddock check-config --machine node7.json kubelet.yaml
+  kubectl get --raw /api/v1/nodes/node7/proxy/configz | paddock check-config --machine node7.json -`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.run,
 	}
@@ -65,6 +71,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.Notes(config.Notes())
 	found, err := r.Machine(c.machine)
 	if err != nil {
 		return err
@@ -73,7 +80,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	verdict.File, verdict.Machine = args[0], found.Name
+	verdict.File, verdict.Machine = config.Name(), found.Name
 	result := checked{Verdict: verdict}
 	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil && c.as.kubelet() {
 		setup := quirk.Setup{ByNumber: !config.NamesReserved()}
@@ -130,7 +137,7 @@ func verdictText(kubelet string, v *kubeletcfg.Verdict, style terminal.Style) st
 		case !p.Paddock:
 			differs = " (Paddock has no such limit)"
 		}
-		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Bad.Of("problem:"), terminal.Plain.Of(p.Field+": "+p.Why+differs)))
+		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Bad.Of("problem:"), terminal.Plain.Of(p.Field+in(p.File)+": "+p.Why+differs)))
 		out.WriteString(style.Paragraph("    ", "    ", terminal.Plain.Of("do: "+p.Do)))
 		if p.Log != "" {
 			fmt.Fprintf(&out, "    log: %s\n", style.Paint(terminal.Faint, p.Log)) // On one line, to search for it.
@@ -143,9 +150,17 @@ func verdictText(kubelet string, v *kubeletcfg.Verdict, style terminal.Style) st
 		}
 	}
 	for _, w := range v.Warnings {
-		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Warn.Of("warning:"), terminal.Plain.Of(w.Field+": "+w.Why)))
+		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Warn.Of("warning:"), terminal.Plain.Of(w.Field+in(w.File)+": "+w.Why)))
 	}
 	return out.String()
+}
+
+// in names the drop-in that set a field, if any.
+func in(file string) string {
+	if file == "" {
+		return ""
+	}
+	return " in " + file
 }
 
 // quirksText lists the faults of a kubelet with their ids, which paddock rule explains.

@@ -100,7 +100,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; if repeated, the other machines are asked too`)
 	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
 	podsFlag(cmd, &c.pods, ofStateUsage)
-	flags.StringArrayVar(&c.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
+	flags.StringArrayVar(&c.configs, "kubelet-config", nil, kubeletConfigUsage)
 	flags.StringArrayVar(&c.devices, "devices", nil, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&c.pod, "pod", "", "the pod to explain, as `NAMESPACE/NAME`; required if there are several")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "the `NAMESPACE` of a pod that is named without one")
@@ -247,10 +247,11 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 		return nil, errors.New(`--state is given once for several machines: give one for each, in the order of --machine; "" is an empty node`)
 	}
 	var out []candidate
+	noted := false
 	for i, machine := range c.machines {
 		flags := nodeFlags{
 			machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i),
-			as: &c.decider.as, pods: c.pods,
+			as: &c.decider.as, pods: c.pods, noted: noted,
 		}
 		if i == 0 {
 			flags.kubeNode, flags.objects = c.decider.kubeNode, c.objects
@@ -262,6 +263,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 		if i == 0 {
 			c.decider.kubeNode, c.objects = cmp.Or(c.decider.kubeNode, flags.kubeNode), flags.objects
 		}
+		noted = flags.noted
 		if state, err = c.decider.on(state); err != nil {
 			return nil, err
 		}

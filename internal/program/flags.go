@@ -35,11 +35,18 @@ type nodeFlags struct {
 	kubeNode string
 	// objects are what pods has, if it was read.
 	objects *inputs.Objects
+	// noted is set after the note about the flags of a kubelet, which is printed once.
+	noted bool
 }
+
+// kubeletConfigUsage is the help of --kubelet-config, of which the forms are the same in every
+// command.
+const kubeletConfigUsage = "how the node decides: a KubeletConfiguration `FILE`, the answer of the kubelet's /configz, " +
+	"or a directory with one of these and drop-ins; without it a default policy"
 
 func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	machineFlag(cmd, &f.machine)
-	cmd.Flags().StringVar(&f.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a default policy, which is shown")
+	cmd.Flags().StringVar(&f.config, "kubelet-config", "", kubeletConfigUsage+", which is shown")
 	cmd.Flags().StringVar(&f.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
 	cmd.Flags().StringVar(&f.state, "state", "", stateUsage)
 	podsFlag(cmd, &f.pods, ofStateUsage)
@@ -74,6 +81,10 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 		return nil, nil, err
 	}
 	s.Notes(n.Policy.Warnings)
+	if note := n.Policy.FlagsNote; f.as != nil && f.as.kubelet() && note != "" && !f.noted {
+		s.Notes([]string{note})
+		f.noted = true
+	}
 	if ofKubelet {
 		found := treatment.Found{Path: f.state, Pods: f.objects.On(f.kubeNode), Version: f.as.version}
 		state, notes, err := found.State(r, n)

@@ -54,7 +54,8 @@ show what they will do, and keep the old file beside the new one.`,
 
 // kubeletConfigFlag defines --kubelet-config for the kubelet's own configuration.
 func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {
-	flags.StringVar(name, "kubelet-config", "", "the kubelet's own configuration: a KubeletConfiguration `FILE`")
+	flags.StringVar(name, "kubelet-config", "", "the kubelet's own configuration: a KubeletConfiguration `FILE`, the answer of its /configz, "+
+		"or a directory with one of these and drop-ins")
 }
 
 // kubeletFlags defines the flags that describe a kubelet.

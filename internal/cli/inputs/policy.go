@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/discover"
@@ -14,26 +15,16 @@ type Policy struct {
 	node.Policy
 	// Text describes the policy in one line.
 	Text string
-	// Warnings are about settings without effect or with a surprising one. Each names the file and
-	// the field.
+	// Warnings are about where the policy comes from, and about settings without effect or with a
+	// surprising one. Each names the file, and the field if it is about one.
 	Warnings []string
+	// FlagsNote is a note for the case that a kubelet decides: flags can override its file. It is
+	// empty if there are no such flags, or no file.
+	FlagsNote string
 	// Counted is true if the policy reserves a number of CPUs instead of naming them.
 	Counted bool
 	// Period is cpuManagerReconcilePeriod.
 	Period time.Duration
-}
-
-// KubeletConfig reads a KubeletConfiguration.
-func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
-	data, err := r.named(r.Names.Policy, name)
-	if err != nil {
-		return nil, err
-	}
-	config, err := kubeletcfg.Read(name, data)
-	if err != nil {
-		return nil, err
-	}
-	return config.For(r.Minor), nil
 }
 
 // Policy returns the policy that a KubeletConfiguration means on a machine, on which CPUs may be
@@ -51,30 +42,33 @@ func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	p := Policy{Policy: policy, Text: kubeletcfg.Describe(policy), Counted: !config.NamesReserved(), Period: config.ReconcilePeriod()}
+	p := Policy{
+		Policy: policy, Text: kubeletcfg.Describe(policy), Warnings: config.Notes(), FlagsNote: config.FlagsNote(),
+		Counted: !config.NamesReserved(), Period: config.ReconcilePeriod(),
+	}
 	for _, w := range config.Warnings(found.Machine) {
-		p.Warnings = append(p.Warnings, name+": "+w.String())
+		p.Warnings = append(p.Warnings, cmp.Or(w.File, config.Name())+": "+w.String())
 	}
 	return p, nil
 }
 
 // KubeletPolicy returns the policy that a kubelet's own configuration means on a machine, or nil if
-// name is empty. The error is a *kubeletcfg.RejectedError if that kubelet would not start with the
-// configuration.
-func (r Reader) KubeletPolicy(name string, m *machine.Machine) (*node.Policy, error) {
+// name is empty, with notes about where the configuration comes from. The error is a
+// *kubeletcfg.RejectedError if that kubelet would not start with the configuration.
+func (r Reader) KubeletPolicy(name string, m *machine.Machine) (*node.Policy, []string, error) {
 	if name == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	config, err := r.KubeletConfig(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	policy, err := config.Resolve(m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if more := config.KubeletRejects(m); len(more) > 0 {
-		return nil, &kubeletcfg.RejectedError{Name: name, Problems: more}
+		return nil, nil, &kubeletcfg.RejectedError{Name: config.Name(), Problems: more}
 	}
-	return &policy, nil
+	return &policy, config.Notes(), nil
 }

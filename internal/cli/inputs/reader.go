@@ -72,10 +72,15 @@ func (r Reader) open(name string) (io.ReadCloser, error) {
 // named reads the file of an input with the user's name for it, what.
 func (r Reader) named(what, name string) ([]byte, error) {
 	data, err := r.File(name)
-	if err != nil && what != "" {
-		err = fmt.Errorf("%s: %w", what, err)
+	return data, of(what, err)
+}
+
+// of returns the error with the user's name for an input, unless the name is empty.
+func of(what string, err error) error {
+	if err == nil || what == "" {
+		return err
 	}
-	return data, err
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // Machine reads a recorded machine, or the present machine if the name is discover.LiveName.

@@ -117,10 +117,11 @@ func (c Conversion) finish(plan *Plan, r inputs.Reader, old, now *doctor.State, 
 		if err != nil {
 			return err
 		}
-		policy, err := r.KubeletPolicy(c.Config, found.Machine)
+		policy, more, err := r.KubeletPolicy(c.Config, found.Machine)
 		if err != nil {
 			return err
 		}
+		plan.Notes = append(plan.Notes, more...)
 		policy.PodLevelManagers = plan.Kubelet.PodLevelManagers
 		if err := doctor.Check(files, doctor.Setup{Kubelet: plan.Kubelet, Machine: found.Machine, Policy: policy}); err != nil {
 			return fmt.Errorf("with %s: %w", c.Config, err)
@@ -170,10 +171,11 @@ func (c Conversion) toPaddock(r inputs.Reader, old *doctor.State, notes []string
 	if err != nil {
 		return nil, err
 	}
-	policy, err := r.KubeletPolicy(c.Config, found.Machine)
+	policy, more, err := r.KubeletPolicy(c.Config, found.Machine)
 	if err != nil {
 		return nil, err
 	}
+	notes = append(notes, more...)
 	asked, err := pods.Requests(podspec.GatesOf(*policy))
 	if err != nil {
 		return nil, err

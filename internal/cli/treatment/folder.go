@@ -21,7 +21,7 @@ type Folder struct {
 // find their files by themselves.
 var (
 	machineFiles = []string{"machine.json", "lscpu.json"}
-	configFiles  = []string{"configz.json", "config.yaml", "kubelet-config.yaml"}
+	configFiles  = []string{"configz.json", "config.yaml", "config.yml", "config.json", "kubelet-config.yaml", "kubeletconfig.yaml"}
 	objectFiles  = []string{"node.json", "pods.json"}
 )
 

@@ -25,7 +25,7 @@ type Plan struct {
 	State *node.State
 	// Unprotected maps a manager to the reason why nothing would reveal a change of its file.
 	Unprotected map[kubeletstate.Manager]string
-	// Notes are about the files that were read.
+	// Notes are about the files that were read, including the configuration.
 	Notes []string
 	// Files are the files to be written. There are none if there is nothing to repair.
 	Files []*replacement.File

@@ -29,8 +29,8 @@ func (c *Config) Allocatable(m *machine.Machine) Allocatable {
 	if c.spec.MaxPods > 0 {
 		a.Pods = int64(c.spec.MaxPods)
 	}
-	if named := r.policy.ReservedCPUs; c.NamesReserved() && !named.IsEmpty() {
-		a.Milli -= int64(named.Len()) * 1000
+	if named, err := cpuset.Parse(c.spec.ReservedSystemCPUs); err == nil && !named.IsEmpty() {
+		a.Milli -= int64(named.Len()) * 1000 // Whatever the CPU policy is.
 	} else {
 		kube, system := reserved.kube["cpu"], reserved.system["cpu"]
 		a.Milli -= kube.MilliValue() + system.MilliValue()

@@ -1,12 +1,12 @@
 // Package config resolves a KubeletConfiguration with its feature gates to the node.Policy of one
 // machine.
 //
-// Reading and resolving are separate steps. Read, FromJSON and Patch return a Config, which is
-// well-formed text that names only fields that exist. Resolve then validates it against a machine,
-// as the kubelet does when it starts: policies, options, gates and reservations. It rejects every
-// configuration with which a kubelet would not start. It reports all problems at once, each with
-// the field, what to change, and the kubelet's own message, because that is what people search for.
-// A setting that is legal but has no effect leads to a warning.
+// Reading and resolving are separate steps. Read, ReadFolder, FromJSON and Patch return a Config,
+// which is well-formed text that names only fields that exist. Resolve then validates it against a
+// machine, as the kubelet does when it starts: policies, options, gates and reservations. It
+// rejects every configuration with which a kubelet would not start. It reports all problems at
+// once, each with the field, what to change, and the kubelet's own message, because that is what
+// people search for. A setting that is legal but has no effect leads to a warning.
 //
 // The package does not access a node. A Config is immutable and may be shared between goroutines.
 package config
@@ -27,8 +27,8 @@ const (
 	Kind       = "KubeletConfiguration"
 )
 
-// ErrSyntax is wrapped by every error of Read, FromJSON and Patch. It means that the text is not a
-// KubeletConfiguration.
+// ErrSyntax is wrapped by every error of Read, FromJSON and Patch, and by those of ReadFolder about
+// one of its files. It means that the text is not a KubeletConfiguration.
 var ErrSyntax = errors.New("not a usable KubeletConfiguration")
 
 // Config is a KubeletConfiguration that was read but not yet validated. The zero value is the empty
@@ -39,15 +39,24 @@ type Config struct {
 	spec   v1beta1.KubeletConfiguration
 	// minor is that of For. If zero, it is ownMinor.
 	minor int
+	// effective is true for the configuration of a running kubelet, with its flags and defaults.
+	effective bool
+	// notes are those of Notes. origins has the drop-ins that set fields.
+	notes   []string
+	origins origins
 }
 
-// Read decodes a KubeletConfiguration from YAML or JSON. name is the name of the file in errors.
-// Decoding is strict: unknown and repeated fields are errors that give the path of the field and,
-// for a typing error, the nearest known field. Errors wrap ErrSyntax.
+// Read decodes a KubeletConfiguration from YAML or JSON, or the answer of a kubelet's /configz. In
+// errors, name is the name of the file. Decoding is strict, except for /configz: unknown and
+// repeated fields are errors that give the path of the field and, for a typing error, the nearest
+// known field. Errors wrap ErrSyntax.
 func Read(name string, data []byte) (*Config, error) {
 	object, err := toJSON(data)
 	if err != nil {
 		return nil, syntax(name, err)
+	}
+	if fields, is := configzOf(object); is {
+		return decodeConfigz(name, fields)
 	}
 	return decode(name, object, true)
 }

@@ -215,6 +215,9 @@ func (r *resolution) reservedSet() cpuset.Set {
 			Kubelet: fmt.Sprintf("reserved-cpus: %s is not a subset of online-cpus: %s", given, all),
 		})
 	}
+	if r.effective {
+		return set // The kubelet itself enters the number of CPUs as systemReserved[cpu].
+	}
 	if r.spec.KubeReserved["cpu"] != "" {
 		r.warn("kubeReserved[cpu]", "reservedSystemCPUs takes its place")
 	}

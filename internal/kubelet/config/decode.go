@@ -48,24 +48,12 @@ func toJSON(data []byte) ([]byte, error) {
 }
 
 // decode returns the Config of one JSON object. If wantKind is set, the object must have apiVersion
-// and kind. If present, they must always be those of a KubeletConfiguration.
+// and kind. If present, they must always be those of a KubeletConfiguration. Unknown and repeated
+// fields are errors.
 func decode(name string, object []byte, wantKind bool) (*Config, error) {
-	c := &Config{name: name}
-	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || trimmed[0] != '{' {
-		return nil, syntax(name, errors.New("want an object with fields such as kind and cpuManagerPolicy"))
-	}
-	if err := json.Unmarshal(object, &c.fields); err != nil {
-		return nil, syntax(name, err)
-	}
-	if err := c.checkKind(wantKind); err != nil {
-		return nil, syntax(name, err)
-	}
-	if err := checkNumbers(object); err != nil {
-		return nil, syntax(name, err)
-	}
-	unknown, err := strictjson.UnmarshalStrict(object, &c.spec)
+	c, unknown, err := decodeFields(name, object, wantKind)
 	if err != nil {
-		return nil, syntax(name, c.explainValues(err))
+		return nil, err
 	}
 	if len(unknown) > 0 {
 		problems := make([]error, len(unknown))
@@ -75,6 +63,28 @@ func decode(name string, object []byte, wantKind bool) (*Config, error) {
 		return nil, syntax(name, errors.Join(problems...))
 	}
 	return c, nil
+}
+
+// decodeFields is decode for an object that may have unknown and repeated fields, for each of which
+// it returns an error.
+func decodeFields(name string, object []byte, wantKind bool) (c *Config, unknown []error, err error) {
+	c = &Config{name: name}
+	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || trimmed[0] != '{' {
+		return nil, nil, syntax(name, errors.New("want an object with fields such as kind and cpuManagerPolicy"))
+	}
+	if err := json.Unmarshal(object, &c.fields); err != nil {
+		return nil, nil, syntax(name, err)
+	}
+	if err := c.checkKind(wantKind); err != nil {
+		return nil, nil, syntax(name, err)
+	}
+	if err := checkNumbers(object); err != nil {
+		return nil, nil, syntax(name, err)
+	}
+	if unknown, err = strictjson.UnmarshalStrict(object, &c.spec); err != nil {
+		return nil, nil, syntax(name, c.explainValues(err))
+	}
+	return c, unknown, nil
 }
 
 func (c *Config) checkKind(want bool) error {

@@ -177,12 +177,16 @@ func (g gate) group() string {
 	return ""
 }
 
-// judgeGates rejects invalid gate settings, and warns of gates that will be removed.
+// judgeGates rejects invalid gate settings, and warns of gates that will be removed. It also warns
+// of unknown gates of a running kubelet, which is of a newer version or has gates of its vendor.
 func (r *resolution) judgeGates() {
+	var foreign []string
 	for _, name := range slices.Sorted(maps.Keys(r.spec.FeatureGates)) {
 		on := r.spec.FeatureGates[name]
 		g, ok := r.knownGates()[name]
 		switch {
+		case !ok && r.effective:
+			foreign = append(foreign, name)
 		case !ok:
 			r.reject(Problem{
 				Field:   gateField(name),
@@ -200,6 +204,9 @@ func (r *resolution) judgeGates() {
 		case on == g.Default && (g.Stage == stageGA || g.Stage == stageDeprecated):
 			r.warn(gateField(name), "%t is the default, and the gate (%s) will be removed: remove it", g.Default, g.Stage)
 		}
+	}
+	if len(foreign) > 0 {
+		r.warn("featureGates", "Kubernetes 1.%d does not have the gates %s: their effect is not known", r.minor, fewOf(foreign))
 	}
 }
 

@@ -96,6 +96,7 @@ func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *go
 		return false
 	}
 	checkReserved(t, s.Name, m, policy, result)
+	sameAsConfigz(t, c, m)
 	for i, e := range s.Events {
 		if c, err = c.Patch(e.ConfigPatch, e.FeatureGates); err != nil {
 			t.Fatalf("%s: event %d: %v", s.Name, i, err)

@@ -20,6 +20,7 @@ func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 			Why:     "the policy dynamic is Paddock's own, and no kubelet starts with it",
 			Fix:     "keep it in the file that Paddock reads, and set cpuManagerPolicy: none in the kubelet's own",
 			Kubelet: fmt.Sprintf("unknown policy: %q", policyDynamic),
+			File:    c.origins.of("cpuManagerPolicy"),
 		})
 	}
 	nodes := m.NodeMask().Len()

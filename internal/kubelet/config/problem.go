@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,8 @@ type Problem struct {
 	// Kubelet is the message that the kubelet logs. It is empty if the kubelet has no message for
 	// this problem.
 	Kubelet string
+	// File is the drop-in that set the field. It is empty if the field is not of a drop-in.
+	File string
 }
 
 // String returns the problem in one line.
@@ -39,12 +42,16 @@ type RejectedError struct {
 
 func (e *RejectedError) Error() string {
 	if len(e.Problems) == 1 {
-		return fmt.Sprintf("%s: %v: %s", e.Name, ErrRejected, e.Problems[0])
+		return fmt.Sprintf("%s: %v: %s", cmp.Or(e.Problems[0].File, e.Name), ErrRejected, e.Problems[0])
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %v for %d reasons:", e.Name, ErrRejected, len(e.Problems))
 	for i, p := range e.Problems {
-		fmt.Fprintf(&b, "\n  %d. %s", i+1, p)
+		from := ""
+		if p.File != "" {
+			from = p.File + ": "
+		}
+		fmt.Fprintf(&b, "\n  %d. %s%s", i+1, from, p)
 	}
 	return b.String()
 }

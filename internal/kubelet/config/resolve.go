@@ -16,6 +16,8 @@ type Warning struct {
 	// Field is the path of the field, as in Problem.
 	Field string
 	Why   string
+	// File is as in Problem.
+	File string
 }
 
 // String returns the warning in one line.
@@ -60,6 +62,9 @@ type resolution struct {
 	offline cpuset.Set // CPUs that the machine has but that are offline
 	minor   int        // of the Kubernetes whose gates and options these are
 	gates   Gates
+	// effective and origins are those of Config.
+	effective bool
+	origins   origins
 
 	policy   node.Policy
 	problems []Problem
@@ -67,7 +72,10 @@ type resolution struct {
 }
 
 func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
-	r := &resolution{spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor)}
+	r := &resolution{
+		spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor),
+		effective: c.effective, origins: c.origins,
+	}
 	r.resolveGates()
 	r.policy.PodLevelResources = r.gates.PodLevelResources
 	r.policy.PodLevelManagers = r.gates.PodLevelManagers
@@ -93,8 +101,11 @@ func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	return r
 }
 
-func (r *resolution) reject(p Problem) { r.problems = append(r.problems, p) }
+func (r *resolution) reject(p Problem) {
+	p.File = r.origins.of(p.Field)
+	r.problems = append(r.problems, p)
+}
 
 func (r *resolution) warn(field, format string, args ...any) {
-	r.warnings = append(r.warnings, Warning{field, fmt.Sprintf(format, args...)})
+	r.warnings = append(r.warnings, Warning{field, fmt.Sprintf(format, args...), r.origins.of(field)})
 }

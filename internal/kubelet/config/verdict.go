@@ -32,12 +32,16 @@ type VerdictProblem struct {
 	Log string `json:"log,omitempty"`
 	// Paddock reports whether Paddock rejects the field as well.
 	Paddock bool `json:"paddock"`
+	// File is the drop-in that set the field. It is empty if the field is not of a drop-in.
+	File string `json:"file,omitempty"`
 }
 
 // VerdictWarning is about a field that has no effect, or a surprising one.
 type VerdictWarning struct {
 	Field string `json:"field"`
 	Why   string `json:"why"`
+	// File is as in VerdictProblem.
+	File string `json:"file,omitempty"`
 }
 
 // Verdict validates the configuration for a machine, some of whose CPUs may be offline. Reserved
@@ -61,7 +65,7 @@ func (c *Config) Verdict(m *machine.Machine, offline cpuset.Set) (*Verdict, erro
 	}
 	for _, p := range append(problems, c.KubeletRejects(m)...) {
 		both := ofPaddock != nil && slices.Contains(ofPaddock.Problems, p)
-		v.Problems = append(v.Problems, VerdictProblem{p.Field, p.Why, p.Fix, p.Kubelet, both})
+		v.Problems = append(v.Problems, VerdictProblem{p.Field, p.Why, p.Fix, p.Kubelet, both, p.File})
 		v.KubeletStarts = v.KubeletStarts && p.Kubelet == ""
 		v.PaddockStarts = v.PaddockStarts && !both
 	}
