@@ -22,8 +22,8 @@ import (
 // ErrEnded is the error of a registration that was ended, and of a Configure that comes later.
 var ErrEnded = errors.New("the connection to the runtime ended during the registration")
 
-// Registration watches the registration of one stub. The zero value is ready to use. It is safe for
-// use by several goroutines.
+// Registration watches the registration of one stub. The zero value is ready to use. It is safe
+// for use by several goroutines.
 type Registration struct {
 	mu sync.Mutex
 	// configure calls Configure in the runtime's place. It is nil until the runtime has accepted the
