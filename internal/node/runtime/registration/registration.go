@@ -26,8 +26,8 @@ var ErrEnded = errors.New("the connection to the runtime ended during the regist
 // for use by several goroutines.
 type Registration struct {
 	mu sync.Mutex
-	// configure calls Configure in the runtime's place. It is nil until the runtime has accepted the
-	// stub.
+	// configure calls Configure in the runtime's place. It is nil until the runtime has accepted
+	// the stub.
 	configure func(stub.Stub)
 	// configured is true once Configure was called, by the runtime or in its place. ended is true
 	// once End was called.
