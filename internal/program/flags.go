@@ -16,10 +16,13 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
+// machineUsage is the help of --machine.
+const machineUsage = "\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or a directory " +
+	"with the output of \"lscpu -J -e\", that of \"numactl -H\" and the memory_manager_state of a node without Paddock"
+
 // machineFlag defines --machine, which is the same in every command.
 func machineFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "machine", discover.LiveName,
-		"\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or \"-\" for standard input")
+	cmd.Flags().StringVar(name, "machine", discover.LiveName, machineUsage+"; \"-\" is a file on standard input")
 }
 
 // nodeFlags are the flags that describe a node.
@@ -40,7 +43,8 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	podsFlag(cmd, &f.pods, ofStateUsage)
 }
 
-// read reads the node and its initial state, and prints warnings about the policy.
+// read reads the node and its initial state. It prints notes about what is not known of the
+// machine, and warnings about the policy.
 func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	quota, err := f.quota.policy()
 	if err != nil {
@@ -52,6 +56,7 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	s.Notes(n.Found.Notes)
 	s.Notes(n.Policy.Warnings)
 	if kubelets, err := treatment.OfKubelet(r, f.state); err != nil {
 		return nil, nil, fmt.Errorf("--state: %w", err)

@@ -67,6 +67,7 @@ func (c *stateRepairCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
+	s.Notes(plan.Notes)
 	text := stateview.Repair(plan)
 	question := len(plan.Files) > 0 && !c.yes && !c.dryRun
 	if question {

@@ -54,7 +54,8 @@ func (c *stateVerifyCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	setup, err := c.kubelet.Setup(s.Reader())
+	setup, notes, err := c.kubelet.Setup(s.Reader())
+	s.Notes(notes)
 	if treatment.KubeletRejects(err) {
 		return &console.ExitError{Code: 2, Err: fmt.Errorf("the kubelet does not start with this configuration, whatever its state: %w", err)}
 	}

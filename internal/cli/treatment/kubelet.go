@@ -18,29 +18,29 @@ type Kubelet struct {
 	Machine, Config string
 }
 
-// Setup reads the machine and the configuration with which the kubelet starts.
-func (k Kubelet) Setup(r inputs.Reader) (doctor.Setup, error) {
-	var s doctor.Setup
+// Setup reads the machine and the configuration with which the kubelet starts. The notes are about
+// what is not known of the machine.
+func (k Kubelet) Setup(r inputs.Reader) (s doctor.Setup, notes []string, err error) {
 	minor, err := kubeletstate.ParseMinor(k.Version)
 	if err != nil {
-		return s, fmt.Errorf("--kubelet %w", err)
+		return s, nil, fmt.Errorf("--kubelet %w", err)
 	}
 	found, err := r.Machine(k.Machine)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	policy, err := r.KubeletPolicy(k.Config, found.Machine)
 	if err != nil {
-		return s, err
+		return s, found.Notes, err
 	}
 	s = doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: minor}, Machine: found.Machine, Policy: policy}
 	if policy != nil {
 		if s.Kubelet.Minor < 36 && policy.PodLevelManagers {
-			return s, fmt.Errorf("%s: the feature gate PodLevelResourceManagers is on, which kubelet 1.%d does not know: it does not start with it; remove the gate", k.Config, s.Kubelet.Minor)
+			return s, found.Notes, fmt.Errorf("%s: the feature gate PodLevelResourceManagers is on, which kubelet 1.%d does not know: it does not start with it; remove the gate", k.Config, s.Kubelet.Minor)
 		}
 		s.Kubelet.PodLevelManagers = policy.PodLevelManagers
 	}
-	return s, nil
+	return s, found.Notes, nil
 }
 
 // KubeletRejects reports whether an error of Setup means that the kubelet itself would not start

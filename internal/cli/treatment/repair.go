@@ -30,7 +30,7 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	setup, err := c.Kubelet.Setup(r)
+	setup, notes, err := c.Kubelet.Setup(r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Kubelet: setup.Kubelet, Pods: pods, Unprotected: old.Unprotected}
+	plan := &Plan{Kubelet: setup.Kubelet, Pods: pods, Notes: notes, Unprotected: old.Unprotected}
 	known := doctor.Pods{Owners: owners(pods)}
 	if pods != nil {
 		known.Alive, known.Init = pods.Alive, pods.IsInit
