@@ -101,6 +101,9 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 	if why := env.limitMoves(c); why != "" {
 		log.WarnContext(ctx, "about a setting", "setting", why)
 	}
+	for _, note := range env.Found.Notes {
+		log.WarnContext(ctx, "about the machine", "note", note)
+	}
 	for _, w := range env.Policy.Warnings {
 		log.WarnContext(ctx, "about a setting", "setting", w)
 	}

@@ -31,7 +31,7 @@ const (
 // Config is the content of the YAML file of --config: the agent's environment. The policy is in the
 // KubeletConfiguration that it names.
 type Config struct {
-	// Machine is "live" or the name of a file with a recorded MachineInfo.
+	// Machine is "live", or the name of a file or a directory that describes a machine.
 	Machine string `json:"machine"`
 	// KubeletConfig is the name of a KubeletConfiguration file, or of another form that
 	// inputs.Reader.KubeletConfig reads. If empty, a default policy is used.
@@ -264,7 +264,7 @@ func (c Config) Check() error {
 			problems = append(problems, field+": "+fmt.Sprintf(format, args...))
 		}
 	}
-	want(c.Machine != "", "machine", `want "live" or the name of a file`)
+	want(c.Machine != "", "machine", `want "live", a file or a directory`)
 	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; want loopback or everywhere", c.Map)
 	want(c.State != "", "state", "want the name of a file; the agent creates the file if it does not exist")
 	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)

@@ -103,7 +103,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.file, "config", "", "the agent's own configuration, a YAML `FILE`; flags override it")
 	f.value = agent.DefaultConfig()
 	v := &f.value
-	flags.StringVar(&v.Machine, "machine", v.Machine, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"`)
+	flags.StringVar(&v.Machine, "machine", v.Machine, machineUsage)
 	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, kubeletConfigUsage)
 	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&v.State, "state", v.State, "the `FILE` with the assignments")

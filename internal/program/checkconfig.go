@@ -76,6 +76,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.Notes(found.Notes)
 	verdict, err := config.Verdict(found.Machine, found.Offline)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; if repeated, the other machines are asked too`)
+	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, machineUsage+"; if repeated, the other machines are asked too")
 	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
 	podsFlag(cmd, &c.pods, ofStateUsage)
 	flags.StringArrayVar(&c.configs, "kubelet-config", nil, kubeletConfigUsage)

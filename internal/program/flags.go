@@ -16,10 +16,13 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
+// machineUsage is the help of --machine.
+const machineUsage = "\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or a directory " +
+	"with the output of \"lscpu -J -e\", that of \"numactl -H\" and the memory_manager_state of a node without Paddock"
+
 // machineFlag defines --machine, which is the same in every command.
 func machineFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "machine", discover.LiveName,
-		"\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or \"-\" for standard input")
+	cmd.Flags().StringVar(name, "machine", discover.LiveName, machineUsage+"; \"-\" is a file on standard input")
 }
 
 // nodeFlags are the flags that describe a node.
@@ -52,7 +55,8 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	podsFlag(cmd, &f.pods, ofStateUsage)
 }
 
-// read reads the node and its initial state, and prints warnings about the policy.
+// read reads the node and its initial state. It prints notes about what is not known of the
+// machine, and warnings about the policy.
 func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	r := s.Reader()
 	ofKubelet, err := treatment.OfKubelet(r, f.state)
@@ -80,6 +84,7 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	s.Notes(n.Found.Notes)
 	s.Notes(n.Policy.Warnings)
 	if note := n.Policy.FlagsNote; f.as != nil && f.as.kubelet() && note != "" && !f.noted {
 		s.Notes([]string{note})

@@ -48,6 +48,7 @@ func (c *stateShowCommand) run(cmd *cobra.Command, names []string) error {
 		if err != nil {
 			return err
 		}
+		s.Notes(found.Notes)
 		m = found.Machine
 	}
 	pods, err := s.Reader().Roster(c.pods)

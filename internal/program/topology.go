@@ -23,7 +23,8 @@ func (c *topologyCommand) command() *cobra.Command {
 		Use:   "topology",
 		Short: "Show a machine's sockets, NUMA nodes, caches, cores and memory",
 		Long: `Topology shows the machine as the kubelet's CPU, Memory and Topology Managers see
-it: this one, or a recorded one.
+it: this one, or a recorded one. Of a node without Paddock, it combines the files that the node has, and
+notes what they leave open.
 
   tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62. GPUs, NICs, NVMe
          disks and accelerators have their NUMA node and their PCIe root
@@ -33,7 +34,12 @@ it: this one, or a recorded one.
 		Example: `  paddock topology
   paddock topology --machine examples/machines/epyc-2s-nps4.json
   paddock topology -o json > node7.json
-  ssh node7 paddock topology -o json | paddock topology --machine -`,
+  ssh node7 paddock topology -o json | paddock topology --machine -
+  mkdir node7                                  # of a node without Paddock
+  ssh node7 lscpu -J -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE > node7/lscpu.json
+  ssh node7 numactl -H > node7/numactl.txt     # the distances
+  ssh node7 sudo cat /var/lib/kubelet/memory_manager_state > node7/memory_manager_state
+  paddock topology --machine node7`,
 		Args: console.NoArguments,
 		RunE: c.run,
 	}
@@ -48,6 +54,7 @@ func (c *topologyCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	s.Notes(found.Notes)
 	switch c.output.Value {
 	case "json":
 		return found.WriteJSON(s.Stdout)

@@ -230,7 +230,7 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 	if err != nil {
 		return err
 	}
-	out.Notes = append(out.Notes, n.Policy.Warnings...)
+	out.Notes = append(append(out.Notes, n.Found.Notes...), n.Policy.Warnings...)
 	state, err := from.State("", n)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/bounded"
 	"github.com/paddock-project/paddock/internal/codec/devicefile"
-	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
@@ -81,21 +80,6 @@ func of(what string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// Machine reads a recorded machine, or the present machine if the name is discover.LiveName.
-func (r Reader) Machine(name string) (*discover.Found, error) {
-	switch name {
-	case discover.LiveName:
-		return discover.Live(os.DirFS("/"))
-	case "":
-		return nil, fmt.Errorf(`%s is empty; want "live" or the name of a file`, r.Names.Machine)
-	}
-	data, err := r.named(r.Names.Machine, name)
-	if err != nil {
-		return nil, err
-	}
-	return discover.Read(name, data)
 }
 
 // Devices reads an inventory of devices. If name is empty, the inventory is empty.

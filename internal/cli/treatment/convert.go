@@ -117,6 +117,9 @@ func (c Conversion) finish(plan *Plan, r inputs.Reader, old, now *doctor.State, 
 		if err != nil {
 			return err
 		}
+		if !slices.Equal(plan.Notes, found.Notes) { // They are equal if the source is Paddock.
+			plan.Notes = append(plan.Notes, found.Notes...)
+		}
 		policy, more, err := r.KubeletPolicy(c.Config, found.Machine)
 		if err != nil {
 			return err
@@ -154,7 +157,7 @@ func (c Conversion) fromPaddock(r inputs.Reader, name string, data []byte, to ku
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Kubelet: to, Remarks: append(lost, remarks...), Pods: inputs.Roster{}}
+	plan := &Plan{Kubelet: to, Remarks: append(lost, remarks...), Pods: inputs.Roster{}, Notes: found.Notes}
 	for _, g := range file.Grants {
 		pod := &v1.Pod{}
 		pod.Namespace, pod.Name = g.Pod.Namespace, g.Pod.Name
@@ -188,5 +191,5 @@ func (c Conversion) toPaddock(r inputs.Reader, old *doctor.State, notes []string
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{State: state, Notes: notes, Files: []*replacement.File{{Path: c.Save, Data: data, Agent: true}}}, nil
+	return &Plan{State: state, Notes: append(notes, found.Notes...), Files: []*replacement.File{{Path: c.Save, Data: data, Agent: true}}}, nil
 }

@@ -19,7 +19,7 @@ type Kubelet struct {
 }
 
 // Setup reads the machine and the configuration with which the kubelet starts. The notes are about
-// where the configuration comes from.
+// what is not known of the machine, and where the configuration comes from.
 func (k Kubelet) Setup(r inputs.Reader) (s doctor.Setup, notes []string, err error) {
 	minor, err := kubeletstate.ParseMinor(k.Version)
 	if err != nil {
@@ -29,10 +29,12 @@ func (k Kubelet) Setup(r inputs.Reader) (s doctor.Setup, notes []string, err err
 	if err != nil {
 		return s, nil, err
 	}
-	policy, notes, err := r.KubeletPolicy(k.Config, found.Machine)
+	policy, more, err := r.KubeletPolicy(k.Config, found.Machine)
+	notes = append(notes, found.Notes...)
 	if err != nil {
-		return s, nil, err
+		return s, notes, err
 	}
+	notes = append(notes, more...)
 	s = doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: minor}, Machine: found.Machine, Policy: policy}
 	if policy != nil {
 		if s.Kubelet.Minor < 36 && policy.PodLevelManagers {

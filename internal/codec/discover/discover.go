@@ -1,6 +1,6 @@
-// Package discover finds out what machine there is: Live reads sysfs, and Read reads a recorded
-// file. Both use cAdvisor's MachineInfo, which is what the kubelet sees, and make a checked
-// machine.Machine of it.
+// Package discover finds out what machine there is: Live reads sysfs, Read reads a recorded file,
+// and Assemble combines the files that a node without Paddock has. All use cAdvisor's MachineInfo,
+// which is what the kubelet sees, and make a checked machine.Machine of it.
 //
 // Unusable data is an error that names the file and what was expected. Data that is usable but
 // surprising leads to a remark. The package does not panic on bad input, and does not change
@@ -20,19 +20,22 @@ import (
 
 // Found is a machine and its source.
 type Found struct {
-	// Name is "live" or the name of the recorded file.
+	// Name is "live", or the name of the recorded file or of the directory.
 	Name string
 	// Info is the MachineInfo that was read. It is shared and must not be modified.
 	Info    *model.MachineInfo
 	Machine *machine.Machine
-	// Offline are the CPUs that are present but offline. It is empty for a recorded file, which
-	// does not list them.
+	// Offline are the CPUs that are present but offline. It is empty for a recorded MachineInfo,
+	// which does not list them.
 	Offline cpuset.Set
 	// PCI are the GPUs, NICs, NVMe disks and accelerators, sorted by address. It is empty for a
 	// file of an older version.
 	PCI []PCIDevice
 	// Remarks are whole sentences for people about data that is legal but surprising.
 	Remarks []string
+	// Notes are about what is not known of the machine, and what is assumed. Only Assemble sets
+	// them. They name the file, and what to add.
+	Notes []string
 
 	// recorded is the content of the file from which Info was read. It is nil for a live machine.
 	recorded []byte
