@@ -268,7 +268,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 			return nil, err
 		}
 		name := n.Found.Name
-		if flags.state != "" {
+		if flags.state != "" && flags.state != name {
 			name += " with " + flags.state
 		}
 		out = append(out, candidate{name, n.Policy.Text, state, podspec.GatesOf(state.Policy())})
