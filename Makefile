@@ -202,7 +202,7 @@ golden: build ## Replay the reference's answers and compare.
 
 kubelets: ## Compare with every recorded answer of every kubelet; go test compares every fourth scenario.
 	$(GO) test -count=1 -v -run TestKubelets ./internal/cli/replay -whole
-	$(GO) test -count=1 -v -run TestFromTheKubeletsFiles ./internal/cli/treatment -whole
+	$(GO) test -count=1 -v -run 'TestFromTheKubeletsFiles|TestUpgrade.*AsRecorded' ./internal/cli/treatment -whole
 
 # A module for each minor, with its k8s.io/kubernetes; see test/record/README.md.
 record-check: ## Each kubelet gives every recorded answer again; the first build of each takes minutes.

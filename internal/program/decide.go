@@ -53,27 +53,6 @@ func (f *asFlag) String() string {
 	return ""
 }
 
-// of makes the kubelet of a node the one that decides. text is the version as the Node has it, such
-// as "v1.34.3+k3s1". A patch later than the newest recorded one counts as that, and exact is false
-// for every patch that is not recorded.
-func (f *asFlag) of(text string) (exact bool, err error) {
-	release, _, _ := strings.Cut(text, "+")
-	release, _, _ = strings.Cut(release, "-")
-	version, err := behavior.Parse(release)
-	if err != nil {
-		return false, fmt.Errorf("kubelet %q: %w: give --as, such as --as %s", text, err, behavior.Names()[0])
-	}
-	newest, known := behavior.Newest(version.Minor)
-	if !known {
-		return false, fmt.Errorf("how kubelet %s decides is not known: the recorded ones are %s; --as with one of them shows what that would do", text, strings.Join(behavior.Names(), ", "))
-	}
-	f.version = version
-	if newest.Before(version) {
-		f.version = newest
-	}
-	return version == newest, nil
-}
-
 // Set sets the kubelet by its name. Without a patch it is the newest recorded one.
 func (f *asFlag) Set(value string) error {
 	if value == autoKubelet {

@@ -136,10 +136,11 @@ func (f *nodeFlags) complete(s console.Streams) error {
 		return fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add the Node to --pods (kubectl get nodes,pods -A -o json), or --as, such as --as %s", f.state, newestKubelet())
 	}
 	text := n.Status.NodeInfo.KubeletVersion
-	exact, err := f.as.of(text)
+	version, exact, err := behavior.OfNode(text)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
+	f.as.version = version
 	if newest, _ := behavior.Newest(f.as.version.Minor); !exact {
 		s.Notes([]string{fmt.Sprintf("node %s runs kubelet %s: answered as %s; of this minor, the answers of %s are recorded", n.Name, text, f.as.version, newest)})
 	}

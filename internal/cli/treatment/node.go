@@ -44,8 +44,11 @@ type Found struct {
 	// all that run.
 	Path string
 	Pods inputs.Roster
-	// Version is the kubelet that wrote the files and decides.
+	// Version is the kubelet that decides on the files.
 	Version behavior.Version
+	// Unreleased leaves what pods have that do not run as residue, as a kubelet does during its
+	// start. Otherwise it is free.
+	Unreleased bool
 }
 
 // State returns the state of the kubelet with its behavior, on a node. The notes say what the
@@ -98,7 +101,10 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 		for i, uid := range gone {
 			known[i] = pods.Name(uid)
 		}
-		notes = append(notes, fmt.Sprintf("%s has CPUs or memory of %s, which do not run: the kubelet releases them before its next admission", f.Path, strings.Join(known, ", ")))
+		notes = append(notes, fmt.Sprintf("%s has CPUs or memory of %s, which do not run: %s", f.Path, strings.Join(known, ", "), releases))
+	}
+	if f.Unreleased && found.CPU != nil {
+		found.CPU.Default = whole.CPU.Default
 	}
 	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
 	if err != nil {
@@ -120,7 +126,11 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 	}
 	var beyond []memory.Excess
 	if n.Policy.Policy.StaticMemory {
-		if beyond, err = whole.MemoryBeyond(state.Memory().Capacity(), setup.Kubelet.CountsPools()); err != nil {
+		entries := &whole
+		if f.Unreleased {
+			entries = found
+		}
+		if beyond, err = entries.MemoryBeyond(state.Memory().Capacity(), setup.Kubelet.CountsPools()); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}
@@ -153,6 +163,9 @@ func (f Found) lost(s *node.State) []string {
 	}
 	return []string{fmt.Sprintf("%s: %s are neither free nor assigned: no pod gets them until the files are repaired (paddock state repair)", f.Path, strings.Join(what, ", "))}
 }
+
+// releases ends the note about pods that have something and do not run.
+const releases = "the kubelet releases them before its next admission"
 
 // Unsure begins a note about why the state can give another answer than the kubelet.
 const Unsure = "unsure: "

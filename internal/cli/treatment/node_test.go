@@ -36,7 +36,11 @@ type recorded struct {
 		Machine       json.RawMessage
 		KubeletConfig json.RawMessage
 		Pods          []*v1.Pod
-		Events        []struct{ Op, Pod string }
+		Events        []struct {
+			Op, Pod      string
+			ConfigPatch  json.RawMessage
+			FeatureGates map[string]bool
+		}
 	}
 	Result struct {
 		StartError string

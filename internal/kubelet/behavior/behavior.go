@@ -104,6 +104,25 @@ func Named(name string) (Version, error) {
 	return version, nil
 }
 
+// OfNode returns the version that answers for a kubelet as its Node has it, such as
+// "v1.34.3+k3s1". A patch later than the newest recorded one counts as that. exact is false for
+// every patch that is not recorded.
+func OfNode(text string) (v Version, exact bool, err error) {
+	release, _, _ := strings.Cut(text, "+")
+	release, _, _ = strings.Cut(release, "-")
+	if v, err = Parse(release); err != nil {
+		return Version{}, false, fmt.Errorf("kubelet %q: %w: give --as, such as --as %s", text, err, Names()[0])
+	}
+	newest, known := Newest(v.Minor)
+	switch {
+	case !known:
+		return Version{}, false, fmt.Errorf("how kubelet %s decides is not known: the recorded ones are %s; --as with one of them shows what that would do", text, strings.Join(Names(), ", "))
+	case newest.Before(v):
+		return newest, false, nil
+	}
+	return v, v == newest, nil
+}
+
 // row is one field of the behavior and the versions that have it.
 type row struct {
 	field func(*node.Behavior) *bool

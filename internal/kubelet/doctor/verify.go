@@ -91,6 +91,8 @@ func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what stri
 		return "R-ST-25", fmt.Sprintf("it has no checksum, and version %s asks for one", f.Version), d.repair()
 	case f.Data != nil && !f.Data.Valid():
 		return "R-37-6", fmt.Sprintf("its dataChecksum is %s: it was changed after it was written", *f.Data), d.repair()
+	case f.Checksum.Unchecked:
+		return "R-ST-25", fmt.Sprintf("it has no checksum, and this kubelet (%s) asks for one", k), d.repair()
 	}
 	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), d.repair()
 }

@@ -9,6 +9,7 @@
 //	Kubelet.Remove(state, uid)            the quirks that take effect when a pod is removed
 //	Kubelet.Restart(state, policy)        the quirks that prevent the kubelet from starting again
 //	Again(state)                          the pods that a restart of the kubelet moves or rejects
+//	Readmit(state, pods, release)         what a start does to the pods, one after the other
 //	Start(machine, policy, setup)         what the kubelet reserves differently
 //	Of(machine, policy)                   the quirks that pods can meet under a configuration
 //

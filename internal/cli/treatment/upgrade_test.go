@@ -1,0 +1,245 @@
+package treatment_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/testing/golden/recording"
+)
+
+// TestUpgradeAsRecorded predicts every recorded restart of each kubelet from the kubelet's own
+// files, as they were before it: whether the kubelet starts, also with a changed configuration, and
+// what it does with each pod that it admits again. A prediction of a pod is right if the kubelet
+// admits or rejects the pod as predicted, on the predicted CPUs.
+func TestUpgradeAsRecorded(t *testing.T) {
+	for _, version := range behavior.Recorded() {
+		t.Run(version.String(), func(t *testing.T) {
+			s := &startScore{version: version}
+			for _, file := range []string{"ordinary", "pools", "golden"} {
+				path := filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), file+".jsonl.gz")
+				if _, err := os.Stat(path); os.IsNotExist(err) {
+					continue // Minors before 1.36 have no pools.
+				}
+				n := 0
+				for line := range recording.Values[recorded](t, path) {
+					if n++; *whole || n%4 == 1 {
+						s.line(t, line)
+					}
+				}
+			}
+			t.Logf("%d of %d starts predicted, %d of them rejected; %d of %d pods predicted, %d of them kept, and %d unsure",
+				s.rightStarts, s.starts, s.rejected, s.right, s.pods, s.kept, s.unsure)
+			if s.rightStarts < s.starts || s.right < s.pods || 100*s.unsure > s.pods {
+				t.Error("expected all of both, and at most 1 % unsure")
+			}
+			if s.pods < 200 || s.right == s.kept {
+				t.Errorf("%d pods, and none of them changes: too few", s.pods)
+			}
+		})
+	}
+}
+
+// start is a recorded start of a kubelet on one state file.
+type start struct {
+	Name, File, Content string
+	Machine             json.RawMessage
+	KubeletConfig       json.RawMessage
+	Accepted            bool
+	Error               string
+}
+
+// TestUpgradeStartsAsRecorded predicts recorded starts of each kubelet on files that it or another
+// one wrote, whole and damaged, also with configurations that this minor does not accept.
+func TestUpgradeStartsAsRecorded(t *testing.T) {
+	for _, version := range behavior.Recorded() {
+		t.Run(version.String(), func(t *testing.T) {
+			all, right, rejected, n := 0, 0, 0, 0
+			for line := range recording.Values[start](t, filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), "starts.jsonl.gz")) {
+				if n++; !*whole && n%4 != 1 {
+					continue
+				}
+				config, err := kubeletcfg.FromJSON(line.KubeletConfig)
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts := []treatment.Text{{Name: line.File, Manager: kubeletstate.CPUManager, Data: []byte(line.Content)}}
+				if line.File == kubeletstate.MemoryManager.FileName() {
+					texts[0].Manager = kubeletstate.MemoryManager
+				}
+				got, err := treatment.Upgrade{To: version, As: version}.Of(texts, nil, machineOf(t, line.Machine), config)
+				if err != nil {
+					t.Errorf("%s: %v", line.Name, err)
+					continue
+				}
+				if got.Answer == doctor.Rejects {
+					rejected++
+				}
+				if all++; (got.Answer == doctor.Starts) == line.Accepted {
+					right++
+				} else {
+					t.Errorf("%s: predicted that it %s, the kubelet: %t %s", line.Name, got.Answer, line.Accepted, line.Error)
+				}
+			}
+			t.Logf("%d of %d starts predicted, %d of them rejected", right, all, rejected)
+			if all < 200 || rejected < all/10 {
+				t.Errorf("%d starts, %d of them rejected: too few", all, rejected)
+			}
+		})
+	}
+}
+
+// startScore counts predictions of starts, and of pods that are admitted again.
+type startScore struct {
+	version                       behavior.Version
+	starts, rightStarts, rejected int
+	pods, right, kept, unsure     int
+}
+
+func (s *startScore) line(t *testing.T, line *recorded) {
+	t.Helper()
+	if line.Result.Start == nil {
+		return
+	}
+	config, err := kubeletcfg.FromJSON(line.Scenario.KubeletConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := machineOf(t, line.Scenario.Machine)
+	alive, before := inputs.Roster{}, line.Result.Start
+	for i := range line.Result.Events {
+		e, asked := &line.Result.Events[i], line.Scenario.Events[i]
+		if e.Op == "restart" {
+			if config, err = config.Patch(asked.ConfigPatch, asked.FeatureGates); err != nil {
+				t.Fatal(err)
+			}
+			s.restart(t, fmt.Sprintf("%s event %d", line.Scenario.Name, i), before, line.Result.Events[i:], maps.Clone(alive), found, config)
+		}
+		if e.StartError != "" || e.Panic != "" || e.Endless {
+			return
+		}
+		switch {
+		case e.Op == "admit" && *e.Admitted:
+			for _, p := range line.Scenario.Pods {
+				if string(p.UID) == e.Pod {
+					alive[e.Pod] = p
+				}
+			}
+		case e.Op == "admit", e.Op == "removePod":
+			delete(alive, e.Pod)
+		}
+		before = e
+	}
+}
+
+// restart predicts a restart from what was recorded before it. The events begin with the restart.
+func (s *startScore) restart(t *testing.T, name string, before *answer, events []answer, alive inputs.Roster, found *discover.Found, config *kubeletcfg.Config) {
+	t.Helper()
+	again := map[string]*answer{}
+	for i := 1; i < len(events) && events[i].Op == "admit" && alive[events[i].Pod] != nil && again[events[i].Pod] == nil; i++ {
+		again[events[i].Pod] = &events[i]
+		pod := alive[events[i].Pod].DeepCopy()
+		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+		alive[events[i].Pod] = pod
+	}
+	later := int64(len(events))
+	for uid := range alive {
+		if again[uid] == nil {
+			pod := alive[uid].DeepCopy()
+			later++
+			pod.CreationTimestamp = metav1.NewTime(time.Unix(later, 0))
+			alive[uid] = pod
+		}
+	}
+	var texts []treatment.Text
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
+		if text, is := before.Checkpoints[m.FileName()]; is {
+			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
+		}
+	}
+	got, err := treatment.Upgrade{To: s.version, As: s.version}.Of(texts, alive, found, config)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	s.starts++
+	if starts := events[0].StartError == ""; starts == (got.Answer == doctor.Starts) {
+		s.rightStarts++
+	} else {
+		t.Logf("%s: predicted that it %s, the kubelet: %q", name, got.Answer, events[0].StartError)
+	}
+	if got.Answer == doctor.Rejects {
+		s.rejected++
+		return
+	}
+	for i := range got.Pods {
+		if e := again[got.Pods[i].UID]; e != nil && events[0].StartError == "" {
+			s.pod(t, name, &got.Pods[i], before, e)
+		}
+	}
+}
+
+func (s *startScore) pod(t *testing.T, name string, p *treatment.PodStart, before, e *answer) {
+	t.Helper()
+	if strings.Contains(p.Why, "feature gate PodLevelResources is off") {
+		return // The recorder asks the managers alone, which the kubelet does not reach with such a pod.
+	}
+	if p.Outcome == treatment.Unknown {
+		s.unsure++
+		t.Logf("%s: pod %s: unsure: %s", name, p.UID, p.Why)
+		return
+	}
+	s.pods++
+	down := e.Panic != "" || e.Endless
+	right := false
+	switch had, has := before.CPU.Entries[p.UID], e.CPU.Entries[p.UID]; p.Outcome {
+	case treatment.Stops:
+		right = down
+	case treatment.Rejected:
+		right = !down && !*e.Admitted
+	case treatment.Keeps, treatment.Doubles:
+		right = !down && *e.Admitted && maps.Equal(had, has) && (p.Then == nil || same(p.Then, e))
+	default:
+		right = !down && *e.Admitted && (p.Then == nil || same(p.Then, e))
+	}
+	switch {
+	case !right:
+		t.Logf("%s: pod %s: predicted %s %v, the kubelet: %v, CPUs %v before and %v after", name, p.UID, p.Outcome, p.Then, e.Admitted != nil && *e.Admitted, before.CPU.Entries[p.UID], e.CPU.Entries[p.UID])
+	case p.Outcome == treatment.Keeps:
+		s.kept++
+		fallthrough
+	default:
+		s.right++
+	}
+}
+
+// machineOf reads the machine of a scenario, or one of the machines of testdata/golden by its name.
+func machineOf(t *testing.T, raw json.RawMessage) *discover.Found {
+	t.Helper()
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		var err error
+		if raw, err = os.ReadFile(filepath.Join("../../../testdata/golden/machines", strings.TrimPrefix(name, "@")+".json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := discover.Read("machine", raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
