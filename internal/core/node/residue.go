@@ -160,8 +160,23 @@ func (s *State) applyAs(p *Plan) (*State, error) {
 	case known:
 		n.grants = l.on.grants.without(p.Pod.UID)
 	}
-	n.settle(&p.Pod, p.Trace.Met)
+	if known || p.Grant == nil || l.on.Stale() != nil || n.Stale() != nil || !n.gave(l.on, p.Grant) {
+		n.settle(&p.Pod, p.Trace.Met)
+	}
 	return n, nil
+}
+
+// gave reports whether s differs from the state before in that g has free CPUs and memory of it,
+// and in nothing else. The residue is then the same. settle finds it out from all grants of the
+// node; this looks at one.
+func (s *State) gave(before *State, g *Grant) bool {
+	if s.policy.StaticCPU {
+		set := g.everything()
+		if !before.shared.Contains(set) || set.Intersects(s.policy.ReservedCPUs) || !s.shared.Equal(before.shared.Difference(set)) {
+			return false
+		}
+	}
+	return len(s.usage.Beyond(before.usage.Charge(g.Charged(), nil))) == 0
 }
 
 // Residue returns what the grants do not explain. What is left of a rejected pod comes last.

@@ -170,7 +170,9 @@ func (s *State) Release(uid string) *State {
 	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
 	n.grants = s.grants.without(uid)
-	n.settle(&g.Pod, nil)
+	if s.policy.Behavior != (Behavior{}) && !s.gave(n, g) {
+		n.settle(&g.Pod, nil)
+	}
 	return n
 }
 

@@ -35,8 +35,8 @@ func TestEveryChangeIsNamed(t *testing.T) {
 			named = slices.DeleteFunc(named, func(q quirk.Quirk) bool { return q.Effect == quirk.Lost })
 			ours := s.PlanAs(node.Behavior{}, pod)
 			// On a state with a residue, a difference can result from the fault that left the
-			// residue.
-			if len(s.Residue()) == 0 && len(plan.Trace.Met) == 0 && (len(named) > 0 || (plan.Rejection == nil) != (ours.Rejection == nil)) {
+			// residue. So can the fault that gave one CPU to two containers of the pod.
+			if len(s.Residue()) == 0 && !sharesOwn(s, pod.UID) && len(plan.Trace.Met) == 0 && (len(named) > 0 || (plan.Rejection == nil) != (ours.Rejection == nil)) {
 				t.Fatalf("%s: the answer is %v, Paddock's is %v, and no fault was met", pod.ID(), plan.Rejection, ours.Rejection)
 			}
 			after, err := s.Apply(plan)
@@ -66,6 +66,26 @@ func TestEveryChangeIsNamed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sharesOwn reports whether two app containers or sidecars of a pod have a CPU of their own in
+// common, which a kubelet can assign twice where cores or sockets are uneven.
+func sharesOwn(s *node.State, uid string) bool {
+	g, known := s.Grant(uid)
+	if !known {
+		return false
+	}
+	var all cpuset.Set
+	for i, c := range g.Containers {
+		if g.Pod.Containers[i].Type == request.Init {
+			continue
+		}
+		if all.Intersects(c.CPUs) {
+			return true
+		}
+		all = all.Union(c.CPUs)
+	}
+	return false
 }
 
 func drawNode(t *rapid.T) *node.State {
