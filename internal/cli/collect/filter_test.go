@@ -85,7 +85,7 @@ func fill(v reflect.Value, path string, allowed []string) {
 		*o = intstr.FromString(secret)
 		return
 	case *metav1.FieldsV1:
-		o.Raw = []byte(`{"` + secret + `":{}}`)
+		o.SetRawBytes([]byte(`{"` + secret + `":{}}`))
 		return
 	}
 	switch v.Kind() {
@@ -223,26 +223,26 @@ func TestFilteredPodsRequestTheSame(t *testing.T) {
 }
 
 func TestCopyNamesWhatIsWrong(t *testing.T) {
-	for input, want := range map[string]string{
-		"":                                    "standard input is empty",
-		"\n ":                                 "standard input is empty",
-		"{":                                   "not a Kubernetes object",
-		"[1]":                                 "not a Kubernetes object",
-		"a: {":                                "neither JSON nor YAML",
-		"\x1f\x8b":                            "gunzip",
-		"kind: Node\n---\nkind: Node\n":       "several YAML documents",
-		`{"kind":"Secret","apiVersion":"v1"}`: `kind "Secret": want a Pod`,
-		`{"kind":"Pod","apiVersion":"v2"}`:    `kind "Pod": want a Pod`,
-		`{"kind":"PodList","items":[{"spec":7}]}`:                                        "item 1: Pod: ",
-		`{"kind":"PodList","items":[7]}`:                                                 "item 1: ",
-		`{"kind":"Node","apiVersion":"v1","metadata":[]}`:                                "Node: ",
-		`{"kubeletconfig":7}`:                                                            "KubeletConfiguration",
-		strings.Repeat("a", maxYAML+1):                                                   "no JSON and has more than 1 MiB",
-		`{"kind":"Node","apiVersion":"v1","status":{"capacity":{"cpu":"secret words"}}}`: "is no quantity",
+	for _, c := range []struct{ input, want string }{
+		{"", "standard input is empty"},
+		{"\n ", "standard input is empty"},
+		{"{", "not a Kubernetes object"},
+		{"[1]", "not a Kubernetes object"},
+		{"a: {", "neither JSON nor YAML"},
+		{"\x1f\x8b", "gunzip"},
+		{"kind: Node\n---\nkind: Node\n", "several YAML documents"},
+		{`{"kind":"Secret","apiVersion":"v1"}`, `kind "Secret": want a Pod`},
+		{`{"kind":"Pod","apiVersion":"v2"}`, `kind "Pod": want a Pod`},
+		{`{"kind":"PodList","items":[{"spec":7}]}`, "item 1: Pod: "},
+		{`{"kind":"PodList","items":[7]}`, "item 1: "},
+		{`{"kind":"Node","apiVersion":"v1","metadata":[]}`, "Node: "},
+		{`{"kubeletconfig":7}`, "KubeletConfiguration"},
+		{strings.Repeat("a", maxYAML+1), "no JSON and has more than 1 MiB"},
+		{`{"kind":"Node","apiVersion":"v1","status":{"capacity":{"cpu":"secret words"}}}`, "is no quantity"},
 	} {
 		var out bytes.Buffer
-		if notes, err := (Filter{}).Copy(&out, strings.NewReader(input)); err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 || len(notes) > 0 {
-			t.Errorf("%.40q: %v, want %s", input, err, want)
+		if notes, err := (Filter{}).Copy(&out, strings.NewReader(c.input)); err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 || len(notes) > 0 {
+			t.Errorf("%.40q: %v, want %s", c.input, err, c.want)
 		}
 	}
 }

@@ -123,7 +123,8 @@ func TestKubeletConfigDirectoryIsBounded(t *testing.T) {
 		"entries below": {numbered("a.d/%d", 2001), "", "--kubelet-config: DIR/a.d has more than 2000 entries: want only the drop-ins of the kubelet there"},
 		"a large file":  {[]string{"config.yaml"}, large, "--kubelet-config: DIR has no configuration of a kubelet: want config.yaml, drop-ins in config.yaml.d, or the answer of /configz (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)"},
 		"a large drop-in": {
-			[]string{"a.d/10.conf"}, large,
+			[]string{"a.d/10.conf"},
+			large,
 			"--kubelet-config: DIR/a.d/10.conf is too large: it has more than 1 MiB, the most that is read",
 		},
 		"compressed": {[]string{"config.yaml"}, "\x1f\x8b", `--kubelet-config: DIR/config.yaml is compressed with gzip: unpack it first, or read it from "gunzip -c" through -`},

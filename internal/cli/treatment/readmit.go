@@ -121,7 +121,7 @@ func (s *Start) decide(f Found, texts []Text, pods inputs.Roster, n *inputs.Node
 	first, err := readmit(f, texts, pods, n, assumptions{})
 	if err != nil {
 		s.unsureOf(pods, err.Error())
-		return nil //nolint:nilerr // The files show the answer for the start, and no state.
+		return nil // The files show the answer for the start, and no state.
 	}
 	for _, note := range first.notes {
 		if why, is := strings.CutPrefix(note, Unsure); is {

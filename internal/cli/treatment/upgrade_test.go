@@ -205,7 +205,7 @@ func (s *startScore) pod(t *testing.T, name string, p *treatment.PodStart, befor
 	}
 	s.pods++
 	down := e.Panic != "" || e.Endless
-	right := false
+	var right bool
 	switch had, has := before.CPU.Entries[p.UID], e.CPU.Entries[p.UID]; p.Outcome {
 	case treatment.Stops:
 		right = down

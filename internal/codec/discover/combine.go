@@ -112,8 +112,8 @@ func (p *parts) compare(other placement) error {
 		}
 		delete(on, t.id)
 	}
-	for _, cpu := range sortedKeys(on) {
-		what := "is missing"
+	if rest := sortedKeys(on); len(rest) > 0 {
+		cpu, what := rest[0], "is missing"
 		if p.cpus.offline.Has(cpu) {
 			what = "is offline"
 		}

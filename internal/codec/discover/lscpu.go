@@ -125,8 +125,8 @@ func (l *cpuList) add(rows []row) error {
 		case !online:
 			offline.Add(t.id)
 		default:
-			var clear bool
-			if t.l3, clear = caches.l3(r); !clear {
+			var known bool
+			if t.l3, known = caches.l3(r); !known {
 				unclear.Add(t.id)
 			}
 			l.threads = append(l.threads, t)

@@ -391,10 +391,12 @@ func spread(t *rapid.T, whole map[string]any) folder {
 		if object, is := whole[field].(map[string]any); is && len(object) > 0 {
 			for _, key := range slices.Sorted(maps.Keys(object)) {
 				part := parts[rapid.IntRange(0, 2).Draw(t, key+" in")]
-				if part[field] == nil {
-					part[field] = map[string]any{}
+				of, _ := part[field].(map[string]any)
+				if of == nil {
+					of = map[string]any{}
+					part[field] = of
 				}
-				part[field].(map[string]any)[key] = object[key]
+				of[key] = object[key]
 			}
 			continue
 		}
