@@ -45,15 +45,16 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--state: %w", err)
 	}
-	paths := c.pods
-	if len(paths) == 0 {
-		paths = folder.Objects
-	}
-	if len(paths) == 0 {
+	pods := c.pods
+	if len(pods) == 0 && folder.Pods == "" {
 		if file, is := s.Stdin.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 			return fmt.Errorf("%s: the pods and the Node are missing: pipe them in (kubectl get nodes,pods -A -o json | paddock explain %s ...), or add --pods FILE", args[0], args[0])
 		}
-		paths = []string{"-"}
+		pods = []string{"-"}
+	}
+	paths, err := folder.Objects(pods)
+	if err != nil {
+		return err
 	}
 	if c.objects, err = s.Reader().Objects(paths); err != nil {
 		return err
@@ -110,9 +111,9 @@ func judged(f *view.Fared, now *view.PlanRejection) []string {
 	case f.Node == "" || !f.Rejected:
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
-		out = append(out, fmt.Sprintf("it fits now, at the latest since %s ended at %s; the kubelet does not try it again: delete it, or let its controller make another pod", last.Pod, view.Clock(last.At)))
+		out = append(out, fmt.Sprintf("it fits now, and has since %s ended at %s or earlier; the kubelet does not try a rejected pod again: delete it, or let its controller make another", last.Pod, view.Clock(last.At)))
 	case now == nil:
-		out = append(out, "it fits now; the kubelet does not try it again: delete it, or let its controller make another pod",
+		out = append(out, "it fits now; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
 			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
 	case now.Reason != f.Reason && f.Reason != "" && !sameRejection(now, f):
 		out = append(out, fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason))

@@ -117,9 +117,9 @@ func (f *nodeFlags) complete(s console.Streams) error {
 		f.config = folder.Config
 	}
 	if f.config == "" {
-		return fmt.Errorf("%s is a kubelet's: how it decides is not known: add --kubelet-config FILE, its config.yaml or the answer of its /configz", f.state)
+		return fmt.Errorf("%s has neither configz.json nor config.yaml, so it is not known how the kubelet decides: add --kubelet-config FILE, its config.yaml or the answer of its /configz", f.state)
 	}
-	if err := f.readObjects(s, folder.Objects); err != nil {
+	if err := f.readObjects(s, folder); err != nil {
 		return err
 	}
 	if f.kubeNode == "" {
@@ -133,7 +133,7 @@ func (f *nodeFlags) complete(s console.Streams) error {
 	}
 	n := f.objects.Nodes[f.kubeNode]
 	if n == nil {
-		return fmt.Errorf("%s is a kubelet's: which kubelet decides is not known: add the Node to --pods (kubectl get nodes,pods -A -o json), or --as, such as --as %s", f.state, newestKubelet())
+		return fmt.Errorf("the Node is missing, so it is not known which kubelet decides on %s: put it into the folder (kubectl get node NODE -o json > node.json) or into --pods, or name the kubelet of the node, such as --as %s", f.state, newestKubelet())
 	}
 	text := n.Status.NodeInfo.KubeletVersion
 	version, exact, err := behavior.OfNode(text)
@@ -148,18 +148,14 @@ func (f *nodeFlags) complete(s console.Streams) error {
 }
 
 // readObjects reads the objects of the node once: from --pods, or else from the folder.
-func (f *nodeFlags) readObjects(s console.Streams, beside []string) error {
+func (f *nodeFlags) readObjects(s console.Streams, folder treatment.Folder) error {
 	if f.objects != nil {
 		return nil
 	}
-	paths := f.pods
-	if len(paths) == 0 {
-		paths = beside
+	paths, err := folder.Objects(f.pods)
+	if err != nil {
+		return err
 	}
-	if len(paths) == 0 {
-		return fmt.Errorf("%s is a kubelet's: its pods are missing: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.state)
-	}
-	var err error
 	f.objects, err = s.Reader().Objects(paths)
 	return err
 }

@@ -40,7 +40,7 @@ the reason. Node affinity, taints, devices and the sum of requests are not check
 
 A folder that the script of "paddock collect" made has everything. --kubelet-config is what the next kubelet starts with. Without --as, the present kubelet is taken to
 be the one that writes such files, at most the minor before. It matters only for the remark which changes
-are the same at any restart of the present kubelet.
+happen at any restart of the present kubelet, too.
 
 Exit codes: 0 no pod changes, 1 error, 2 the kubelet does not start, or a pod changes or can change, or the
 start after that fails.`,

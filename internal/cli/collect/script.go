@@ -92,10 +92,16 @@ func (s Script) Text() (string, error) {
 	if s.Node == "" {
 		call += " NODE"
 	}
+	touches := "It installs nothing on the node, and only reads there."
+	if s.Via == Debug {
+		touches = "It installs nothing on the node. It runs one privileged pod there and deletes it.\n" +
+			"# Like any new pod, that makes the kubelet release what ended pods had."
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh
 # Collects into one folder what decides which pods the kubelet of a node admits, for "paddock
-# explain". It installs nothing on the node and changes nothing there. Read it, and then run it:
+# explain". %s
+# Read it, and then run it:
 #
 #   %s
 #
@@ -103,7 +109,7 @@ func (s Script) Text() (string, error) {
 set -eu
 umask 077
 
-`, call, s.Version)
+`, touches, call, s.Version)
 	if s.Node == "" {
 		b.WriteString("node=${1-}\n")
 	} else {

@@ -78,9 +78,9 @@ func (u *Upgrade) summary(out *strings.Builder, style terminal.Style) {
 	}
 	switch {
 	case same == 1:
-		line(terminal.Faint, "restart", fmt.Sprintf("1 of these changes is the same at any restart of the present kubelet %s", u.Present))
+		line(terminal.Faint, "restart", fmt.Sprintf("1 of these changes happens at any restart of the present kubelet %s, too", u.Present))
 	case same > 1:
-		line(terminal.Faint, "restart", fmt.Sprintf("%d of these changes are the same at any restart of the present kubelet %s", same, u.Present))
+		line(terminal.Faint, "restart", fmt.Sprintf("%d of these changes happen at any restart of the present kubelet %s, too", same, u.Present))
 	}
 	for _, r := range u.NextStart {
 		line(terminal.Bad, "the start after that:", r.number())

@@ -27,12 +27,15 @@ func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
 		}
 		return f
 	}
-	f.Rejected = pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0
+	f.Rejected = rejected(pod)
 	if !f.Rejected || f.At == nil {
 		return f
 	}
 	for _, other := range node {
 		name := other.Namespace + "/" + other.Name
+		if rejected(other) && other.UID != pod.UID {
+			f.Also = append(f.Also, name)
+		}
 		if at := endOf(other); !at.Before(*f.At) && podspec.Ended(other) && other.UID != pod.UID {
 			f.Ended = append(f.Ended, view.Event{Pod: name, At: at})
 		}
@@ -40,10 +43,16 @@ func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
 			f.Started = append(f.Started, view.Event{Pod: name, At: from.Time})
 		}
 	}
+	slices.Sort(f.Also)
 	for _, events := range [][]view.Event{f.Ended, f.Started} {
 		slices.SortFunc(events, func(a, b view.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Pod, b.Pod)) })
 	}
 	return f
+}
+
+// rejected reports whether the kubelet rejected a pod: it failed before any container was created.
+func rejected(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0
 }
 
 // containersOf returns the statuses of the containers that were ever created.

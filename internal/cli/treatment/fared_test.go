@@ -56,6 +56,9 @@ func TestFared(t *testing.T) {
 	if !names(gone, "x/soon", "x/late") || !names(began, "x/new") {
 		t.Errorf("since the rejection: got %v ended and %v started, want x/soon and x/late, and x/new", gone, began)
 	}
+	if !names(f.Also, "x/also") {
+		t.Errorf("the other rejected pods: got %v, want x/also", f.Also)
+	}
 	if f := treatment.FaredOf(all[3], roster); f.Rejected || len(f.Ended) > 0 {
 		t.Errorf("a pod that failed in its container: got %+v", f)
 	}

@@ -2,6 +2,7 @@ package treatment
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,24 +11,28 @@ import (
 // Folder has what lies beside the state files of a kubelet: in the kubelet's own directory, or in
 // the folder that the script of paddock collect makes. A field is empty if there is nothing of it.
 type Folder struct {
+	// Path is the folder.
+	Path string
 	// Machine and Config are the folder itself, if files in it describe the machine, or how the
 	// kubelet is configured.
 	Machine, Config string
-	// Objects are the files of the Node and its pods.
-	Objects []string
+	// Node and Pods are the files of the Node and its pods.
+	Node, Pods string
 }
 
 // These are the files that show what a folder has. The readers of a machine and of a configuration
 // find their files by themselves.
 var (
-	machineFiles = []string{"machine.json", "lscpu.json"}
+	machineFiles = []string{"machine.json", "lscpu.json", "numactl.txt"}
 	configFiles  = []string{"configz.json", "config.yaml", "config.yml", "config.json", "kubelet-config.yaml", "kubeletconfig.yaml"}
-	objectFiles  = []string{"node.json", "pods.json"}
 )
 
 // FolderOf returns what the folder at a path has. A file is a folder with nothing in it.
+//
+// A folder with a Node or pods was collected from a node, and so its machine is the node's, even if
+// the files about it are missing: the machine on which Paddock runs is another one.
 func FolderOf(path string) (Folder, error) {
-	var f Folder
+	f := Folder{Path: path}
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return f, err
@@ -38,7 +43,8 @@ func FolderOf(path string) (Folder, error) {
 	}{
 		{machineFiles, func(string) { f.Machine = path }},
 		{configFiles, func(string) { f.Config = path }},
-		{objectFiles, func(name string) { f.Objects = append(f.Objects, name) }},
+		{[]string{"node.json"}, func(name string) { f.Node, f.Machine = name, path }},
+		{[]string{"pods.json"}, func(name string) { f.Pods, f.Machine = name, path }},
 	} {
 		for _, name := range kind.names {
 			name = filepath.Join(path, name)
@@ -50,4 +56,20 @@ func FolderOf(path string) (Folder, error) {
 		}
 	}
 	return f, nil
+}
+
+// Objects returns the files to read objects from: the given ones, or else the pods of the folder,
+// and the Node of the folder. It returns an error if there are no pods.
+func (f Folder) Objects(pods []string) ([]string, error) {
+	if len(pods) == 0 && f.Pods == "" {
+		return nil, fmt.Errorf("%s has no pods.json, so it is not known which pods run: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.Path)
+	}
+	paths := pods
+	if len(paths) == 0 {
+		paths = []string{f.Pods}
+	}
+	if f.Node != "" {
+		paths = append(paths[:len(paths):len(paths)], f.Node)
+	}
+	return paths, nil
 }

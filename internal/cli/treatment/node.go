@@ -89,10 +89,10 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 		found.AddRead(d.Read)
 	}
 	if found.CPU == nil && n.Policy.Policy.StaticCPU {
-		return nil, nil, fmt.Errorf("%s: there is no %s: which CPUs the pods have is not known", f.Path, kubeletstate.CPUManager.FileName())
+		return nil, nil, fmt.Errorf("%s has no %s, so it is not known which CPUs the pods have: copy that file from the kubelet's directory on the node", f.Path, kubeletstate.CPUManager.FileName())
 	}
 	if found.Memory == nil && n.Policy.Policy.StaticMemory {
-		return nil, nil, fmt.Errorf("%s: there is no %s: which memory the pods have is not known", f.Path, kubeletstate.MemoryManager.FileName())
+		return nil, nil, fmt.Errorf("%s has no %s, so it is not known which memory the pods have: copy that file from the kubelet's directory on the node", f.Path, kubeletstate.MemoryManager.FileName())
 	}
 	whole := *found
 	gone := found.Drop(pods.Alive)
@@ -101,7 +101,7 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 		for i, uid := range gone {
 			known[i] = pods.Name(uid)
 		}
-		notes = append(notes, fmt.Sprintf("%s has CPUs or memory of %s, which do not run: %s", f.Path, strings.Join(known, ", "), releases))
+		notes = append(notes, fmt.Sprintf("%s still lists CPUs or memory of %s, gone or ended: %s", f.Path, strings.Join(known, ", "), releases))
 	}
 	if f.Unreleased && found.CPU != nil {
 		found.CPU.Default = whole.CPU.Default
@@ -165,7 +165,7 @@ func (f Found) lost(s *node.State) []string {
 }
 
 // releases ends the note about pods that have something and do not run.
-const releases = "the kubelet releases them before its next admission"
+const releases = "they count as free, because the kubelet releases them before its next admission"
 
 // Unsure begins a note about why the state can give another answer than the kubelet.
 const Unsure = "unsure: "

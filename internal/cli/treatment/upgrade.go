@@ -93,10 +93,10 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
 	u = u.from(folder)
-	switch {
-	case len(u.Pods) == 0:
-		return nil, errors.New("--pods is missing: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)")
-	case u.Config == "":
+	if u.Pods, err = folder.Objects(u.Pods); err != nil {
+		return nil, err
+	}
+	if u.Config == "" {
 		return nil, errors.New("--kubelet-config is missing: add --kubelet-config FILE, the configuration with which the next kubelet starts (/var/lib/kubelet/config.yaml)")
 	}
 	names, err := u.files()
@@ -145,9 +145,6 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 func (u Upgrade) from(f Folder) Upgrade {
 	if u.Machine == discover.LiveName && f.Machine != "" {
 		u.Machine = f.Machine
-	}
-	if len(u.Pods) == 0 {
-		u.Pods = f.Objects
 	}
 	u.Config = cmp.Or(u.Config, f.Config)
 	return u

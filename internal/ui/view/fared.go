@@ -24,6 +24,8 @@ type Fared struct {
 	// rejection, in the order of time.
 	Ended   []Event `json:"ended,omitempty"`
 	Started []Event `json:"started,omitempty"`
+	// Also are the other pods that the kubelet rejected and that are still listed, by name.
+	Also []string `json:"also,omitempty"`
 	// Answer has sentences about the present answer beside all that.
 	Answer []string `json:"answer,omitempty"`
 }
@@ -77,6 +79,13 @@ func (w *explanation) fared(f *Fared) {
 	w.sentence(terminal.Faint.Of(at+":"), terminal.Plain.Of(text))
 	if len(f.Ended) > 0 {
 		w.sentence(terminal.Faint.Of("ended since then:"), terminal.Plain.Of(eventsText(f.Ended)))
+	}
+	if also := f.Also; len(also) > 0 {
+		text := strings.Join(also[:min(len(also), maxEvents)], ", ")
+		if more := len(also) - maxEvents; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		w.sentence(terminal.Faint.Of("also rejected here:"), terminal.Plain.Of(text+"; each is answered as if it came alone"))
 	}
 	if len(f.Started) > 0 {
 		w.sentence(terminal.Faint.Of("started since then:"), terminal.Plain.Of(eventsText(f.Started)))
