@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,7 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 		f.noted = true
 	}
 	if ofKubelet {
-		found := treatment.Found{Path: f.state, Pods: f.objects.On(f.kubeNode), Version: f.as.version}
+		found := treatment.Found{Path: f.state, Pods: f.objects.On(f.kubeNode), Elsewhere: f.objects.Elsewhere(f.kubeNode), Version: f.as.version}
 		state, notes, err := found.State(r, n)
 		s.Notes(notes)
 		return n, state, err
@@ -157,6 +158,9 @@ func (f *nodeFlags) readObjects(s console.Streams, folder treatment.Folder) erro
 		return err
 	}
 	f.objects, err = s.Reader().Objects(paths)
+	if err == nil && len(f.objects.Pods) == 0 {
+		err = fmt.Errorf("%s: no pods there: all pods of the node are needed (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", strings.Join(paths, ", "))
+	}
 	return err
 }
 

@@ -60,7 +60,7 @@ same_states() {
 
 # The pods of the node, between two readings of the files. If the files have changed, a pod has come
 # or gone in the meantime, and everything is read again.
-mkdir "$folder/again"
+mkdir -- "$folder/again"
 tries=1
 while :; do
     copy_states "$folder"

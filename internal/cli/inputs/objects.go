@@ -101,6 +101,17 @@ func (o *Objects) NodeName() (string, error) {
 	return "", fmt.Errorf("there are pods of %d nodes, such as %s and %s: name the one with --node", len(all), all[0], all[1])
 }
 
+// Elsewhere maps the UIDs of the pods on other nodes to the names of these nodes.
+func (o *Objects) Elsewhere(name string) map[string]string {
+	others := map[string]string{}
+	for _, p := range o.Pods {
+		if at := p.Spec.NodeName; name != "" && at != "" && at != name {
+			others[podspec.UID(p)] = at
+		}
+	}
+	return others
+}
+
 // On returns the pods of a node. If no pod has a node, they are all of this one, as in manifests
 // that a person wrote.
 func (o *Objects) On(name string) Roster {

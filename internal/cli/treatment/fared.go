@@ -16,7 +16,7 @@ import (
 // list, so what they left is not known.
 func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
 	f := view.Fared{Node: pod.Spec.NodeName, Phase: string(cmp.Or(pod.Status.Phase, v1.PodPending)), Reason: pod.Status.Reason, Message: pod.Status.Message}
-	if at := pod.Status.StartTime; at != nil {
+	if at := pod.Status.StartTime; !at.IsZero() {
 		f.At = &at.Time
 	}
 	if f.Node == "" {
@@ -39,7 +39,7 @@ func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
 		if at := endOf(other); !at.Before(*f.At) && podspec.Ended(other) && other.UID != pod.UID {
 			f.Ended = append(f.Ended, view.Event{Pod: name, At: at})
 		}
-		if from := other.Status.StartTime; from != nil && !from.Time.Before(*f.At) && other.Status.Phase == v1.PodRunning {
+		if from := other.Status.StartTime; !from.IsZero() && !from.Time.Before(*f.At) && other.Status.Phase == v1.PodRunning {
 			f.Started = append(f.Started, view.Event{Pod: name, At: from.Time})
 		}
 	}

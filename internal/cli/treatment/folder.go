@@ -1,6 +1,7 @@
 package treatment
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,14 +49,42 @@ func FolderOf(path string) (Folder, error) {
 	} {
 		for _, name := range kind.names {
 			name = filepath.Join(path, name)
-			if _, err := os.Stat(name); err == nil {
+			switch err := usable(name); {
+			case err == nil:
 				kind.found(name)
-			} else if !errors.Is(err, fs.ErrNotExist) {
+			case !errors.Is(err, fs.ErrNotExist):
 				return f, err
 			}
 		}
 	}
 	return f, nil
+}
+
+// maxConfigz is the size of the largest answer of /configz that is read, in bytes.
+const maxConfigz = 1 << 20
+
+// usable returns an error if a file of a folder is empty, cut off or no file. Without it, a reader
+// that recognises files by their content takes a damaged one for a missing one. A pipe, which may
+// never end, is not read.
+func usable(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file: collect it again", name)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty: collect it again", name)
+	case filepath.Base(name) != "configz.json":
+		return nil
+	case info.Size() > maxConfigz:
+		return fmt.Errorf("%s has %d bytes, which is too large for an answer of /configz: collect it again", name, info.Size())
+	}
+	data, err := os.ReadFile(name)
+	if err == nil && !json.Valid(data) {
+		err = fmt.Errorf("%s is not JSON, for example because it was cut off: collect it again", name)
+	}
+	return err
 }
 
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,

@@ -44,6 +44,8 @@ type Found struct {
 	// all that run.
 	Path string
 	Pods inputs.Roster
+	// Elsewhere maps the UIDs of pods on other nodes to the names of these nodes.
+	Elsewhere map[string]string
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Unreleased leaves what pods have that do not run as residue, as a kubelet does during its
@@ -99,6 +101,9 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 	if len(gone) > 0 {
 		known := make([]string, len(gone))
 		for i, uid := range gone {
+			if other := f.Elsewhere[uid]; other != "" {
+				return nil, nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
+			}
 			known[i] = pods.Name(uid)
 		}
 		notes = append(notes, fmt.Sprintf("%s still lists CPUs or memory of %s, gone or ended: %s", f.Path, strings.Join(known, ", "), releases))
@@ -210,9 +215,10 @@ func (f Found) files() ([]string, error) {
 	var names []string
 	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
 		name := filepath.Join(f.Path, m.FileName())
-		if _, err := os.Stat(name); err == nil {
+		switch err := usable(name); {
+		case err == nil:
 			names = append(names, name)
-		} else if !errors.Is(err, os.ErrNotExist) {
+		case !errors.Is(err, os.ErrNotExist):
 			return nil, err
 		}
 	}

@@ -112,10 +112,17 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		return nil, err
 	}
 	pods := objects.On("")
-	if u.As == (behavior.Version{}) && len(objects.Nodes) == 1 {
-		for _, n := range objects.Nodes {
-			if u.As, _, err = behavior.OfNode(n.Status.NodeInfo.KubeletVersion); err != nil {
-				u.As = behavior.Version{} // The files show which minors it can be.
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("%s: no pods there: all pods of the node are needed (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", strings.Join(u.Pods, ", "))
+	}
+	var notes []string
+	for name, n := range objects.Nodes {
+		if at := nodeNames(pods); len(at) == 1 && objects.Nodes[at[0]] == nil {
+			return nil, fmt.Errorf("the pods are on node %s, and the Node is %s: give the pods and the Node of one node", at[0], name)
+		}
+		if u.As == (behavior.Version{}) && len(objects.Nodes) == 1 {
+			if u.As, _, err = behavior.OfNode(n.Status.NodeInfo.KubeletVersion); err != nil { // The files show which minors it can be.
+				notes = append(notes, fmt.Sprintf("node %s: %v", name, err))
 			}
 		}
 	}
@@ -136,7 +143,7 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 	}
 	answer, err := u.Of(texts, pods, found, config)
 	if answer != nil {
-		answer.Notes = append(answer.Notes, found.Notes...)
+		answer.Notes = slices.Concat(answer.Notes, found.Notes, notes)
 	}
 	return answer, err
 }

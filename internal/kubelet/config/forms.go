@@ -180,6 +180,11 @@ func decodeConfigz(name string, object []byte) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, u := range unknown {
+		if strings.Contains(u.Error(), "duplicate field") {
+			return nil, fmt.Errorf("%s: %w: %w", name, ErrSyntax, u)
+		}
+	}
 	c.effective = true
 	c.settleEviction()
 	if len(unknown) > 0 {
