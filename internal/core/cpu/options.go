@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/paddock-project/paddock/internal/core/machine"
+
 // Options are the resolved options of the static CPU policy (docs/rules/cpu.md, Options). Package
 // kubelet/config has rejected pairs that exclude each other (R-CPU-11, R-CPU-12).
 type Options struct {
@@ -34,6 +36,27 @@ type Behavior struct {
 	// cores only. A need that ends with half a core is then not taken from one cache.
 	// Kubernetes 1.33 does this.
 	WholeCoresOfUncore bool
+}
+
+// Effective returns the options without the points of their Behavior that cannot change a result on
+// the machine: those of methods that are not used, and AverageUnits where all cores, and all
+// sockets, have the average size.
+func (o Options) Effective(m *machine.Machine) Options {
+	b := &o.Behavior
+	b.SharedSubsets = b.SharedSubsets && o.DistributeAcrossNUMA
+	b.EndlessRemainder = b.EndlessRemainder && o.DistributeAcrossNUMA
+	b.WholeCoresOfUncore = b.WholeCoresOfUncore && o.PreferUncore
+	b.AverageUnits = b.AverageUnits && !(allHave(m.Cores(), m.CPUsPerCore()) && allHave(m.Sockets(), m.CPUsPerSocket()))
+	return o
+}
+
+func allHave(units []machine.Unit, size int) bool {
+	for i := range units {
+		if units[i].Size != size {
+			return false
+		}
+	}
+	return true
 }
 
 // Method is how Take picks CPUs.

@@ -265,8 +265,9 @@ func (d *draft) metCPUs(set cpuset.Set, err error, take func(cpu.Options) (cpuse
 		{FaultWholeCoresOfUncore, func(b *cpu.Behavior) *bool { return &b.WholeCoresOfUncore }},
 		{FaultSharedSubsets, func(b *cpu.Behavior) *bool { return &b.SharedSubsets }},
 	}
+	effective := d.s.policy.CPU.Effective(d.s.machine)
 	for _, p := range points {
-		without := d.s.policy.CPU
+		without := effective
 		if field := p.field(&without.Behavior); *field {
 			*field = false
 			other, otherErr := take(without)
