@@ -35,8 +35,14 @@ func newestKubelet() string { return behavior.Names()[len(behavior.Names())-1] }
 const autoKubelet = "auto"
 
 func (f *asFlag) register(cmd *cobra.Command, usage string) {
-	cmd.Flags().Var(f, "as", usage+": "+strings.Join(behavior.Names(), ", ")+", or auto for the one that the Node of a kubelet's --state names")
-	console.CompleteWords(cmd, "as", append(behavior.Names(), autoKubelet)...)
+	names := behavior.Names()
+	usage += ": " + strings.Join(names, ", ")
+	if cmd.Flags().Lookup("state") != nil {
+		names = append(names, autoKubelet)
+		usage += ", or auto for the one that the Node of a kubelet's --state names"
+	}
+	cmd.Flags().Var(f, "as", usage)
+	console.CompleteWords(cmd, "as", names...)
 }
 
 // kubelet reports whether a kubelet decides.

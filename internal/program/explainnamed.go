@@ -88,7 +88,7 @@ func (c *explainCommand) bind() error {
 	return nil
 }
 
-// explainNamed explains a pod of the cluster: how it fared, and what its kubelet would answer now.
+// explainNamed explains a pod of the cluster: its status, and what its kubelet would answer now.
 func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidate) (view.Explanation, error) {
 	at := candidates[0]
 	pod := podspec.Default(c.named, at.gates)
@@ -96,14 +96,14 @@ func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidat
 	if err != nil {
 		return view.Explanation{}, err
 	}
-	fared := treatment.FaredOf(c.named, c.objects.On(c.decider.kubeNode))
-	fared.Answer = judged(&fared, explained.Answer.Rejection)
-	explained.Fared = &fared
+	status := treatment.PodStatusOf(c.named, c.objects.On(c.decider.kubeNode))
+	status.Remarks = remarks(&status, explained.Answer.Rejection)
+	explained.PodStatus = &status
 	return explained, nil
 }
 
-// judged returns sentences about an answer beside how the pod fared.
-func judged(f *view.Fared, now *view.PlanRejection) []string {
+// remarks returns sentences about an answer beside the pod's status.
+func remarks(f *view.PodStatus, now *view.PlanRejection) []string {
 	var out []string
 	switch {
 	case f.Node == "" && now == nil:
@@ -123,6 +123,6 @@ func judged(f *view.Fared, now *view.PlanRejection) []string {
 
 // sameRejection reports whether the two reasons are the same rejection: a kubelet names the
 // error of a device or of a manager, which Paddock names by its cause.
-func sameRejection(now *view.PlanRejection, f *view.Fared) bool {
+func sameRejection(now *view.PlanRejection, f *view.PodStatus) bool {
 	return f.Reason == string(node.UnexpectedAdmissionError) && strings.Contains(f.Message, now.Reason)
 }

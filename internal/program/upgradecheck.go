@@ -38,9 +38,10 @@ The pods are decided one after the other, as that kubelet does, with its known f
 explains a fault by its number. Where the files do not show enough, the answer for a pod is "unsure", with
 the reason. Node affinity, taints, devices and the sum of requests are not checked.
 
-A folder that the script of "paddock collect" made has everything. --kubelet-config is what the next kubelet starts with. Without --as, the present kubelet is taken to
-be the one that writes such files, at most the minor before. It matters only for the remark which changes
-happen at any restart of the present kubelet, too.
+A folder that the script of "paddock collect" made has everything. --kubelet-config is what the next kubelet
+starts with. Without --as, the present kubelet is the one that the Node names, or else the one that writes
+such files, at most the minor before. It matters only for the remark which changes happen at any restart of
+the present kubelet, too.
 
 Exit codes: 0 no pod changes, 1 error, 2 the kubelet does not start, or a pod changes or can change, or the
 start after that fails.`,
@@ -81,11 +82,11 @@ func (c *upgradeCheckCommand) version() (behavior.Version, error) {
 	if c.to == "" {
 		return behavior.Version{}, fmt.Errorf("--to is missing: add the kubelet that starts next, such as --to %s", minors()[len(minors())-1])
 	}
-	var to asFlag
-	if err := to.Set("kubelet-" + strings.TrimPrefix(strings.TrimPrefix(c.to, "kubelet-"), "v")); err != nil {
+	to, err := behavior.Named("kubelet-" + strings.TrimPrefix(strings.TrimPrefix(c.to, "kubelet-"), "v"))
+	if err != nil {
 		return behavior.Version{}, fmt.Errorf("--to %s: it is not known how this kubelet decides: %w; name one of %s", c.to, err, strings.Join(minors(), ", "))
 	}
-	return to.version, nil
+	return to, nil
 }
 
 func (c *upgradeCheckCommand) run(cmd *cobra.Command, _ []string) error {

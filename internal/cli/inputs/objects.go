@@ -14,7 +14,7 @@ import (
 // Objects are the Nodes and pods of a cluster, or of one node, as an API server has them.
 type Objects struct {
 	// Pods are without defaults, and include those that have ended. Of their status they have what
-	// shows how the pod fared. Nodes maps names to Nodes.
+	// shows what became of the pod. Nodes maps names to Nodes.
 	Pods  []*v1.Pod
 	Nodes map[string]*v1.Node
 }
@@ -41,8 +41,8 @@ func (r Reader) Objects(paths []string) (*Objects, error) {
 	return o, nil
 }
 
-// slim returns a pod with what influences decisions and what shows how it fared. A cluster has up
-// to 150,000 pods.
+// slim returns a pod with what influences decisions and what shows what became of it. A cluster has
+// up to 150,000 pods.
 func slim(pod *v1.Pod) *v1.Pod {
 	out, from := podspec.Slim(pod), pod.Status
 	out.Status.Reason, out.Status.Message, out.Status.StartTime, out.Status.Conditions = from.Reason, from.Message, from.StartTime, from.Conditions

@@ -21,6 +21,12 @@ type Folder struct {
 	Node, Pods string
 }
 
+// The files of the Node and its pods.
+const (
+	nodeFile = "node.json"
+	podsFile = "pods.json"
+)
+
 // These are the files that show what a folder has. The readers of a machine and of a configuration
 // find their files by themselves.
 var (
@@ -38,24 +44,30 @@ func FolderOf(path string) (Folder, error) {
 	if err != nil || !info.IsDir() {
 		return f, err
 	}
-	for _, kind := range []struct {
-		names []string
-		found func(name string)
-	}{
-		{machineFiles, func(string) { f.Machine = path }},
-		{configFiles, func(string) { f.Config = path }},
-		{[]string{"node.json"}, func(name string) { f.Node, f.Machine = name, path }},
-		{[]string{"pods.json"}, func(name string) { f.Pods, f.Machine = name, path }},
-	} {
-		for _, name := range kind.names {
-			name = filepath.Join(path, name)
-			switch err := usable(name); {
-			case err == nil:
-				kind.found(name)
-			case !errors.Is(err, fs.ErrNotExist):
-				return f, err
-			}
+	machine, err := filesIn(path, machineFiles...)
+	if err != nil {
+		return f, err
+	}
+	config, err := filesIn(path, configFiles...)
+	if err != nil {
+		return f, err
+	}
+	objects, err := filesIn(path, nodeFile, podsFile)
+	if err != nil {
+		return f, err
+	}
+	for _, name := range objects {
+		if filepath.Base(name) == nodeFile {
+			f.Node = name
+		} else {
+			f.Pods = name
 		}
+	}
+	if len(machine)+len(objects) > 0 {
+		f.Machine = path
+	}
+	if len(config) > 0 {
+		f.Config = path
 	}
 	return f, nil
 }
@@ -85,6 +97,21 @@ func usable(name string) error {
 		err = fmt.Errorf("%s is not JSON, for example because it was cut off: collect it again", name)
 	}
 	return err
+}
+
+// filesIn returns the paths of those of the files that are in a directory.
+func filesIn(dir string, names ...string) ([]string, error) {
+	var paths []string
+	for _, name := range names {
+		name = filepath.Join(dir, name)
+		switch err := usable(name); {
+		case err == nil:
+			paths = append(paths, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return paths, nil
 }
 
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,

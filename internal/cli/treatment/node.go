@@ -1,10 +1,8 @@
 package treatment
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
@@ -212,15 +210,9 @@ func (f Found) files() ([]string, error) {
 	if !info.IsDir() {
 		return []string{f.Path}, nil
 	}
-	var names []string
-	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
-		name := filepath.Join(f.Path, m.FileName())
-		switch err := usable(name); {
-		case err == nil:
-			names = append(names, name)
-		case !errors.Is(err, os.ErrNotExist):
-			return nil, err
-		}
+	names, err := filesIn(f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())
+	if err != nil {
+		return nil, err
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s has neither %s nor %s: it is not a kubelet's directory, such as /var/lib/kubelet", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())

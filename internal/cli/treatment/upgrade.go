@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,15 +177,8 @@ func (u Upgrade) files() ([]string, error) {
 	if err != nil || len(names) == 1 && names[0] == u.Path {
 		return names, err
 	}
-	for _, name := range []string{kubeletstate.DRAManager.FileName(), filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName()), kubeletstate.DeviceManager.FileName()} {
-		name = filepath.Join(u.Path, name)
-		if _, err := os.Stat(name); err == nil {
-			names = append(names, name)
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-	}
-	return names, nil
+	devices, err := filesIn(u.Path, kubeletstate.DRAManager.FileName(), filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName()), kubeletstate.DeviceManager.FileName())
+	return append(names, devices...), err
 }
 
 // Of is Check for files and pods that were read.

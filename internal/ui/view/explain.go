@@ -22,8 +22,8 @@ type Explanation struct {
 	// Standing has sentences about a pod on a running node that the answer does not cover: since
 	// when the pod is admitted, or what was decided at another time.
 	Standing []string `json:"standing,omitempty"`
-	// Fared is how the pod fared in the cluster. It is nil for the pod of a manifest.
-	Fared *Fared `json:"fared,omitempty"`
+	// PodStatus is the status of a pod of the cluster. It is nil for the pod of a manifest.
+	PodStatus *PodStatus `json:"podStatus,omitempty"`
 	// Answer is what the pod gets, or why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
@@ -62,8 +62,8 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet) + "\n")
 	}
 	w.answer(e.Answer)
-	if e.Fared != nil {
-		w.fared(e.Fared)
+	if e.PodStatus != nil {
+		w.podStatus(e.PodStatus)
 	}
 	for _, sentence := range e.Standing {
 		w.sentence(terminal.Plain.Of(sentence))

@@ -12,10 +12,11 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// FaredOf returns how a pod fared among the pods of its node. Pods that were deleted are in no
+// PodStatusOf returns the status of a pod, and what happened to the pods of its node after a
+// rejection. Pods that were deleted are in no
 // list, so what they left is not known.
-func FaredOf(pod *v1.Pod, node inputs.Roster) view.Fared {
-	f := view.Fared{Node: pod.Spec.NodeName, Phase: string(cmp.Or(pod.Status.Phase, v1.PodPending)), Reason: pod.Status.Reason, Message: pod.Status.Message}
+func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
+	f := view.PodStatus{Node: pod.Spec.NodeName, Phase: string(cmp.Or(pod.Status.Phase, v1.PodPending)), Reason: pod.Status.Reason, Message: pod.Status.Message}
 	if at := pod.Status.StartTime; !at.IsZero() {
 		f.At = &at.Time
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// Fared is how a pod fared on its node, as its status shows it.
-type Fared struct {
+// PodStatus is what the status of a pod shows, and what happened on its node after a rejection.
+type PodStatus struct {
 	Node string `json:"node,omitempty"`
 	// Phase, Reason and Message are those of the status. For a pod that has no node yet, Reason and
 	// Message are the scheduler's.
@@ -22,12 +22,12 @@ type Fared struct {
 	At *time.Time `json:"at,omitempty"`
 	// Ended and Started are the pods of the node that ended, and that started and run, after a
 	// rejection, in the order of time.
-	Ended   []Event `json:"ended,omitempty"`
-	Started []Event `json:"started,omitempty"`
+	Ended   []Event `json:"endedSince,omitempty"`
+	Started []Event `json:"startedSince,omitempty"`
 	// Also are the other pods that the kubelet rejected and that are still listed, by name.
-	Also []string `json:"also,omitempty"`
-	// Answer has sentences about the present answer beside all that.
-	Answer []string `json:"answer,omitempty"`
+	Also []string `json:"alsoRejected,omitempty"`
+	// Remarks are sentences about the present answer beside all that.
+	Remarks []string `json:"remarks,omitempty"`
 }
 
 // Event is the end or the start of a pod.
@@ -54,9 +54,9 @@ func eventsText(events []Event) string {
 	return text
 }
 
-// fared prints how a pod fared, below the answer.
-func (w *explanation) fared(f *Fared) {
-	for _, sentence := range f.Answer {
+// podStatus prints the status of a pod, below the answer.
+func (w *explanation) podStatus(f *PodStatus) {
+	for _, sentence := range f.Remarks {
 		w.sentence(terminal.Strong.Of(sentence))
 	}
 	at := "recorded by the scheduler"

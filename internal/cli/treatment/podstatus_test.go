@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 )
 
-// TestFared checks what the statuses of the pods of a node show about a pod: that it was rejected,
-// and which pods ended and started after that.
-func TestFared(t *testing.T) {
+// TestPodStatus checks what the statuses of the pods of a node show about a pod: that it was
+// rejected, and which pods ended and started after that.
+func TestPodStatus(t *testing.T) {
 	at := func(hour int) *metav1.Time {
 		return &metav1.Time{Time: time.Date(2026, 11, 25, hour, 0, 0, 0, time.UTC)}
 	}
@@ -41,7 +41,7 @@ func TestFared(t *testing.T) {
 	for _, p := range all {
 		roster[string(p.UID)] = p
 	}
-	f := treatment.FaredOf(rejected, roster)
+	f := treatment.PodStatusOf(rejected, roster)
 	if !f.Rejected || f.Node != "n" || f.At == nil || !f.At.Equal(at(3).Time) {
 		t.Errorf("the rejected pod: got %+v", f)
 	}
@@ -59,11 +59,11 @@ func TestFared(t *testing.T) {
 	if !names(f.Also, "x/also") {
 		t.Errorf("the other rejected pods: got %v, want x/also", f.Also)
 	}
-	if f := treatment.FaredOf(all[3], roster); f.Rejected || len(f.Ended) > 0 {
+	if f := treatment.PodStatusOf(all[3], roster); f.Rejected || len(f.Ended) > 0 {
 		t.Errorf("a pod that failed in its container: got %+v", f)
 	}
 	unplaced := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", Message: "no room"}}}}
-	if f := treatment.FaredOf(unplaced, roster); f.Phase != "Pending" || f.Reason != "Unschedulable" || f.Message != "no room" {
+	if f := treatment.PodStatusOf(unplaced, roster); f.Phase != "Pending" || f.Reason != "Unschedulable" || f.Message != "no room" {
 		t.Errorf("a pod without a node: got %+v", f)
 	}
 }
