@@ -101,7 +101,7 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 # compiles and analyses Kubernetes, Telegraf and Helm, with the libraries that each was released with.
 MODULES := scheduler deploy/image examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
-RECORDS := $(RECORDERS) test/podresources test/chart test/e2e test/cluster
+RECORDS := $(RECORDERS) test/podresources test/chart test/e2e test/cluster test/programs
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
@@ -225,10 +225,10 @@ scheduler-image: ## The image of paddock-scheduler, bin/paddock-scheduler-image.
 krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/krew.
 	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew
 
-image-check: ## The images are reproducible and complete, the scheduler's for amd64; minutes to compile, once.
+image-check: ## The images for amd64 are reproducible and complete; minutes to compile, once.
 	cd deploy/image && $(GO) test -count=1 -timeout 30m .
 
-image-check-arm64: ## The same with the scheduler's image for arm64; compiling it takes minutes more, once.
+image-check-arm64: ## The same with the images for arm64; compiling them takes minutes more, once.
 	cd deploy/image && $(GO) test -count=1 -timeout 30m . -arm64
 
 # A module of its own, the only one with Helm and kustomize.

@@ -116,7 +116,7 @@ func runCluster(ctx context.Context, args []string) (err error) {
 
 // start starts the control plane and the nodes.
 func (c *cluster) start(ctx context.Context) error {
-	programs, err := parts.ControlPlane(ctx, say)
+	programs, err := parts.ControlPlane(ctx, c.source, say)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type cluster struct {
 func start(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	c := &cluster{T: t, dir: t.TempDir()}
-	programs, err := parts.ControlPlane(t.Context(), t.Logf)
+	programs, err := parts.ControlPlane(t.Context(), source, t.Logf)
 	c.must(err)
 	ctx, cancel := context.WithCancel(context.Background()) // t.Context() ends before the cleanup.
 	c.Plane, err = plane.Start(ctx, programs, c.dir)

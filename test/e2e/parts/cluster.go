@@ -37,12 +37,12 @@ func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
 	if err != nil {
 		return err
 	}
-	helm, err := m.buildHelm(ctx)
+	helmDir, err := m.buildPrograms(ctx, "helm", helmModule, helm)
 	if err != nil {
 		return err
 	}
 	p.Cluster = control
-	p.Cluster.Helm, p.Cluster.SSH = filepath.Join(helm, "helm"), filepath.Join(o.Work, "ssh")
+	p.Cluster.Helm, p.Cluster.SSH = filepath.Join(helmDir, helm.name), filepath.Join(o.Work, "ssh")
 	p.Input["devices"] = filepath.Join(o.Work, "devices")
 	for pkg, name := range map[string]string{"./cluster/ssh": p.Cluster.SSH, "./devices": p.Input["devices"]} {
 		e2e := filepath.Join(o.Source, "test", "e2e")
@@ -62,12 +62,12 @@ func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
 
 // buildControlPlane builds the control plane and etcd.
 func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
-	programs, err := m.buildKubernetes(ctx, "control-plane-"+Kubernetes, controlPlane...)
+	programs, err := m.buildPrograms(ctx, "control-plane", kubernetesModule, controlPlane...)
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := m.buildEtcd(ctx)
-	return &Cluster{ControlPlane: programs, Etcd: filepath.Join(etcd, "etcd")}, err
+	etcdDir, err := m.buildPrograms(ctx, "etcd", kubernetesModule, etcd)
+	return &Cluster{ControlPlane: programs, Etcd: filepath.Join(etcdDir, etcd.name)}, err
 }
 
 // writeImages writes the images that a node imports. A page builds the image under test, as users

@@ -12,15 +12,12 @@ import (
 	"time"
 )
 
-// These are the versions of what is built from modules.
+// These are the versions of what is built with the libraries that it was released with. Those of
+// Kubernetes, etcd and Helm are in the modules that require them: see buildPrograms.
 const (
 	Containerd = "v2.4.2"
 	Runc       = "v1.4.3"
-	Kubernetes = "v1.36.3"
-	staging    = "v0.36.3" // of the modules in Kubernetes' own repository
-	Etcd       = "v3.6.8"
 	CNI        = "v1.9.1"
-	Helm       = "v4.3.1"
 )
 
 // Parts has the paths of files on this machine.
@@ -58,7 +55,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{cache: cache, say: o.Say}
+	m := &maker{cache: cache, repository: o.Source, say: o.Say}
 	if err := m.installPackages(ctx); err != nil {
 		return nil, err
 	}
@@ -87,7 +84,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 		return nil, err
 	}
 	if o.Kubelet || o.Cluster {
-		dir, err := m.buildKubelet(ctx)
+		dir, err := m.buildPrograms(ctx, "kubelet", kubernetesModule, kubelet)
 		if err != nil {
 			return nil, err
 		}
@@ -100,19 +97,21 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 }
 
 // ControlPlane finds or makes only the programs of a control plane. It needs no package of the
-// system.
-func ControlPlane(ctx context.Context, say func(format string, args ...any)) (*Cluster, error) {
+// system. source is the directory of the product's module.
+func ControlPlane(ctx context.Context, source string, say func(format string, args ...any)) (*Cluster, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{cache: cache, say: say}
+	m := &maker{cache: cache, repository: source, say: say}
 	return m.buildControlPlane(ctx)
 }
 
 type maker struct {
 	cache string
-	say   func(format string, args ...any)
+	// repository is the directory of the product's module.
+	repository string
+	say        func(format string, args ...any)
 }
 
 func cacheDir() (string, error) {
