@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// page is the README or a task in docs. Its blocks of commands are of two kinds:
+// page is the README or a page in docs. Its blocks of commands are of two kinds:
 //
 //	```console  "$ COMMAND" and its output. The test runs the commands of a page as they are and in order,
 //	            in a directory with the examples. The exit code must be 0, or the N of a trailing
@@ -25,6 +25,9 @@ type page struct {
 	text   string
 	blocks []block
 }
+
+// reference lists the pages without commands that can run here.
+var reference = []string{"docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/scheduler.md"}
 
 type block struct {
 	kind  string
@@ -141,8 +144,8 @@ func TestDocsCommands(t *testing.T) {
 				}
 				ran += len(commands)
 			}
-			if ran == 0 {
-				t.Error("no command of it was run")
+			if (ran == 0) != slices.Contains(reference, p.name) {
+				t.Errorf("%d commands of it were run; is it in the list reference?", ran)
 			}
 		})
 	}

@@ -259,7 +259,7 @@ func podArgument(arg, namespace string) (string, string, error) {
 		}
 	}
 	if name == "" || namespace == "" || strings.Contains(name, "/") {
-		return "", "", fmt.Errorf("%q: want a pod, such as database or shop/database", arg)
+		return "", "", fmt.Errorf("%q: expected a pod, such as database or shop/database", arg)
 	}
 	return namespace, name, nil
 }
@@ -268,7 +268,7 @@ func podArgument(arg, namespace string) (string, string, error) {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("%d arguments: want %s; see %s --help", len(args), what, cmd.CommandPath())
+			return fmt.Errorf("%d arguments: expected %s; see %s --help", len(args), what, cmd.CommandPath())
 		}
 		return nil
 	}

@@ -82,7 +82,7 @@ func TestPluginName(t *testing.T) {
 func TestPagesCallThePlugin(t *testing.T) {
 	calls := regexp.MustCompile(`(?m)^ *kubectl paddock ([^\n|;&>#)]*)`)
 	found := 0
-	for _, page := range []string{"README.md", "docs/read-a-rejection.md", "deploy/README.md"} {
+	for _, page := range []string{"docs/commands.md", "docs/read-a-rejection.md", "deploy/README.md"} {
 		text, err := os.ReadFile(filepath.Join("../..", page))
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 func splitName(name string) (repository, tag string, err error) {
 	i := strings.LastIndex(name, ":")
 	if i < 0 || strings.Contains(name[i:], "/") || !strings.Contains(name[:max(i, 0)], "/") || strings.ContainsAny(name, "@ ") || i+1 == len(name) {
-		return "", "", fmt.Errorf("-name: %q: want REGISTRY/REPOSITORY:TAG, such as %s", name, agent.localName())
+		return "", "", fmt.Errorf("-name: %q: expected REGISTRY/REPOSITORY:TAG, such as %s", name, agent.localName())
 	}
 	return name[:i], name[i+1:], nil
 }

@@ -182,16 +182,16 @@ func TestErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-repository", empty}, "is not in a git repository, so the image would have no version: want a clone"},
+		{[]string{"-repository", empty}, "is not in a git repository, so the image would have no version: expected a clone"},
 		{[]string{"-repository", filepath.Join(empty, "none")}, "is not in a git repository"},
 		{[]string{"-repository", broken}, "go build for linux/amd64: exit status 1: "},
-		{[]string{"-platforms", "linux/s390x"}, `"linux/s390x": want linux/amd64 or linux/arm64`},
-		{[]string{"-platforms", ""}, `"": want linux/amd64 or linux/arm64`},
-		{[]string{"-command", "kubelet"}, `-command: "kubelet": want paddock or paddock-scheduler`},
-		{[]string{"-name", "paddock"}, `"paddock": want REGISTRY/REPOSITORY:TAG`},
+		{[]string{"-platforms", "linux/s390x"}, `"linux/s390x": expected linux/amd64 or linux/arm64`},
+		{[]string{"-platforms", ""}, `"": expected linux/amd64 or linux/arm64`},
+		{[]string{"-command", "kubelet"}, `-command: "kubelet": expected paddock or paddock-scheduler`},
+		{[]string{"-name", "paddock"}, `"paddock": expected REGISTRY/REPOSITORY:TAG`},
 		{[]string{"-name", "localhost:5000/paddock"}, "want REGISTRY/REPOSITORY:TAG"},
 		{[]string{"-name", "localhost/paddock:"}, "want REGISTRY/REPOSITORY:TAG"},
-		{[]string{"archive.tar"}, `argument "archive.tar": want flags alone`},
+		{[]string{"archive.tar"}, `argument "archive.tar": expected only flags`},
 	} {
 		output := filepath.Join(t.TempDir(), "image.tar")
 		err := run(t.Context(), append([]string{"-output", output}, c.args...), io.Discard)

@@ -137,11 +137,11 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("argument %q: want flags alone, see --help", flags.Arg(0))
+		return o, fmt.Errorf("argument %q: expected only flags, see --help", flags.Arg(0))
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
 	if i < 0 {
-		return o, fmt.Errorf("-command: %q: want paddock or paddock-scheduler", name)
+		return o, fmt.Errorf("-command: %q: expected paddock or paddock-scheduler", name)
 	}
 	o.command = commands[i]
 	o.name = cmp.Or(o.name, o.command.localName())
@@ -152,7 +152,7 @@ func parse(args []string) (options, error) {
 	for _, text := range strings.Split(platforms, ",") {
 		p, err := v1.ParsePlatform(text)
 		if err != nil || p.OS != "linux" || (p.Architecture != "amd64" && p.Architecture != "arm64") || p.Variant != "" {
-			return o, fmt.Errorf("-platforms: %q: want linux/amd64 or linux/arm64", text)
+			return o, fmt.Errorf("-platforms: %q: expected linux/amd64 or linux/arm64", text)
 		}
 		o.platforms = append(o.platforms, *p)
 	}

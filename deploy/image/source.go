@@ -21,7 +21,7 @@ func checkOut(ctx context.Context, repository, dir string) error {
 	}
 	top, err := git(ctx, repository, "rev-parse", "--show-toplevel")
 	if err != nil {
-		return fmt.Errorf("%s is not in a git repository, so the image would have no version: want a clone: %w", repository, err)
+		return fmt.Errorf("%s is not in a git repository, so the image would have no version: expected a clone: %w", repository, err)
 	}
 	repository = strings.TrimSpace(string(top))
 	if _, err := git(ctx, repository, "clone", "--quiet", "--shared", repository, dir); err != nil {

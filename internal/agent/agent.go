@@ -89,7 +89,7 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 		return nil, err
 	}
 	if c.Runtime == RuntimeNRI && c.APIServer.URL != "" && c.NodeName == "" {
-		return nil, fmt.Errorf("%w: nodeName: want the name of this Kubernetes node: the agent reads the ResourceSlices of this node from the API server", ErrConfig)
+		return nil, fmt.Errorf("%w: nodeName: expected the name of this Kubernetes node: the agent reads the ResourceSlices of this node from the API server", ErrConfig)
 	}
 	env, err := w.read()
 	if err != nil {

@@ -230,10 +230,10 @@ func plainly(err error) error {
 		field = "the file"
 	}
 	if strings.HasPrefix(found.Value, `"`) { // from Duration.UnmarshalText
-		return fmt.Errorf("%s: %s is not a duration; want %s", field, found.Value, wantDuration)
+		return fmt.Errorf("%s: %s is not a duration; expected %s", field, found.Value, wantDuration)
 	}
 	kind, _, _ := strings.Cut(found.Value, " ") // "number 1e99" if a number is out of range
-	return fmt.Errorf("%s: has the type %s; want %s", field, kind, wanted(found.Type))
+	return fmt.Errorf("%s: has the type %s; expected %s", field, kind, wanted(found.Type))
 }
 
 // wanted describes the values that a field of type t accepts.
@@ -264,43 +264,43 @@ func (c Config) Check() error {
 			problems = append(problems, field+": "+fmt.Sprintf(format, args...))
 		}
 	}
-	want(c.Machine != "", "machine", `want "live", a file or a directory`)
-	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; want loopback or everywhere", c.Map)
-	want(c.State != "", "state", "want the name of a file; the agent creates the file if it does not exist")
-	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)
-	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
+	want(c.Machine != "", "machine", `expected "live", a file or a directory`)
+	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; expected loopback or everywhere", c.Map)
+	want(c.State != "", "state", "expected the name of a file; the agent creates the file if it does not exist")
+	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; expected sim or nri", c.Runtime)
+	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "expected at least one file or directory of manifests")
 	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "runtime sim reads pods from manifests and estimates nothing; remove the field, or set runtime: nri")
 	if c.Runtime == RuntimeNRI {
 		want(len(c.Pods) == 0, "pods", "runtime nri gets pods from the kubelet; remove the field, or set runtime: sim")
-		want(c.NRI.Socket != "", "nri.socket", "want the runtime's unix socket for plugins")
-		want(c.NRI.PluginName != "", "nri.pluginName", "want a name")
+		want(c.NRI.Socket != "", "nri.socket", "expected the runtime's unix socket for plugins")
+		want(c.NRI.PluginName != "", "nri.pluginName", "expected a name")
 		digit := func(i int) bool {
 			return len(c.NRI.PluginIndex) == 2 && c.NRI.PluginIndex[i] >= '0' && c.NRI.PluginIndex[i] <= '9'
 		}
-		want(digit(0) && digit(1), "nri.pluginIndex", "%q: want two digits", c.NRI.PluginIndex)
-		want(c.NRI.Timeout > 0, "nri.timeout", "is %v; want more than 0", time.Duration(c.NRI.Timeout))
-		want(c.CgroupRoot != "", "cgroupRoot", "want the directory where cgroups are mounted")
-		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: want the absolute path of a directory that is only for notices, or an empty value", c.NoticeDir)
+		want(digit(0) && digit(1), "nri.pluginIndex", "%q: expected two digits", c.NRI.PluginIndex)
+		want(c.NRI.Timeout > 0, "nri.timeout", "is %v; expected more than 0", time.Duration(c.NRI.Timeout))
+		want(c.CgroupRoot != "", "cgroupRoot", "expected the directory where cgroups are mounted")
+		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: expected the absolute path of a directory that is only for notices, or an empty value", c.NoticeDir)
 		err := c.Kubelet.address().Check()
 		want(err == nil, "kubelet", "%v", err)
 		if c.APIServer.URL != "" {
 			err := c.APIServer.address().Check()
 			want(err == nil, "apiServer", "%v", err)
 		}
-		want(!c.Publish || c.APIServer.URL != "", "publish", "want apiServer.url: the agent writes the objects of this node there")
-		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "want apiServer.url: the agent writes the object of this node there")
+		want(!c.Publish || c.APIServer.URL != "", "publish", "expected apiServer.url: the agent writes the objects of this node there")
+		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "expected apiServer.url: the agent writes the object of this node there")
 	}
-	want(c.MaxContainersPerPod >= 0, "maxContainersPerPod", "is %d; want a number of containers, or 0 for no bound", c.MaxContainersPerPod)
-	want(c.Moves.Notice >= 0, "moves.notice", "is %v; want 0 or more", time.Duration(c.Moves.Notice))
-	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; want 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))
-	want(c.Moves.Interval >= 0, "moves.interval", "is %v; want 0 or more", time.Duration(c.Moves.Interval))
-	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; want %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
+	want(c.MaxContainersPerPod >= 0, "maxContainersPerPod", "is %d; expected a number of containers, or 0 for no bound", c.MaxContainersPerPod)
+	want(c.Moves.Notice >= 0, "moves.notice", "is %v; expected 0 or more", time.Duration(c.Moves.Notice))
+	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; expected 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))
+	want(c.Moves.Interval >= 0, "moves.interval", "is %v; expected 0 or more", time.Duration(c.Moves.Interval))
+	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; expected %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
 	if _, err := c.CPUQuota.Policy(); err != nil {
 		problems = append(problems, err.Error())
 	}
-	want(slices.Contains(telemetry.Levels, c.Log.Level), "log.level", "%q is unknown; want one of %s", c.Log.Level, strings.Join(telemetry.Levels, ", "))
-	want(c.PodResources.CallsPerSecond > 0, "podResources.callsPerSecond", "is %v; want more than 0", c.PodResources.CallsPerSecond)
-	want(c.PodResources.Burst > 0, "podResources.burst", "is %d; want more than 0", c.PodResources.Burst)
+	want(slices.Contains(telemetry.Levels, c.Log.Level), "log.level", "%q is unknown; expected one of %s", c.Log.Level, strings.Join(telemetry.Levels, ", "))
+	want(c.PodResources.CallsPerSecond > 0, "podResources.callsPerSecond", "is %v; expected more than 0", c.PodResources.CallsPerSecond)
+	want(c.PodResources.Burst > 0, "podResources.burst", "is %d; expected more than 0", c.PodResources.Burst)
 	if len(problems) > 0 {
 		return fmt.Errorf("%w: %s", ErrConfig, strings.Join(problems, "; "))
 	}

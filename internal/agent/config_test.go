@@ -10,19 +10,19 @@ import (
 func TestConfigurationErrors(t *testing.T) {
 	const more = "; paddock agent --print-config prints every field"
 	for text, want := range map[string]string{
-		"moves: 3":                          "moves: has the type number; want an object, such as {field: value}",
-		"moves: {interval: soon}":           `moves.interval: "soon" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
-		"nri: {timeout: ''}":                `nri.timeout: "" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
-		"moves: {interval: 10}":             "moves.interval: has the type number; want a number with a unit, such as 800ms, 1.5s or 10m",
-		"maxContainersPerPod: many":         "maxContainersPerPod: has the type string; want a whole number of at most 64 bits",
+		"moves: 3":                          "moves: has the type number; expected an object, such as {field: value}",
+		"moves: {interval: soon}":           `moves.interval: "soon" is not a duration; expected a number with a unit, such as 800ms, 1.5s or 10m`,
+		"nri: {timeout: ''}":                `nri.timeout: "" is not a duration; expected a number with a unit, such as 800ms, 1.5s or 10m`,
+		"moves: {interval: 10}":             "moves.interval: has the type number; expected a number with a unit, such as 800ms, 1.5s or 10m",
+		"maxContainersPerPod: many":         "maxContainersPerPod: has the type string; expected a whole number of at most 64 bits",
 		"moves: {intervall: 10m}":           `unknown field "moves.intervall"` + more,
 		"state: a\nstate: b":                `yaml: unmarshal errors:` + "\n  line 2: key \"state\" already set in map",
-		"strict: 'yes'":                     "strict: has the type string; want true or false",
-		"nodeName: 7":                       "nodeName: has the type number; want a string, in quotes",
-		"pods: a":                           "pods: has the type string; want a list",
-		"podResources: {burst: 1e20}":       "podResources.burst: has the type number; want a whole number of at most 64 bits",
-		"podResources: {callsPerSecond: x}": "podResources.callsPerSecond: has the type string; want a number",
-		"[]":                                "the file: has the type array; want an object, such as {field: value}",
+		"strict: 'yes'":                     "strict: has the type string; expected true or false",
+		"nodeName: 7":                       "nodeName: has the type number; expected a string, in quotes",
+		"pods: a":                           "pods: has the type string; expected a list",
+		"podResources: {burst: 1e20}":       "podResources.burst: has the type number; expected a whole number of at most 64 bits",
+		"podResources: {callsPerSecond: x}": "podResources.callsPerSecond: has the type string; expected a number",
+		"[]":                                "the file: has the type array; expected an object, such as {field: value}",
 		"a: 1\nb: 2":                        `unknown field "a"` + "\n" + `unknown field "b"` + more,
 	} {
 		c, err := ReadConfig("agent.yaml", []byte(text))

@@ -45,17 +45,17 @@ var leastEphemeral = node.Quota(node.LeastQuota).Milli()
 // Policy returns the policy that c describes. Its errors name the field.
 func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	if c.Mode != QuotaIsolated && c.Mode != QuotaKubelet {
-		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; want %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; expected %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
 	}
 	q, err := podspec.ParseQuantity(c.Ephemeral)
 	if err != nil {
-		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is not a quantity; want a number of CPUs, such as 1 or 500m", c.Ephemeral)
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is not a quantity; expected a number of CPUs, such as 1 or 500m", c.Ephemeral)
 	}
 	if err := podspec.CheckAmounts(v1.ResourceList{v1.ResourceCPU: q}); err != nil && q.Sign() > 0 { // Otherwise MilliValue would overflow.
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %w", err)
 	}
 	if milli := q.MilliValue(); q.Sign() < 0 || q.Sign() > 0 && milli < leastEphemeral {
-		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: is %s; want at least %dm, which is 1 ms in each period of 100 ms, or 0 for no quota", c.Ephemeral, leastEphemeral)
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: is %s; expected at least %dm, which is 1 ms in each period of 100 ms, or 0 for no quota", c.Ephemeral, leastEphemeral)
 	}
 	if c.Mode == QuotaKubelet {
 		return node.QuotaPolicy{}, nil

@@ -298,7 +298,7 @@ func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, poli
 // TestRiskyFieldsAreDocumented checks that fields which can leave containers unpinned, or move
 // them, are explained where people look.
 func TestRiskyFieldsAreDocumented(t *testing.T) {
-	for _, name := range []string{"../../README.md", "../../deploy/README.md"} {
+	for _, name := range []string{"../../docs/agent.md", "../../deploy/README.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

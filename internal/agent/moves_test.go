@@ -93,7 +93,7 @@ func TestMovesOnRequest(t *testing.T) {
 			"an unknown pod":                 {here, "", move(false, "none", string(text)), false, 409, "no pod"},
 			"a damaged grant":                {here, "", move(false, g.Pod.UID, "{}"), false, 409, g.Pod.ID()},
 			"no moves":                       {here, "", `{}`, false, 409, "the list of moves is empty"},
-			"on request: too many moves":     {here, "", `{"defragment":{"moves":17}}`, false, 409, "17 moves: want 1 to 16"},
+			"on request: too many moves":     {here, "", `{"defragment":{"moves":17}}`, false, 409, "17 moves: expected 1 to 16"},
 			"on request: other moves by now": {here, "", `{"defragment":{"moves":2,"answer":[{"uid":"u"}]}}`, false, 409, "have changed"},
 		} {
 			a.config.Map, a.config.Moves.OnRequest = MapLoopback, strings.HasPrefix(name, "on request")

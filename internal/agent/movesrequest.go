@@ -74,7 +74,7 @@ func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 	asked, err := readMoves(http.MaxBytesReader(w, r.Body, maxMovesBody))
 	switch {
 	case err != nil:
-		fail(http.StatusBadRequest, "the request is not valid: want {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
+		fail(http.StatusBadRequest, "the request is not valid: expected {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
 		return
 	case a.config.Moves.OnRequest:
 	case asked.CarryOut:
@@ -133,7 +133,7 @@ func (a *Agent) requested(ctx context.Context, asked MovesRequest) ([]moves.Move
 func (a *Agent) defragment(ctx context.Context, asked DefragmentRequest) ([]moves.Move, error) {
 	s := a.engine.State()
 	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
-		return nil, fmt.Errorf("%d moves: want 1 to %d", asked.Moves, explain.MaxDefragMoves)
+		return nil, fmt.Errorf("%d moves: expected 1 to %d", asked.Moves, explain.MaxDefragMoves)
 	}
 	gain := moves.Defragment(s, asked.Moves, moves.Terms{Bytes: asked.Bytes, BothPlaces: true, Plans: explain.DefragPlans, Stop: func() bool { return ctx.Err() != nil }})
 	if err := ctx.Err(); err != nil {

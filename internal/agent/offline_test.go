@@ -38,9 +38,9 @@ func TestVerifyNamesDegradedPods(t *testing.T) {
 		{name: "both", app: "0,3-7", quota: "200000 100000", offline: []int{1, 2}, degraded: "its CPUs 1-2 are offline; these containers have no online CPU and run elsewhere: app 0,3-7"},
 		{
 			name: "both, and not moved", app: "1-2", quota: "max 100000", offline: []int{1, 2}, degraded: "its CPUs 1-2 are offline",
-			want: []string{`container app: cpuset.cpus is "1-2", want "0,3-7"`, "container app: it has no CFS quota, want a CFS quota of 200000 µs"},
+			want: []string{`container app: cpuset.cpus is "1-2", expected "0,3-7"`, "container app: it has no CFS quota, expected a CFS quota of 200000 µs"},
 		},
-		{name: "back, and not moved", app: "0,3-7", quota: "max 100000", want: []string{`cpuset.cpus is "0,3-7", want "1-2"`}},
+		{name: "back, and not moved", app: "0,3-7", quota: "max 100000", want: []string{`cpuset.cpus is "0,3-7", expected "1-2"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			shared["kubepods/podu1/aaa/cpuset.cpus"], shared["kubepods/podu1/aaa/cpu.max"] = c.app, c.quota

@@ -185,7 +185,7 @@ func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set
 		for _, c := range p.GetContainers() {
 			cpus, others := possible(c.GetCpuIds())
 			for _, id := range others {
-				invalid = append(invalid, fmt.Sprintf("%s: container %s: CPU %d, want 0 to %d", who, c.GetName(), id, cpuset.MaxID))
+				invalid = append(invalid, fmt.Sprintf("%s: container %s: CPU %d, expected 0 to %d", who, c.GetName(), id, cpuset.MaxID))
 			}
 			containers[c.GetName()] = cpus
 		}

@@ -95,11 +95,11 @@ func TestVerify(t *testing.T) {
 		want   []string
 	}{
 		"as it should be":   {nil, nil},
-		"moved":             {map[string]string{"kubepods/podu1/aaa/cpuset.cpus": "1-3"}, []string{`default/db (uid u1): container app: cpuset.cpus is "1-3", want "1-2"`}},
-		"not set":           {map[string]string{"kubepods/podu1/bbb/cpuset.cpus": ""}, []string{`container log: cpuset.cpus is "", want "0,3-7"`}},
+		"moved":             {map[string]string{"kubepods/podu1/aaa/cpuset.cpus": "1-3"}, []string{`default/db (uid u1): container app: cpuset.cpus is "1-3", expected "1-2"`}},
+		"not set":           {map[string]string{"kubepods/podu1/bbb/cpuset.cpus": ""}, []string{`container log: cpuset.cpus is "", expected "0,3-7"`}},
 		"throttled":         {map[string]string{"kubepods/podu1/aaa/cpu.max": "200000 100000"}, []string{"container app: it has a CFS quota"}},
 		"throttled as pod":  {map[string]string{"kubepods/podu1/cpu.max": "200000 100000"}, []string{"its cgroup /kubepods/podu1 has a CFS quota"}},
-		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it has no assignment, and runs on "0-7"; want the node shared pool "0,3-7"`}},
+		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it has no assignment, and runs on "0-7"; expected the node shared pool "0,3-7"`}},
 		"beside what watches them": {map[string]string{
 			"kubepods/podu1/crio-conmon-aaa/cpuset.cpus": "", "kubepods/podu1/crio-conmon-aaa/cpuset.mems": "", "kubepods/podu1/crio-conmon-aaa/cpu.max": "50000 100000",
 			"kubepods/podu1/crio-conmon-bbb.scope/cpuset.cpus": "", "kubepods/podu1/crio-conmon-bbb.scope/cpuset.mems": "", "kubepods/podu1/crio-conmon-bbb.scope/cpu.max": "50000 100000",
@@ -130,7 +130,7 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	c.PodResources.Socket = filepath.Join(t.TempDir(), "none.sock")
 	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler), atOnce)
 	if err != nil || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], "PodResources API") {
-		t.Errorf("differences %v, error %v; want that nobody answers", v, err)
+		t.Errorf("differences %v, error %v; expected that nobody answers", v, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestVerifyThrottling(t *testing.T) {
 func TestVerifyEphemeral(t *testing.T) {
 	files := map[string]string{"kubepods/podu1/bbb/cpu.max": "max 100000"}
 	for mode, want := range map[string]string{
-		QuotaIsolated: "container log: it has no CFS quota, want a CFS quota of 50000 µs in 100000",
+		QuotaIsolated: "container log: it has no CFS quota, expected a CFS quota of 50000 µs in 100000",
 		QuotaKubelet:  "",
 	} {
 		c := verifying(t, files)
@@ -124,10 +124,10 @@ func TestCPUQuotaConfig(t *testing.T) {
 		{"cpuQuota: {ephemeral: 250m}", "{Isolated:true EphemeralMilli:250}"},
 		{"cpuQuota: {ephemeral: \"0\"}", "{Isolated:true EphemeralMilli:0}"},
 		{"cpuQuota: {mode: kubelet}", "{Isolated:false EphemeralMilli:0}"},
-		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown; want isolated or kubelet`},
+		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown; expected isolated or kubelet`},
 		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is not a quantity`},
-		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; want at least 10m"},
-		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; want at least 10m"},
+		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; expected at least 10m"},
+		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; expected at least 10m"},
 		{"cpuQuota: {ephemeral: \"2e16\"}", "cpuQuota.ephemeral: cpu: out of range: 20e15 is too large"},
 		// This would take hours to parse.
 		{"cpuQuota: {ephemeral: \"1e-999999999\"}", `cpuQuota.ephemeral: "1e-999999999" is not a quantity`},

@@ -3,7 +3,6 @@ package arch
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +17,8 @@ var together = []string{".", "deploy/image", "scheduler", "test/chart", "test/cl
 // they differ, Go compiles every package above that library twice. With Kubernetes above it, that
 // takes minutes.
 //
-// A module follows one version of Kubernetes, 1.36 or 1.37. It decides the versions of the modules
-// in Kubernetes' own repository and of etcd.
+// The modules in Kubernetes' own repository have two versions: modules that import Kubernetes 1.36
+// replace them. The required version matters there, too, because compiled packages contain it.
 func TestOneVersion(t *testing.T) {
 	type requirement struct{ module, version string }
 	newest := map[string]requirement{}
@@ -36,10 +35,11 @@ func TestOneVersion(t *testing.T) {
 		}
 		for _, r := range file.Require {
 			path := r.Mod.Path
-			if followsKubernetes(file, path) {
+			if followsKubernetes(path) {
 				continue
 			}
 			here := requirement{dir, r.Mod.Version}
+			path += replacement(file, path)
 			required[path] = append(required[path], here)
 			if semver.Compare(here.version, newest[path].version) > 0 {
 				newest[path] = here
@@ -55,9 +55,18 @@ func TestOneVersion(t *testing.T) {
 	}
 }
 
-// followsKubernetes reports whether the version of a module is that of the Kubernetes that the
-// module of this file follows.
-func followsKubernetes(file *modfile.File, path string) bool {
-	replaced := slices.ContainsFunc(file.Replace, func(r *modfile.Replace) bool { return r.Old.Path == path })
-	return replaced || strings.HasPrefix(path, "go.etcd.io/etcd/") || strings.HasPrefix(path, "github.com/paddock-project/")
+// followsKubernetes reports whether a module has the version that Kubernetes requires, or is one of
+// this repository.
+func followsKubernetes(path string) bool {
+	return strings.HasPrefix(path, "go.etcd.io/etcd/") || strings.HasPrefix(path, "github.com/paddock-project/")
+}
+
+// replacement returns with what a module is replaced, or "".
+func replacement(file *modfile.File, path string) string {
+	for _, r := range file.Replace {
+		if r.Old.Path == path {
+			return " => " + r.New.Version
+		}
+	}
+	return ""
 }

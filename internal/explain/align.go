@@ -394,13 +394,13 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 	}
 	groups, single := s.Memory().Serving(m) // The rule of groups forbids memory on m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
-		return node.Why{Text: fmt.Sprintf("%s: %s serve memory together and nothing else", f.Resource, nodesText(groups[i])), Rule: "R-MEM-22"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: %s form one group", f.Resource, nodesText(groups[i])), Rule: "R-MEM-22"}, 0
 	}
 	switch single.Len() {
 	case 0:
 		return node.Why{Text: fmt.Sprintf("%s: %s cannot provide so much", f.Resource, nodesText(m))}, 0
 	case 1:
-		return node.Why{Text: fmt.Sprintf("%s: %s serves memory by itself and joins no group", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: %s serves only pods with memory on one NUMA node", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
 	}
-	return node.Why{Text: fmt.Sprintf("%s: %s serve memory one by one and join no group", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
+	return node.Why{Text: fmt.Sprintf("%s: %s serve only pods with memory on one NUMA node", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
 }

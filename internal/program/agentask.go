@@ -43,7 +43,7 @@ func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 		}
 	}
 	if _, _, err := net.SplitHostPort(f.address); err != nil {
-		return fmt.Errorf("--agent=%s: want HOST:PORT, such as %s", f.address, cmd.Flags().Lookup("agent").NoOptDefVal)
+		return fmt.Errorf("--agent=%s: expected HOST:PORT, such as %s", f.address, cmd.Flags().Lookup("agent").NoOptDefVal)
 	}
 	return nil
 }
@@ -132,11 +132,11 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) > 1 {
-		return fmt.Errorf("%d arguments: with --agent want one pod, NAMESPACE/NAME; the agent's address is written with an equals sign, --agent=HOST:PORT", len(args))
+		return fmt.Errorf("%d arguments: with --agent, expected one pod, NAMESPACE/NAME; the agent's address is written with an equals sign, --agent=HOST:PORT", len(args))
 	}
 	namespace, name, err := podName(args[0], c.namespace)
 	if err != nil {
-		return fmt.Errorf("%q: with --agent want a pod that the node knows, NAMESPACE/NAME, such as default/database", args[0])
+		return fmt.Errorf("%q: with --agent, expected a pod that the node knows, NAMESPACE/NAME, such as default/database", args[0])
 	}
 	data, err := c.agent.ask(cmd.Context(), s, "/api/explain", url.Values{"pod": {namespace + "/" + name}})
 	if err != nil {

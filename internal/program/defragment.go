@@ -82,12 +82,12 @@ Exit codes: 0 there are such moves, 1 error, 2 no move makes room for a larger p
 func (c *defragmentCommand) wish() (explain.Wish, error) {
 	w := explain.Wish{Moves: c.moves, Bytes: 1 << 62, All: c.all}
 	if c.moves < 1 || c.moves > explain.MaxDefragMoves {
-		return w, fmt.Errorf("--moves %d: want a number from 1 to %d", c.moves, explain.MaxDefragMoves)
+		return w, fmt.Errorf("--moves %d: expected a number from 1 to %d", c.moves, explain.MaxDefragMoves)
 	}
 	if c.memory != "" {
 		q, err := podspec.ParseQuantity(c.memory)
 		if err != nil || q.Sign() < 0 {
-			return w, fmt.Errorf("--memory %q: want a quantity of bytes such as 16Gi, or 0", c.memory)
+			return w, fmt.Errorf("--memory %q: expected a quantity of bytes such as 16Gi, or 0", c.memory)
 		}
 		if q.CmpInt64(w.Bytes) < 0 { // Value wraps around beyond 64 bits.
 			w.Bytes = q.Value()
@@ -104,7 +104,7 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 	}
 	switch {
 	case c.carry && (!cmd.Flags().Changed("agent") || c.all):
-		return errors.New("--carry-out: want --agent and no --all: an agent moves only pods of its node that consent")
+		return errors.New("--carry-out: expected --agent and no --all: an agent moves only pods of its node that consent")
 	case cmd.Flags().Changed("agent"):
 		return c.askAgent(cmd, s, paths, wish)
 	}
@@ -194,7 +194,7 @@ func (c *defragmentCommand) askAgent(cmd *cobra.Command, s console.Streams, path
 		return err
 	}
 	if slices.Contains(drawings, c.output.Value) {
-		return fmt.Errorf("-o %s: with --agent want text, json or yaml; a map with arrows is made of files: --machine, --kubelet-config and --state", c.output.Value)
+		return fmt.Errorf("-o %s: with --agent, expected text, json or yaml; a map with arrows is made of files: --machine, --kubelet-config and --state", c.output.Value)
 	}
 	if len(paths) > 0 {
 		return fmt.Errorf("%q: with --agent the pods are those of the node; the agent's address is written with an equals sign, --agent=HOST:PORT", paths[0])

@@ -223,7 +223,7 @@ func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 	if c.pod == "" {
 		return 0, fmt.Errorf("there are %d pods: choose the one to explain with --pod: %s", len(pods), text)
 	}
-	return 0, fmt.Errorf("--pod %s: want one of the pods in the manifests: %s", c.pod, text)
+	return 0, fmt.Errorf("--pod %s: expected one of the pods in the manifests: %s", c.pod, text)
 }
 
 // candidate is a node on which the pod is planned.

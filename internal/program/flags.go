@@ -194,5 +194,5 @@ func (f *quotaFlag) policy() (node.QuotaPolicy, error) {
 		config.Mode = cmp.Or(f.mode, config.Mode)
 		return config.Policy()
 	}
-	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown; want %s or %s", f.mode, agent.QuotaIsolated, agent.QuotaKubelet)
+	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown; expected %s or %s", f.mode, agent.QuotaIsolated, agent.QuotaKubelet)
 }

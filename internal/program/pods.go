@@ -126,7 +126,7 @@ func podName(text, namespace string) (string, string, error) {
 	case !ok && namespace != "" && text != "":
 		return namespace, text, nil
 	case !ok || before == "" || name == "" || strings.Contains(name, "/"):
-		return "", "", fmt.Errorf("%q: want NAMESPACE/NAME, such as default/database", text)
+		return "", "", fmt.Errorf("%q: expected NAMESPACE/NAME, such as default/database", text)
 	case namespace != "" && namespace != before:
 		return "", "", fmt.Errorf("%q and --namespace %s name two namespaces: leave one out", text, namespace)
 	}

@@ -224,7 +224,7 @@ func (r *replayCommand) machine(file, name string) (*machine.Machine, error) {
 		dir = filepath.Join(filepath.Dir(file), "machines")
 	}
 	if name != filepath.Base(name) {
-		return nil, fmt.Errorf("machine @%s: want the name of a file in %s without .json", name, dir)
+		return nil, fmt.Errorf("machine @%s: expected the name of a file in %s without .json", name, dir)
 	}
 	path := filepath.Join(dir, name+".json")
 	if m := r.found[path]; m != nil {

@@ -42,7 +42,7 @@ show what they will do, and keep the old file beside the new one.`,
 				if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
 					meant = "; did you mean " + strings.Join(names, " or ") + "?"
 				}
-				return fmt.Errorf("%q: want show, diff, verify, convert or repair%s; see %s --help", args[0], meant, cmd.CommandPath())
+				return fmt.Errorf("%q: expected show, diff, verify, convert or repair%s; see %s --help", args[0], meant, cmd.CommandPath())
 			}
 			return nil
 		},

@@ -24,13 +24,13 @@ func Check(pod *v1.Pod) error {
 		at := fmt.Sprintf("spec.topologySpreadConstraints[%d]", i)
 		switch {
 		case c.MaxSkew <= 0:
-			return fmt.Errorf("%s.maxSkew: %d: want at least 1", at, c.MaxSkew)
+			return fmt.Errorf("%s.maxSkew: %d: expected at least 1", at, c.MaxSkew)
 		case c.TopologyKey == "":
-			return fmt.Errorf("%s.topologyKey is missing: want the label of nodes over which the pods are spread, such as %s", at, v1.LabelTopologyZone)
+			return fmt.Errorf("%s.topologyKey is missing: expected the label of nodes over which the pods are spread, such as %s", at, v1.LabelTopologyZone)
 		case c.WhenUnsatisfiable != v1.DoNotSchedule && c.WhenUnsatisfiable != v1.ScheduleAnyway:
-			return fmt.Errorf("%s.whenUnsatisfiable: %q: want %s or %s", at, c.WhenUnsatisfiable, v1.DoNotSchedule, v1.ScheduleAnyway)
+			return fmt.Errorf("%s.whenUnsatisfiable: %q: expected %s or %s", at, c.WhenUnsatisfiable, v1.DoNotSchedule, v1.ScheduleAnyway)
 		case c.MinDomains != nil && *c.MinDomains <= 0:
-			return fmt.Errorf("%s.minDomains: %d: want at least 1", at, *c.MinDomains)
+			return fmt.Errorf("%s.minDomains: %d: expected at least 1", at, *c.MinDomains)
 		}
 		if _, err := metav1.LabelSelectorAsSelector(c.LabelSelector); err != nil {
 			return fmt.Errorf("%s.labelSelector: %w", at, err)
@@ -53,7 +53,7 @@ func checkTerms(kind string, terms []v1.PodAffinityTerm) error {
 	for i, t := range terms {
 		at := fmt.Sprintf("spec.affinity.%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", kind, i)
 		if t.TopologyKey == "" {
-			return fmt.Errorf("%s.topologyKey is missing: want a label of nodes, such as %s", at, v1.LabelHostname)
+			return fmt.Errorf("%s.topologyKey is missing: expected a label of nodes, such as %s", at, v1.LabelHostname)
 		}
 		if _, err := metav1.LabelSelectorAsSelector(t.LabelSelector); err != nil {
 			return fmt.Errorf("%s.labelSelector: %w", at, err)

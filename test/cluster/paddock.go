@@ -166,12 +166,12 @@ func (c *cluster) allowEvictions(ctx context.Context) error {
 func setArg(config map[string]any, name string, value any) error {
 	profiles, _, err := unstructured.NestedSlice(config, "profiles")
 	if err != nil || len(profiles) != 1 {
-		return fmt.Errorf("deploy/scheduler/config.yaml has %d profiles, want one: %w", len(profiles), err)
+		return fmt.Errorf("deploy/scheduler/config.yaml has %d profiles, expected one: %w", len(profiles), err)
 	}
 	profile, is := profiles[0].(map[string]any)
 	plugins, _, err := unstructured.NestedSlice(profile, "pluginConfig")
 	if !is || err != nil || len(plugins) != 1 {
-		return fmt.Errorf("deploy/scheduler/config.yaml has the arguments of %d plugins, want one: %w", len(plugins), err)
+		return fmt.Errorf("deploy/scheduler/config.yaml has the arguments of %d plugins, expected one: %w", len(plugins), err)
 	}
 	plugin, is := plugins[0].(map[string]any)
 	if !is {

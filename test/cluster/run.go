@@ -50,13 +50,13 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q: want flags only", flags.Arg(0))
+		return o, fmt.Errorf("%q: expected only flags", flags.Arg(0))
 	}
 	if o.baseline < 0 {
 		o.baseline = o.placements
 	}
 	if o.nodes < 1 || o.placements < 0 || o.fill <= 0 || o.fill > 1 {
-		return o, errors.New("want at least one node, no negative number of placements, and -fill above 0 and up to 1")
+		return o, errors.New("expected at least one node, no negative number of placements, and -fill above 0 and up to 1")
 	}
 	return o, nil
 }

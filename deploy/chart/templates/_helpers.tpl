@@ -187,7 +187,7 @@ if they want different values of one label.
 {{- end }}
 {{- end }}
 {{- if not $selectors }}
-{{- fail "groups: want at least one group, such as \"default: {}\"" }}
+{{- fail "groups: expected at least one group, such as \"default: {}\"" }}
 {{- end }}
 {{- end }}
 

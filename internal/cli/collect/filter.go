@@ -74,7 +74,7 @@ func (f Filter) Copy(to io.Writer, from io.Reader) (notes []string, err error) {
 			return nil, err
 		}
 		if len(items) == 0 {
-			return nil, fmt.Errorf("standard input is an object of kind %q: want a Pod, a Node, a List of them, or a KubeletConfiguration", d.Kind)
+			return nil, fmt.Errorf("standard input is an object of kind %q: expected a Pod, a Node, a List of them, or a KubeletConfiguration", d.Kind)
 		}
 		reduced = items[0]
 	}
@@ -104,9 +104,9 @@ func read(from io.Reader) ([]byte, error) {
 	case data[0] == '{':
 		return data, nil
 	case len(data) > maxYAML:
-		return nil, fmt.Errorf("standard input is no JSON and has more than %d MiB: want the output of kubectl get -o json", maxYAML>>20)
+		return nil, fmt.Errorf("standard input is no JSON and has more than %d MiB: expected the output of kubectl get -o json", maxYAML>>20)
 	case bytes.Contains(data, []byte("\n---")):
-		return nil, errors.New("standard input has several YAML documents: want one, or the output of kubectl get -o json")
+		return nil, errors.New("standard input has several YAML documents: expected one, or the output of kubectl get -o json")
 	}
 	object, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {

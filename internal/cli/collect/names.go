@@ -26,7 +26,7 @@ const leastKey = 32
 // ParseKey returns the key in the value of KeyVariable.
 func ParseKey(value string) ([]byte, error) {
 	if len(value) < leastKey {
-		return nil, fmt.Errorf("--anonymize: the environment variable %s has %d characters: want a random key of at least %d, the same for all objects of a folder; "+
+		return nil, fmt.Errorf("--anonymize: the environment variable %s has %d characters: expected a random key of at least %d, the same for all objects of a folder; "+
 			"the script that \"paddock collect --print --anonymize\" prints makes one", KeyVariable, len(value), leastKey)
 	}
 	return []byte(value), nil

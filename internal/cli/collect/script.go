@@ -63,21 +63,21 @@ var (
 
 func (s Script) check() error {
 	if len(validation.IsDNS1123Subdomain(s.Node)) > 0 && s.Node != "" {
-		return fmt.Errorf("--node %q: want the name of a Node: kubectl get nodes prints them", s.Node)
+		return fmt.Errorf("--node %q: expected the name of a Node: kubectl get nodes prints them", s.Node)
 	}
 	switch {
 	case s.Via != Debug && s.Via != SSH:
-		return fmt.Errorf("--via %q: want %s or %s", s.Via, Debug, SSH)
+		return fmt.Errorf("--via %q: expected %s or %s", s.Via, Debug, SSH)
 	case s.Via == Debug && !plainWord.MatchString(s.Image):
-		return fmt.Errorf("--image %q: want the name of an image, such as %s", s.Image, DefaultImage)
+		return fmt.Errorf("--image %q: expected the name of an image, such as %s", s.Image, DefaultImage)
 	case s.Via == Debug && len(validation.IsDNS1123Label(s.Namespace)) > 0:
-		return fmt.Errorf("--namespace %q: want the name of a namespace that admits privileged pods", s.Namespace)
+		return fmt.Errorf("--namespace %q: expected the name of a namespace that admits privileged pods", s.Namespace)
 	case s.Host != "" && !plainWord.MatchString(s.Host):
-		return fmt.Errorf("--host %q: want HOST or USER@HOST", s.Host)
+		return fmt.Errorf("--host %q: expected HOST or USER@HOST", s.Host)
 	case !plainPath.MatchString(s.KubeletDir):
-		return fmt.Errorf("--kubelet-dir %q: want the kubelet's root directory as an absolute path without spaces and quotes, such as %s", s.KubeletDir, DefaultKubeletDir)
+		return fmt.Errorf("--kubelet-dir %q: expected the kubelet's root directory as an absolute path without spaces and quotes, such as %s", s.KubeletDir, DefaultKubeletDir)
 	case strings.ContainsAny(s.Folder, "\x00\n\r"):
-		return errors.New("--folder: want a path on one line")
+		return errors.New("--folder: expected a path on one line")
 	}
 	return nil
 }

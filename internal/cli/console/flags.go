@@ -64,7 +64,7 @@ func (f *Form) Set(value string) error {
 	case value == "text" || value == "table" && f.allowed[0] == "text":
 		f.Value = f.allowed[0]
 	default:
-		return fmt.Errorf("want %s", f.words())
+		return fmt.Errorf("expected %s", f.words())
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 	q.options.Progress = s.Progress("pods tried")
 	filling := cmd.Flags().Changed("fill")
 	if c.fill < 0 {
-		return nil, nil, fmt.Errorf("--fill: %d: want a number of pods, or 0 to go on until no shape fits", c.fill)
+		return nil, nil, fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
 	}
 	if filling {
 		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
@@ -219,7 +219,7 @@ without their pods, and these pods are placed first.`,
 func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	s := console.StreamsOf(cmd)
 	if c.fill < 0 {
-		return fmt.Errorf("--fill: %d: want a number of pods, or 0 to go on until no shape fits", c.fill)
+		return fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
 	}
 	var answers []view.Trial
 	for _, name := range c.nodes {

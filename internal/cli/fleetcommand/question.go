@@ -35,7 +35,7 @@ func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
 			return known, nil
 		}
 	}
-	return 0, fmt.Errorf("--scoring: %q is unknown; want least-stranded, least-allocated or most-allocated", c.scoring)
+	return 0, fmt.Errorf("--scoring: %q is unknown; expected least-stranded, least-allocated or most-allocated", c.scoring)
 }
 
 // reader returns the reader of the files of a question.

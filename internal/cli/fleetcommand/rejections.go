@@ -57,7 +57,7 @@ func (c *fleetCommand) moment(cmd *cobra.Command, s console.Streams, name string
 		return nil, err
 	}
 	if !nodes.Running {
-		return nil, fmt.Errorf("%s is not a cluster: want the output of kubectl get nodes,paddocknodes,paddockmachines -o json", name)
+		return nil, fmt.Errorf("%s is not a cluster: expected the output of kubectl get nodes,paddocknodes,paddockmachines -o json", name)
 	}
 	s.Notes(nodes.Notes)
 	return nodes.Cluster(), nil

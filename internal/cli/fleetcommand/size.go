@@ -49,7 +49,7 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if c.most < 1 {
-		return fmt.Errorf("--most: %d: want a number of nodes above 0", c.most)
+		return fmt.Errorf("--most: %d: expected a number of nodes above 0", c.most)
 	}
 	q.options.Progress = s.Progress("pods tried")
 	scorings := []fleet.Scoring{fleet.LeastStranded, fleet.MostAllocated}

@@ -137,7 +137,7 @@ func (r Reader) cluster(name string, from io.Reader) (*FleetNodes, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("%s: %d pods of workloads are left out: a cluster shows its pods themselves; name manifests with --pods", name, workloads))
 	}
 	if len(out.Kinds) == 0 {
-		return nil, fmt.Errorf("%s: no node there has a PaddockNode that can be planned for: want the output of kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json", name)
+		return nil, fmt.Errorf("%s: no node there has a PaddockNode that can be planned for: expected the output of kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json", name)
 	}
 	return out, nil
 }

@@ -129,7 +129,7 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Nodes) == 0 {
-		return nil, fmt.Errorf("%s: nodes is empty: want a list of {name, count, machine, kubeletConfig, devices}", name)
+		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine, kubeletConfig, devices}", name)
 	}
 	out := &FleetNodes{Policies: map[string]string{}, Prices: map[string]float64{}, objects: map[string]*v1.Node{}, Peers: r.Peers}
 	total := 0
@@ -165,11 +165,11 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 	case out.objects[e.Name] != nil:
 		return fmt.Errorf(".name: %q is listed twice", e.Name)
 	case count < 0 || count > maxNodes-*total:
-		return fmt.Errorf(".count: %d: want 0 to %d nodes in all", count, maxNodes)
+		return fmt.Errorf(".count: %d: expected 0 to %d nodes in all", count, maxNodes)
 	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):
-		return fmt.Errorf(".price: %v: want a number above 0, at most %v", *e.Price, maxPrice)
+		return fmt.Errorf(".price: %v: expected a number above 0, at most %v", *e.Price, maxPrice)
 	case e.Machine == "":
-		return errors.New(".machine is missing: want a file that \"paddock topology -o json\" wrote")
+		return errors.New(".machine is missing: expected a file that \"paddock topology -o json\" wrote")
 	}
 	if err := r.kind(out, e, count, dir); err != nil {
 		return fmt.Errorf(" (%s): %w", e.Name, err)
@@ -179,7 +179,7 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 }
 
 // errNoList is returned for a file that does not list nodes.
-var errNoList = errors.New("it has no list of nodes: want nodes: [{name, count, machine, kubeletConfig, devices}], or the objects of a cluster")
+var errNoList = errors.New("it has no list of nodes: expected nodes: [{name, count, machine, kubeletConfig, devices}], or the objects of a cluster")
 
 // decodeFleet decodes a file of nodes. An error names the field.
 func decodeFleet(data []byte, file *fleetFile) error {
@@ -200,7 +200,7 @@ func decodeFleet(data []byte, file *fleetFile) error {
 		if words, known := map[string]string{"slice": "a list", "struct": "an object with fields"}[want]; known {
 			want = words
 		}
-		return fmt.Errorf("%s: it is a %s, want %s", mismatch.Field, mismatch.Value, want)
+		return fmt.Errorf("%s: it is a %s, expected %s", mismatch.Field, mismatch.Value, want)
 	case err != nil:
 		return err
 	case len(strict) > 0 && len(file.Nodes) == 0:

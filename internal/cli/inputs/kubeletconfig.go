@@ -154,7 +154,7 @@ func readDropIns(dir string) ([]kubeletcfg.File, error) {
 			return err
 		}
 		if entries++; entries > maxEntries {
-			return fmt.Errorf("%s has more than %d entries: want only the drop-ins of the kubelet there", dir, maxEntries)
+			return fmt.Errorf("%s has more than %d entries: expected only the drop-ins of the kubelet there", dir, maxEntries)
 		}
 		if entry.IsDir() || filepath.Ext(path) != kubeletcfg.DropInExt {
 			return nil

@@ -41,7 +41,7 @@ func TestKubeletConfigDirectory(t *testing.T) {
 			name: "two directories of drop-ins", entries: []string{"config.yaml 7", "a.d/", "a.d/10.conf 10", "b.d/", "b.d/10.conf 10"},
 			err: "--kubelet-config: DIR has several directories of drop-ins: a.d, b.d; keep only that of the kubelet's --config-dir, or name the answer of /configz",
 		},
-		{name: "an empty directory", err: "--kubelet-config: DIR has no configuration of a kubelet: want config.yaml, drop-ins in config.yaml.d, or the answer of /configz (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)"},
+		{name: "an empty directory", err: "--kubelet-config: DIR has no configuration of a kubelet: expected config.yaml, drop-ins in config.yaml.d, or the answer of /configz (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)"},
 		{name: "a pipe as a drop-in", entries: []string{"config.yaml 7", "a.d/", "a.d/10.conf|"}, err: "--kubelet-config: DIR/a.d/10.conf is a pipe, which the kubelet cannot read as a drop-in: remove it"},
 		{name: "a link to nothing as a drop-in", entries: []string{"config.yaml 7", "a.d/", "a.d/10.conf -> nowhere"}, err: "--kubelet-config: stat DIR/a.d/10.conf: no such file or directory"},
 	} {
@@ -120,8 +120,8 @@ func TestKubeletConfigDirectoryIsBounded(t *testing.T) {
 	}{
 		"drop-ins":      {numbered("a.d/%d.conf", 201), header, "--kubelet-config: DIR/a.d has more than 200 drop-ins: name the answer of /configz instead"},
 		"entries":       {numbered("%d", 2001), "", "--kubelet-config: DIR has more than 2000 entries: name the KubeletConfiguration, or the answer of /configz"},
-		"entries below": {numbered("a.d/%d", 2001), "", "--kubelet-config: DIR/a.d has more than 2000 entries: want only the drop-ins of the kubelet there"},
-		"a large file":  {[]string{"config.yaml"}, large, "--kubelet-config: DIR has no configuration of a kubelet: want config.yaml, drop-ins in config.yaml.d, or the answer of /configz (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)"},
+		"entries below": {numbered("a.d/%d", 2001), "", "--kubelet-config: DIR/a.d has more than 2000 entries: expected only the drop-ins of the kubelet there"},
+		"a large file":  {[]string{"config.yaml"}, large, "--kubelet-config: DIR has no configuration of a kubelet: expected config.yaml, drop-ins in config.yaml.d, or the answer of /configz (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)"},
 		"a large drop-in": {
 			[]string{"a.d/10.conf"},
 			large,

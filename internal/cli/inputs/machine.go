@@ -28,7 +28,7 @@ func (r Reader) Machine(name string) (*discover.Found, error) {
 	case discover.LiveName:
 		return discover.Live(os.DirFS("/"))
 	case "":
-		return nil, fmt.Errorf(`%s is empty; want "live", a file or a directory`, r.Names.Machine)
+		return nil, fmt.Errorf(`%s is empty; expected "live", a file or a directory`, r.Names.Machine)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() && name != "-" {
 		files, memory, err := machineFiles(name)
@@ -66,7 +66,7 @@ func machineFiles(dir string) (files []discover.File, memory []discover.Memory, 
 		return nil, nil, err
 	}
 	if len(entries) > maxMachineFiles {
-		return nil, nil, fmt.Errorf("%s has more than %d files: want a directory with the files of one node", dir, maxMachineFiles)
+		return nil, nil, fmt.Errorf("%s has more than %d files: expected a directory with the files of one node", dir, maxMachineFiles)
 	}
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())

@@ -83,7 +83,7 @@ func (a *Access) load() (*rest.Config, clientcmd.ClientConfig, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &a.overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, nil, errors.New("no cluster is configured: want --kubeconfig FILE, the variable KUBECONFIG, or ~/.kube/config, as kubectl has it")
+		return nil, nil, errors.New("no cluster is configured: expected --kubeconfig FILE, the variable KUBECONFIG, or ~/.kube/config, as kubectl has it")
 	}
 	raw, rawErr := loader.RawConfig()
 	if err != nil && rawErr == nil && len(raw.Contexts) > 0 {

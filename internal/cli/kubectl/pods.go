@@ -120,7 +120,7 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 		program, command = command[0], command[1:]
 	}
 	if len(command) == 0 || command[0] != "agent" {
-		return Agent{}, fmt.Errorf("pod %s has the label %s, and its container %s runs %q: want paddock agent; give the agents' namespace with --agent-namespace",
+		return Agent{}, fmt.Errorf("pod %s has the label %s, and its container %s runs %q: expected paddock agent; give the agents' namespace with --agent-namespace",
 			id, selector, container.Name, strings.Join(command, " "))
 	}
 	a := Agent{Node: pod.Spec.NodeName, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}

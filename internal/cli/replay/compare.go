@@ -30,7 +30,7 @@ func (d Difference) String() string {
 	if d.Event >= 0 {
 		at = "event " + strconv.Itoa(d.Event)
 	}
-	return fmt.Sprintf("%s: %s: %s: got %s, want %s", d.Scenario, at, d.Field, d.Got, d.Want)
+	return fmt.Sprintf("%s: %s: %s: got %s, expected %s", d.Scenario, at, d.Field, d.Got, d.Want)
 }
 
 // Comparison has the differences between a result and the recorded one.

@@ -38,13 +38,13 @@ func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 		}
 		fields := strings.Fields(line)
 		if len(fields) < 5 || !strings.HasPrefix(fields[3], "Q-") {
-			return nil, fmt.Errorf("%s:%d: want: scenario event field Q-number reason", name, number)
+			return nil, fmt.Errorf("%s:%d: expected: scenario event field Q-number reason", name, number)
 		}
 		event := -1
 		if fields[1] != "start" {
 			var err error
 			if event, err = strconv.Atoi(fields[1]); err != nil || event < 0 {
-				return nil, fmt.Errorf("%s:%d: event %q: want the index of an event, or start", name, number, fields[1])
+				return nil, fmt.Errorf("%s:%d: event %q: expected the index of an event, or start", name, number, fields[1])
 			}
 		}
 		for field := range strings.SplitSeq(fields[2], ",") {

@@ -117,7 +117,7 @@ func (p *Player) machine(raw json.RawMessage) (*machine.Machine, error) {
 	if err := json.Unmarshal(raw, &name); err == nil {
 		bare, ok := strings.CutPrefix(name, "@")
 		if !ok {
-			return nil, fmt.Errorf("machine %q: want \"@name\" or a MachineInfo", name)
+			return nil, fmt.Errorf("machine %q: expected \"@name\" or a MachineInfo", name)
 		}
 		return p.Machine(bare)
 	}

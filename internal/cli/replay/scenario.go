@@ -111,7 +111,7 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("the scenario has no name")
 	}
 	if len(s.Machine) == 0 {
-		return fmt.Errorf("scenario %s: machine is missing: want \"@name\" or a MachineInfo", s.Name)
+		return fmt.Errorf("scenario %s: machine is missing: expected \"@name\" or a MachineInfo", s.Name)
 	}
 	pods := map[string]*v1.Pod{}
 	for i, p := range s.Pods {
@@ -137,7 +137,7 @@ func (e Event) check(pods map[string]*v1.Pod) error {
 		return nil
 	case Admit, RemovePod, RemoveContainer, StopContainer:
 	default:
-		return fmt.Errorf("op %q is unknown: want admit, removeContainer, stopContainer, removePod, reconcile, dropStale or restart", e.Op)
+		return fmt.Errorf("op %q is unknown: expected admit, removeContainer, stopContainer, removePod, reconcile, dropStale or restart", e.Op)
 	}
 	pod := pods[e.Pod]
 	if pod == nil {

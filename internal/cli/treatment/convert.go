@@ -50,7 +50,7 @@ type Conversion struct {
 func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	to, isKubelet := kubelets[c.To]
 	if !isKubelet && c.To != Paddock {
-		return nil, fmt.Errorf("--to %q: want %s or %s", c.To, strings.Join(slices.Sorted(maps.Keys(kubelets)), ", "), Paddock)
+		return nil, fmt.Errorf("--to %q: expected %s or %s", c.To, strings.Join(slices.Sorted(maps.Keys(kubelets)), ", "), Paddock)
 	}
 	if err := notStdin(names); err != nil {
 		return nil, err

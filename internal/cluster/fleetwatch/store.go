@@ -116,7 +116,7 @@ func (s store) set(key string, o any) error {
 		delete(s.problems, key)
 		return s.cluster.SetPod(key, nil)
 	default:
-		return fmt.Errorf("%s: want %T, is %T", key, s.example, o)
+		return fmt.Errorf("%s: expected %T, is %T", key, s.example, o)
 	}
 	return nil
 }

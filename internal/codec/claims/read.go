@@ -50,7 +50,7 @@ func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSlice, err)
 	}
 	if s.Driver == "" || max(len(s.Driver), len(s.Pool.Name), len(s.NodeName)) > maxName {
-		return nil, fmt.Errorf("%w: want a driver, and names of at most %d characters", ErrSlice, maxName)
+		return nil, fmt.Errorf("%w: expected a driver, and names of at most %d characters", ErrSlice, maxName)
 	}
 	kept := &Slice{driver: s.Driver, pool: s.Pool.Name, generation: s.Pool.Generation, node: s.NodeName}
 	if len(s.Devices) == 0 || string(s.Devices) == "null" {
@@ -72,7 +72,7 @@ func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 func elements(list []byte, visit func(raw []byte) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(list))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
-		return errors.New("want a list")
+		return errors.New("expected a list")
 	}
 	for n := 0; decoder.More(); n++ {
 		var raw json.RawMessage
@@ -140,7 +140,7 @@ func ReadAllocation(claim []byte) ([]Allocated, error) {
 			return err
 		}
 		if d.Driver == "" || d.Device == "" || d.Request == "" || max(len(d.Driver), len(d.Pool), len(d.Device), len(d.Request), len(d.ShareID)) > maxName {
-			return fmt.Errorf("want a request, a driver and a device, with names of at most %d characters", maxName)
+			return fmt.Errorf("expected a request, a driver and a device, with names of at most %d characters", maxName)
 		}
 		devices = append(devices, Allocated{Driver: d.Driver, Pool: d.Pool, Device: d.Device, ShareID: d.ShareID, Request: d.Request})
 		return nil
@@ -162,7 +162,7 @@ func readDevice(driver string, raw []byte, pci PCI) (device, error) {
 		return device{}, err
 	}
 	if d.Name == "" || len(d.Name) > maxName {
-		return device{}, fmt.Errorf("want names of 1 to %d characters", maxName)
+		return device{}, fmt.Errorf("expected names of 1 to %d characters", maxName)
 	}
 	var capacities []string
 	for name := range d.Capacity {

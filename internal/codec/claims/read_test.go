@@ -186,8 +186,8 @@ func TestReadAllocation(t *testing.T) {
 		allocatedClaim:             "[{gpu.example.com p gpu0 8d5f gpu/large} {nic.example.com p nic0  nic}] false <nil>",
 		`{"kind":"ResourceClaim"}`: "[] true <nil>",
 		`{"kind":"ResourceClaim","status":{"allocation":{}}}`:                                                                             "[] false <nil>",
-		`{"kind":"ResourceClaim","status":{"allocation":{"devices":{"results":{}}}}}`:                                                     "want a list",
-		`{"kind":"ResourceClaim","status":{"allocation":{"devices":{"results":[{"driver":"d"}]}}}}`:                                       "want a request, a driver and a device",
+		`{"kind":"ResourceClaim","status":{"allocation":{"devices":{"results":{}}}}}`:                                                     "expected a list",
+		`{"kind":"ResourceClaim","status":{"allocation":{"devices":{"results":[{"driver":"d"}]}}}}`:                                       "expected a request, a driver and a device",
 		`{"kind":"Status","apiVersion":"v1"}`:                                                                                             `its kind is "Status"`,
 		strings.Replace(allocatedClaim, `{"request"`, strings.Repeat(`{"request":"r","driver":"d","device":"x"},`, 5000)+`{"request"`, 1): "more than 4096 devices",
 	} {

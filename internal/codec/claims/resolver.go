@@ -37,7 +37,7 @@ type Allocation interface {
 
 // errNoAllocator is the error for a pending claim in a program without an Allocator.
 var errNoAllocator = errors.New("it is not allocated, and the paddock in the container image does not allocate claims: " +
-	`run the paddock of cmd/paddock (README.md, "The commands")`)
+	`run the paddock of cmd/paddock (docs/commands.md)`)
 
 // Resolved are the devices of a pod.
 type Resolved struct {

@@ -42,7 +42,7 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 		{"numaNodes", e.takeNodes},
 		{"healthy", func(value json.RawMessage) error {
 			if err := json.Unmarshal(value, &e.healthy); err != nil {
-				return fmt.Errorf("it is %s: want true or false", kindOf(value))
+				return fmt.Errorf("it is %s: expected true or false", kindOf(value))
 			}
 			return nil
 		}},
@@ -56,13 +56,13 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 	has := func(field string) bool { return fields[field] != nil }
 	switch {
 	case has("id") == has("prefix"):
-		return nil, fmt.Errorf(": want either an id or a prefix")
+		return nil, fmt.Errorf(": expected either an id or a prefix")
 	case has("id") && (has("count") || has("perNode")):
 		return nil, fmt.Errorf(": an id names one device: use prefix with count or perNode")
 	case has("prefix") && has("count") == has("perNode"):
-		return nil, fmt.Errorf(": want either count or perNode with a prefix")
+		return nil, fmt.Errorf(": expected either count or perNode with a prefix")
 	case has("perNode") && e.nodes.IsEmpty():
-		return nil, fmt.Errorf(".perNode: want numaNodes, the list of these NUMA nodes")
+		return nil, fmt.Errorf(".perNode: expected numaNodes, the list of these NUMA nodes")
 	}
 	return e.devices(limit)
 }
@@ -92,7 +92,7 @@ func (e entry) devices(limit int) ([]device.Device, error) {
 func textInto(to *string) func(json.RawMessage) error {
 	return func(value json.RawMessage) error {
 		if value[0] != '"' {
-			return fmt.Errorf("it is %s: want text, perhaps in quotes", kindOf(value))
+			return fmt.Errorf("it is %s: expected text, perhaps in quotes", kindOf(value))
 		}
 		if err := json.Unmarshal(value, to); err != nil {
 			return err
@@ -107,10 +107,10 @@ func textInto(to *string) func(json.RawMessage) error {
 func numberInto(to *int64) func(json.RawMessage) error {
 	return func(value json.RawMessage) (err error) {
 		if *to, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-			return fmt.Errorf("it is %s: want a whole number", kindOf(value))
+			return fmt.Errorf("it is %s: expected a whole number", kindOf(value))
 		}
 		if *to < 0 {
-			return fmt.Errorf("it is %d: want a number of devices, not below 0", *to)
+			return fmt.Errorf("it is %d: expected a number of devices, not below 0", *to)
 		}
 		return nil
 	}
@@ -125,7 +125,7 @@ func (e *entry) takeNodes(value json.RawMessage) error {
 		}
 		for _, one := range list {
 			if one[0] == '[' {
-				return fmt.Errorf("it is a list: want ids like 2 and ranges like 0-3")
+				return fmt.Errorf("it is a list: expected ids like 2 and ranges like 0-3")
 			}
 			if err := e.takeNodes(one); err != nil {
 				return err
@@ -136,7 +136,7 @@ func (e *entry) takeNodes(value json.RawMessage) error {
 	text := string(value)
 	switch value[0] {
 	case '{', 'n', 't', 'f':
-		return fmt.Errorf("it is %s: want ids like 2 and ranges like 0-3", kindOf(value))
+		return fmt.Errorf("it is %s: expected ids like 2 and ranges like 0-3", kindOf(value))
 	case '"':
 		if err := json.Unmarshal(value, &text); err != nil {
 			return err

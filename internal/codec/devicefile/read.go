@@ -24,7 +24,7 @@ var ErrSyntax = errors.New("not a device file")
 // MaxDevices is the maximum number of devices that one file may describe.
 const MaxDevices = 100_000
 
-const expected = "want resources: with a list of devices for each, such as nvidia.com/gpu: [{id: gpu0, numaNodes: 0}]"
+const expected = "expected resources: with a list of devices for each, such as nvidia.com/gpu: [{id: gpu0, numaNodes: 0}]"
 
 // Inventory reads a file and returns an inventory of its devices for the machine. name is the name
 // of the file. The machine must have the NUMA nodes that the file names.
@@ -70,7 +70,7 @@ func read(data []byte) (map[string][]device.Device, error) {
 		at := fmt.Sprintf("resources[%q]", resource)
 		var entries []json.RawMessage
 		if text := lists[resource]; text[0] != '[' {
-			return nil, fmt.Errorf("%s is %s: want a list of devices", at, kindOf(text))
+			return nil, fmt.Errorf("%s is %s: expected a list of devices", at, kindOf(text))
 		} else if err := json.Unmarshal(text, &entries); err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}

@@ -179,7 +179,7 @@ func (p *parts) addMemory(n *model.Node) error {
 	for name, bytes := range counted.HugePages {
 		kib, ok := pageSize(name)
 		if !ok || bytes%(kib*1024) != 0 {
-			return fmt.Errorf("%s: NUMA node %d has %d bytes of %q, want a number of huge pages of this size", p.memory.File, n.Id, bytes, name)
+			return fmt.Errorf("%s: NUMA node %d has %d bytes of %q, expected a number of huge pages of this size", p.memory.File, n.Id, bytes, name)
 		}
 		n.HugePages = append(n.HugePages, model.HugePagesInfo{PageSize: kib, NumPages: bytes / (kib * 1024)})
 	}

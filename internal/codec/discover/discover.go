@@ -91,10 +91,10 @@ func (f *Found) add(format string, args ...any) {
 // (R-MEM-12). FromInfo does not check the description further; machine.New does.
 func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 	if info.NumCores <= 0 {
-		return machine.Description{}, fmt.Errorf("num_cores is %d, want the number of CPUs", info.NumCores)
+		return machine.Description{}, fmt.Errorf("num_cores is %d, expected the number of CPUs", info.NumCores)
 	}
 	if info.NumSockets < 0 {
-		return machine.Description{}, fmt.Errorf("num_sockets is %d, want the number of sockets", info.NumSockets)
+		return machine.Description{}, fmt.Errorf("num_sockets is %d, expected the number of sockets", info.NumSockets)
 	}
 	if len(info.Topology) == 0 {
 		return machine.Description{}, fmt.Errorf("topology lists no NUMA node")

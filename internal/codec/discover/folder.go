@@ -213,7 +213,7 @@ func (p *parts) read() (err error) {
 			return p.missing(fmt.Sprintf("%s is the summary of lscpu, which does not list %s", summary.file, why), "the output of "+tableCommand)
 		}
 	case p.numa == nil && p.memory == nil:
-		return fmt.Errorf("%s has no file about the machine: want what \"paddock topology -o json\" writes on the node; without Paddock there, want the output of %s and a copy of %s, or the output of %s",
+		return fmt.Errorf("%s has no file about the machine: expected what \"paddock topology -o json\" writes on the node; without Paddock there, expected the output of %s and a copy of %s, or the output of %s",
 			p.name, tableCommand, memoryFile, numaCommand)
 	default:
 		return p.missing("the CPUs and cores of the machine are missing", "the output of "+tableCommand)

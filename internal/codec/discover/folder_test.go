@@ -258,7 +258,7 @@ var rejectedCases = []struct {
 	memory *Memory
 	want   string
 }{
-	{"nothing", map[string]string{"pods.json": "{}"}, nil, `d has no file about the machine: want what "paddock topology -o json" writes`},
+	{"nothing", map[string]string{"pods.json": "{}"}, nil, `d has no file about the machine: expected what "paddock topology -o json" writes`},
 	{"no CPUs", map[string]string{"b": numactlFile}, countedByKubelet, `d: the CPUs and cores of the machine are missing: add the output of "lscpu -J -e=CPU`},
 	{"no memory", map[string]string{"a": tableText}, nil, `d: the memory of the NUMA nodes is missing: add a copy of the node's /var/lib/kubelet/memory_manager_state, which is exact, or the output of "numactl -H"`},
 	{"no counted memory", map[string]string{"a": tableText}, &Memory{File: "d/memory"}, `d/memory has no memory, because the policy of the kubelet's Memory Manager is None: add the output of "numactl -H"`},
@@ -274,13 +274,13 @@ var rejectedCases = []struct {
 	{"more NUMA nodes", server, &Memory{File: "d/memory", Nodes: map[int]NodeMemory{0: {}, 1: {}, 2: {}}}, "d: d/memory has NUMA nodes 0-2, and d/b has 0-1" + same},
 	{"NUMA nodes of the kernel", map[string]string{"a": strings.NewReplacer(`"node": 0`, `"node": -`, `"node": 1`, `"node": -`).Replace(tableText), "b": numactlFile}, countedByKubelet, "d: d/a does not have the NUMA nodes of the CPUs, and d/memory has NUMA nodes 0-1: run"},
 	{"huge pages", server, &Memory{File: "d/memory", Nodes: map[int]NodeMemory{0: {}, 1: {HugePages: map[string]uint64{"hugepages-2Mi": 5}}}}, `d/memory: NUMA node 1 has 5 bytes of "hugepages-2Mi"`},
-	{"table cut off", with("a", "   ]\n}", ""), countedByKubelet, "d/a: the JSON is cut off: want the output of"},
+	{"table cut off", with("a", "   ]\n}", ""), countedByKubelet, "d/a: the JSON is cut off: expected the output of"},
 	{"CPU twice", with("a", `"cpu": 1,`, `"cpu": 0,`), countedByKubelet, "d/a: CPU 0 is listed twice"},
-	{"CPU without number", with("a", `"cpu": 1,`, `"cpu": "one",`), countedByKubelet, `d/a: entry 1: its "cpu" is "one", want a number`},
+	{"CPU without number", with("a", `"cpu": 1,`, `"cpu": "one",`), countedByKubelet, `d/a: entry 1: its "cpu" is "one", expected a number`},
 	{"CPU without core", with("a", `"core": 3`, `"core": -`), countedByKubelet, "d/a: CPU 3 is online and has no core: run"},
 	{"CPU without NUMA node", with("a", `"node": 0`, `"node": -`), countedByKubelet, "d/a: CPU 0 is online and has no NUMA node: run"},
 	{"no cores", map[string]string{"a": strings.ReplaceAll(tableText, `"core"`, `"book"`), "b": numactlFile}, countedByKubelet, "d/a: it has no column CORE: run"},
-	{"another language", with("a", "true", `"ja"`), countedByKubelet, `d/a: entry 0: its "online" is "ja", want yes or no: run lscpu with LC_ALL=C`},
+	{"another language", with("a", "true", `"ja"`), countedByKubelet, `d/a: entry 0: its "online" is "ja", expected yes or no: run lscpu with LC_ALL=C`},
 	{"numactl cut off", with("b", "  1:  21  10 \n", ""), countedByKubelet, `d/b: it does not have the distances of each NUMA node: it is cut off; run "numactl -H" again`},
 	{"numactl cut off early", map[string]string{"a": tableText, "b": numactlFile[:60]}, countedByKubelet, "d/b: 2 NUMA nodes are available, and it lists 0: it is cut off"},
 	{"large id", with("b", "node 1 size", "node 99 size"), countedByKubelet, "NUMA node id 99 is outside 0..63"},

@@ -52,7 +52,7 @@ func (r row) number(column string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return unknown, fmt.Errorf("its %q is %q, want a number", column, text)
+		return unknown, fmt.Errorf("its %q is %q, expected a number", column, text)
 	}
 	return max(n, unknown), nil
 }
@@ -69,7 +69,7 @@ func (r row) isOnline(core int) (bool, error) {
 	case "-":
 		return core != unknown, nil
 	}
-	return false, fmt.Errorf(`its "online" is %q, want yes or no: run lscpu with LC_ALL=C`, text)
+	return false, fmt.Errorf(`its "online" is %q, expected yes or no: run lscpu with LC_ALL=C`, text)
 }
 
 // bareDash matches what many versions of util-linux write in place of a missing number. It is not
@@ -86,7 +86,7 @@ func readTable(f File) (*cpuList, error) {
 		CPUs []row `json:"cpus"`
 	}
 	if err := json.Unmarshal(data, &table); err != nil {
-		return nil, fmt.Errorf("%s: %w: want the output of %s", f.Name, explain(err), tableCommand)
+		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, explain(err), tableCommand)
 	}
 	rows := table.CPUs
 	for i, r := range rows {
@@ -105,7 +105,7 @@ func readTable(f File) (*cpuList, error) {
 // add adds the CPUs of a table and the notes about them.
 func (l *cpuList) add(rows []row) error {
 	if len(rows) == 0 {
-		return errors.New("it lists no CPU: want the output of " + tableCommand)
+		return errors.New("it lists no CPU: expected the output of " + tableCommand)
 	}
 	for _, column := range []string{"core", "socket"} {
 		if _, ok := rows[0][column]; !ok {

@@ -45,7 +45,7 @@ func readSummary(f File) (*cpuSummary, error) {
 		Fields []summaryField `json:"lscpu"`
 	}
 	if err := json.Unmarshal(f.Data, &text); err != nil {
-		return nil, fmt.Errorf("%s: %w: want the output of %s", f.Name, explain(err), tableCommand)
+		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, explain(err), tableCommand)
 	}
 	s := &cpuSummary{file: f.Name, cpus: map[int]nodeCPUs{}}
 	if err := s.add(text.Fields); err != nil {

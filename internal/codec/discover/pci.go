@@ -79,11 +79,11 @@ func (d *PCIDevice) check() error {
 		{"physfn", d.Physical, pciAddress, true},
 	} {
 		if !f.form.MatchString(f.value) && !(f.optional && f.value == "") {
-			return fmt.Errorf("%s is %q, want the form %s", f.name, f.value, f.form)
+			return fmt.Errorf("%s is %q, expected the form %s", f.name, f.value, f.form)
 		}
 	}
 	if d.NUMANode != nil && (*d.NUMANode < 0 || *d.NUMANode > mask.MaxNode) {
-		return fmt.Errorf("numa_node is %d, want 0 to %d", *d.NUMANode, mask.MaxNode)
+		return fmt.Errorf("numa_node is %d, expected 0 to %d", *d.NUMANode, mask.MaxNode)
 	}
 	return nil
 }

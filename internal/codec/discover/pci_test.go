@@ -66,12 +66,12 @@ func TestRecordedPCI(t *testing.T) {
 		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","numa_node":null}]`:                       "",
 		`{}`:                    "pci_devices is a JSON object",
 		`[3]`:                   "pci_devices is a JSON number",
-		`[{}]`:                  `entry 0 of pci_devices: address is "", want the form`,
-		`[{"address":"17:00"}]`: `address is "17:00", want the form`,
-		`[{"address":"0000:17:00.0","class":"GPU"}]`:                                                                `class is "GPU", want the form`,
-		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","numa_node":-1}]`:        "numa_node is -1, want 0 to 63",
-		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","pcie_root":"0000:16"}]`: `pcie_root is "0000:16", want the form`,
-		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","physfn":"0000:16:00"}]`: `physfn is "0000:16:00", want the form`,
+		`[{}]`:                  `entry 0 of pci_devices: address is "", expected the form`,
+		`[{"address":"17:00"}]`: `address is "17:00", expected the form`,
+		`[{"address":"0000:17:00.0","class":"GPU"}]`:                                                                `class is "GPU", expected the form`,
+		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","numa_node":-1}]`:        "numa_node is -1, expected 0 to 63",
+		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","pcie_root":"0000:16"}]`: `pcie_root is "0000:16", expected the form`,
+		`[{"address":"0000:17:00.0","class":"0x030200","vendor":"0x10de","device":"0x2330","physfn":"0000:16:00"}]`: `physfn is "0000:16:00", expected the form`,
 	} {
 		data := fmt.Sprintf(`{"pci_devices":%s,%s`, list, strings.TrimPrefix(strings.TrimSpace(string(old)), "{"))
 		_, err := Read("node7.json", []byte(data))

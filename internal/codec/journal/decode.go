@@ -22,7 +22,7 @@ func Decode(data []byte) (Journal, error) {
 	case err != nil:
 		return Journal{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	case head.Format != format || head.Version < 1:
-		return Journal{}, fmt.Errorf("%w: it has format %q and version %d, want %q and %d", ErrDamaged, head.Format, head.Version, format, version)
+		return Journal{}, fmt.Errorf("%w: it has format %q and version %d, expected %q and %d", ErrDamaged, head.Format, head.Version, format, version)
 	case head.Version > version:
 		return Journal{}, fmt.Errorf("%w: it has version %d, this one knows %d", ErrNewer, head.Version, version)
 	}

@@ -24,7 +24,7 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 			return c, nil
 		}
 	}
-	return request.NeverMoves, fmt.Errorf("annotation %s is %q: want %s, %s or %s; the pod is not moved",
+	return request.NeverMoves, fmt.Errorf("annotation %s is %q: expected %s, %s or %s; the pod is not moved",
 		MovesAnnotation, text, request.NeverMoves, request.MoveCPUs, request.MoveMemory)
 }
 
@@ -39,7 +39,7 @@ func Quiet(text string) (time.Time, error) {
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("annotation %s is %.80q: want a time such as 2027-01-31T18:00:00Z; the pod is not left alone", QuietAnnotation, text)
+		return time.Time{}, fmt.Errorf("annotation %s is %.80q: expected a time such as 2027-01-31T18:00:00Z; the pod is not left alone", QuietAnnotation, text)
 	}
 	return until, nil
 }

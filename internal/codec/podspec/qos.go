@@ -22,7 +22,7 @@ func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	case v1.PodQOSBestEffort:
 		return request.BestEffort, nil
 	default:
-		return 0, fmt.Errorf("status.qosClass: %q: want Guaranteed, Burstable or BestEffort", pod.Status.QOSClass)
+		return 0, fmt.Errorf("status.qosClass: %q: expected Guaranteed, Burstable or BestEffort", pod.Status.QOSClass)
 	}
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	limited := true

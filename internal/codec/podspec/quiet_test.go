@@ -15,7 +15,7 @@ func TestQuiet(t *testing.T) {
 		t.Error(until, err)
 	}
 	for _, text := range []string{"tomorrow", "18:00", "1801414800", strings.Repeat("x", 1<<20)} {
-		if until, err := podspec.Quiet(text); err == nil || !until.IsZero() || len(err.Error()) > 300 || !strings.Contains(err.Error(), "want a time such as") {
+		if until, err := podspec.Quiet(text); err == nil || !until.IsZero() || len(err.Error()) > 300 || !strings.Contains(err.Error(), "expected a time such as") {
 			t.Errorf("%.20q: %v, %v", text, until, err)
 		}
 	}

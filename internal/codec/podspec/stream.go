@@ -146,7 +146,7 @@ func (s *streaming) document() error {
 	case !list:
 		s.object(s.at, append(rest, '}'), identity{})
 	case !strings.HasSuffix(id.Kind, "List"):
-		return fmt.Errorf("the object has items, and its kind is %q: want a list, such as List or PodList", id.Kind)
+		return fmt.Errorf("the object has items, and its kind is %q: expected a list, such as List or PodList", id.Kind)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	reader.Comment = '#'
 	header, err := reader.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, nil, fmt.Errorf("%s is empty: want a header with columns such as cpu, memory_gib, count", name)
+		return nil, nil, fmt.Errorf("%s is empty: expected a header with columns such as cpu, memory_gib, count", name)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
@@ -164,7 +164,7 @@ func positions(header []string, names map[string]string) (at map[string]int, unk
 			column = mapped
 		}
 		if !slices.Contains(columns, column) {
-			unknown = append(unknown, fmt.Errorf("column %q is not known: want %s, or a mapping to one of them", h, strings.Join(columns, ", ")))
+			unknown = append(unknown, fmt.Errorf("column %q is not known: expected %s, or a mapping to one of them", h, strings.Join(columns, ", ")))
 			column = ignored
 		}
 		if _, twice := at[column]; twice && column != ignored {

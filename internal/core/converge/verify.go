@@ -29,12 +29,12 @@ func (d Difference) Lines() (lines []string) {
 	switch {
 	case d.Want.CPUs.IsEmpty() || d.Want.CPUs.Equal(d.CPUs):
 	case d.Stranger:
-		lines = append(lines, fmt.Sprintf("it has no assignment, and runs on %q; want the node shared pool %q", d.CPUs, d.Want.CPUs))
+		lines = append(lines, fmt.Sprintf("it has no assignment, and runs on %q; expected the node shared pool %q", d.CPUs, d.Want.CPUs))
 	default:
-		lines = append(lines, fmt.Sprintf("cpuset.cpus is %q, want %q", d.CPUs, d.Want.CPUs))
+		lines = append(lines, fmt.Sprintf("cpuset.cpus is %q, expected %q", d.CPUs, d.Want.CPUs))
 	}
 	if !d.Want.Mems.IsEmpty() && d.Want.Mems != d.Mems {
-		lines = append(lines, fmt.Sprintf("cpuset.mems is %s, want %s", d.Mems, d.Want.Mems))
+		lines = append(lines, fmt.Sprintf("cpuset.mems is %s, expected %s", d.Mems, d.Want.Mems))
 	}
 	if d.Want.Quota != node.KeepQuota && d.Want.Quota != d.Quota {
 		lines = append(lines, "it has "+QuotaLine(d.Quota, d.Want.Quota))
@@ -49,11 +49,11 @@ func QuotaLine(has, want node.Quota) string {
 	}
 	switch {
 	case want == node.NoQuota:
-		return text(has) + ", want none: it throttles exclusive CPUs"
+		return text(has) + ", expected none: it throttles exclusive CPUs"
 	case has == node.NoQuota:
-		return "no CFS quota, want " + text(want)
+		return "no CFS quota, expected " + text(want)
 	}
-	return fmt.Sprintf("%s, want %d", text(has), want)
+	return fmt.Sprintf("%s, expected %d", text(has), want)
 }
 
 // Verify compares the observed containers with what they should run on. It takes the observed

@@ -302,7 +302,7 @@ func Parse(text string) (Set, error) {
 func parseID(text string) (int, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, errors.New("want a CPU id or a range such as 2-5")
+		return 0, errors.New("expected a CPU id or a range such as 2-5")
 	}
 	if id > MaxID {
 		return 0, fmt.Errorf("CPU ids end at %d", MaxID)

@@ -62,7 +62,7 @@ func TestParseRejects(t *testing.T) {
 		"3-1":          `range "3-1" runs backwards`,
 		"65536":        "CPU ids end at 65535",
 		"0-4000000000": "CPU ids end at 65535",
-		"0-4294967296": "want a CPU id",
+		"0-4294967296": "expected a CPU id",
 		"0-2:1/2":      `element "0-2:1/2"`,
 	} {
 		got, err := cpuset.Parse(text)

@@ -12,7 +12,7 @@ const (
 	maxDomain  = 253 - len(quotaPrefix)
 	maxLabel   = 63
 	ownDomain  = "kubernetes.io"
-	wantedForm = "want the name of an extended resource, such as example.com/gpu"
+	wantedForm = "expected the name of an extended resource, such as example.com/gpu"
 )
 
 const quotaPrefix = "requests."

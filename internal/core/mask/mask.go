@@ -166,7 +166,7 @@ func Parse(text string) (Mask, error) {
 func parseNode(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 8)
 	if err != nil {
-		return 0, errors.New("want a NUMA node id from 0 to 63")
+		return 0, errors.New("expected a NUMA node id from 0 to 63")
 	}
 	if n > MaxNode {
 		return 0, errors.New("NUMA node ids end at 63")

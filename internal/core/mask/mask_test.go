@@ -38,9 +38,9 @@ func TestTextForm(t *testing.T) {
 
 func TestParseRejects(t *testing.T) {
 	for text, want := range map[string]string{
-		"{":            "want a NUMA node id",
-		"}":            "want a NUMA node id",
-		"{{0}}":        "want a NUMA node id",
+		"{":            "expected a NUMA node id",
+		"}":            "expected a NUMA node id",
+		"{{0}}":        "expected a NUMA node id",
 		"0,":           `""`,
 		",0":           `""`,
 		"0 1":          `"0 1"`,

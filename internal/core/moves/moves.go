@@ -335,7 +335,7 @@ func samePlace(a, b *node.Grant) bool {
 // than it is, or if the pod is at that place already.
 func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	if len(to.Containers) != len(from.Containers) {
-		return Move{}, fmt.Errorf("the requested assignment has %d containers: want the pod's %d", len(to.Containers), len(from.Containers))
+		return Move{}, fmt.Errorf("the requested assignment has %d containers: expected the pod's %d", len(to.Containers), len(from.Containers))
 	}
 	left, full := s.Release(from.Pod.UID), *to
 	full.Containers = slices.Clone(to.Containers)

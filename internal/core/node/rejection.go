@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
@@ -201,19 +203,38 @@ func (d *draft) rejectAlignment(a *Alignment) *Rejection {
 	return d.reject(NotAligned, r)
 }
 
-// disagreement explains why hint sets that can each be aligned cannot be aligned together.
+// disagreement explains why hint sets that can each be aligned cannot be aligned together. Either
+// the fewest NUMA nodes of their resources differ in number, which restricted rejects, or no set of
+// so many NUMA nodes has room for all of them.
 func (d *draft) disagreement(container string, fitting []hint.Set) string {
-	var parts []string
-	same := true
+	amounts := map[int][]string{}
 	for _, f := range fitting {
-		same = same && f.Preferred == fitting[0].Preferred
-		parts = append(parts, amountText(f.Resource, d.wanted(container, f.Resource))+" on "+numaCount(f.Preferred))
+		amounts[f.Preferred] = append(amounts[f.Preferred], amountText(f.Resource, d.wanted(container, f.Resource)))
 	}
-	what := strings.Join(parts, " and ")
-	if !same {
-		return what + " are each the fewest possible; the policy wants one set of NUMA nodes that is the fewest for all of it"
+	sizes := slices.Sorted(maps.Keys(amounts))
+	if size := sizes[0]; len(sizes) == 1 {
+		room := "no single NUMA node has"
+		if size > 1 {
+			room = fmt.Sprintf("no %s together have", numaCount(size))
+		}
+		return fmt.Sprintf("%s would each fit on %s, but %s room for all of it", listText(amounts[size]), numaCount(size), room)
 	}
-	return what + " would fit, each by itself, but no such set of NUMA nodes has room for all of it"
+	parts := make([]string, len(sizes))
+	for i, size := range sizes {
+		parts[i] = fmt.Sprintf("%s only on %d", listText(amounts[size]), size)
+		if i == 0 {
+			parts[i] = fmt.Sprintf("%s would fit on %s", listText(amounts[size]), numaCount(size))
+		}
+	}
+	return fmt.Sprintf("%s: %s rejects a pod whose resources need different numbers of NUMA nodes", strings.Join(parts, ", but "), d.s.policy.Topology)
+}
+
+// listText joins words as a sentence does: "a", "a and b" or "a, b and c".
+func listText(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return words[0]
 }
 
 func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
@@ -254,12 +275,12 @@ func (d *draft) groupsText(size int) string {
 	if len(groups) > 0 {
 		names := make([]string, len(groups))
 		for i, g := range groups {
-			names[i] = g.String()
+			names[i] = numaText(g)
 		}
-		text = fmt.Sprintf("; NUMA nodes %s serve memory as a group and join no other", strings.Join(names, " and "))
+		text = fmt.Sprintf("; %s form one group of memory, which a request can use only as a whole", strings.Join(names, " and "))
 	}
 	if size > 1 && !single.IsEmpty() {
-		text += fmt.Sprintf("; NUMA nodes %s serve memory one by one and join no group", single)
+		text += fmt.Sprintf("; %s serve only pods whose memory is on one NUMA node", numaText(single))
 	}
 	return text
 }

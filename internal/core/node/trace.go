@@ -63,7 +63,7 @@ type Division struct {
 func (v *Division) Wrong() string {
 	switch {
 	case v.Fault == PoolOverdrawn:
-		return "exclusive containers want more than the pod-level request of " + amountText(v.Resource, v.Budget)
+		return "exclusive containers request more than the pod-level request of " + amountText(v.Resource, v.Budget)
 	case v.Fault != PoolEmpty:
 		return ""
 	case v.Empty == layout.EmptyForInit:

@@ -58,7 +58,7 @@ func (v Version) Before(w Version) bool {
 func Parse(text string) (Version, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] != "1" {
-		return Version{}, fmt.Errorf("%q is no version of Kubernetes: want 1.MINOR or 1.MINOR.PATCH", text)
+		return Version{}, fmt.Errorf("%q is no version of Kubernetes: expected 1.MINOR or 1.MINOR.PATCH", text)
 	}
 	var numbers [2]int
 	for i, part := range parts[1:] {

@@ -70,7 +70,7 @@ func decode(name string, object []byte, wantKind bool) (*Config, error) {
 func decodeFields(name string, object []byte, wantKind bool) (c *Config, unknown []error, err error) {
 	c = &Config{name: name}
 	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || trimmed[0] != '{' {
-		return nil, nil, syntax(name, errors.New("want an object with fields such as kind and cpuManagerPolicy"))
+		return nil, nil, syntax(name, errors.New("expected an object with fields such as kind and cpuManagerPolicy"))
 	}
 	if err := json.Unmarshal(object, &c.fields); err != nil {
 		return nil, nil, syntax(name, err)
@@ -110,7 +110,7 @@ func (c *Config) checkKind(want bool) error {
 	case version == APIVersion && kind == "":
 		return fmt.Errorf("kind is missing: add kind: %s", Kind)
 	}
-	return fmt.Errorf("the object is of kind %q (apiVersion %q): want kind %s of %s", kind, version, Kind, APIVersion)
+	return fmt.Errorf("the object is of kind %q (apiVersion %q): expected kind %s of %s", kind, version, Kind, APIVersion)
 }
 
 // endless matches an amount that would keep a resource.Quantity busy for hours. Comparing and

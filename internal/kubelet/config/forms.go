@@ -118,7 +118,7 @@ func (f Folder) choose(configs []File) (*File, error) {
 		return nil, fmt.Errorf("%s has several KubeletConfigurations: %s; name the one that is meant, or move drop-ins into %s",
 			f.Name, baseNames(candidates), filepath.Join(f.Name, "config.yaml.d"))
 	case len(f.DropIns) == 0:
-		return nil, fmt.Errorf("%s has no configuration of a kubelet: want config.yaml, drop-ins in config.yaml.d, or the answer of /configz "+
+		return nil, fmt.Errorf("%s has no configuration of a kubelet: expected config.yaml, drop-ins in config.yaml.d, or the answer of /configz "+
 			"(kubectl get --raw /api/v1/nodes/NODE/proxy/configz)", f.Name)
 	}
 	return nil, nil

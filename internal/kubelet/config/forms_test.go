@@ -79,10 +79,10 @@ var folders = []struct {
 		name: "a loose drop-in", folder: folder{files: map[string]string{"config.yaml": staticText, "10-a.conf": "maxPods: 1"}},
 		want: "node has several KubeletConfigurations: config.yaml, 10-a.conf; name",
 	},
-	{name: "nothing", want: "node has no configuration of a kubelet: want config.yaml"},
+	{name: "nothing", want: "node has no configuration of a kubelet: expected config.yaml"},
 	{
 		name: "config.yaml of another kind", folder: folder{files: map[string]string{"config.yaml": "kind: ClusterConfiguration\n"}},
-		want: "node has no configuration of a kubelet: want config.yaml",
+		want: "node has no configuration of a kubelet: expected config.yaml",
 	},
 	{
 		name: "config.yaml without a kind", folder: folder{files: map[string]string{"config.yaml": `{"maxPods":1}`, "b.yaml": staticText}},
@@ -129,7 +129,7 @@ var folders = []struct {
 	},
 	{
 		name: "an empty drop-in", folder: folder{files: map[string]string{"config.yaml": staticText}, dropIns: map[string]string{"10.conf": ""}},
-		want: "node/config.yaml.d/10.conf: not a usable KubeletConfiguration: want an object",
+		want: "node/config.yaml.d/10.conf: not a usable KubeletConfiguration: expected an object",
 	},
 	{
 		name: "a typo in a drop-in", folder: folder{files: map[string]string{"config.yaml": staticText}, dropIns: map[string]string{"10.conf": "maxPod: 1"}},
@@ -277,8 +277,8 @@ func TestConfigz(t *testing.T) {
 		t.Errorf("warnings %v", w)
 	}
 	for text, want := range map[string]string{
-		`{"kubeletconfig":null}`:                       "want an object",
-		`{"kubeletconfig":[]}`:                         "want an object",
+		`{"kubeletconfig":null}`:                       "expected an object",
+		`{"kubeletconfig":[]}`:                         "expected an object",
 		`{"kubeletconfig":{"maxPods":"x"}}`:            "field maxPods is a string and must be a whole number of 32 bits",
 		`{"kubeletconfig":{"kind":"Pod"}}`:             `the object is of kind "Pod"`,
 		`{"kubeletconfig":{},"kind":"Pod"}`:            `the object is of kind "Pod"`,

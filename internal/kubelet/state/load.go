@@ -38,7 +38,7 @@ func ParseMinor(text string) (int, error) {
 	}
 	switch {
 	case err != nil || v.Major() != 1:
-		return 0, fmt.Errorf("%q: want a version of the kubelet, such as 1.36 or v1.36.3", text)
+		return 0, fmt.Errorf("%q: expected a version of the kubelet, such as 1.36 or v1.36.3", text)
 	case v.Minor() < oldestRelease || v.Minor() > newestRelease:
 		return 0, fmt.Errorf("%s: the files of 1.%d to 1.%d are known", text, oldestRelease, newestRelease)
 	}

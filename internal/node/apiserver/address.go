@@ -41,7 +41,7 @@ func (a Address) Check() error {
 		case err != nil:
 			return fmt.Errorf("url: %w", err)
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			return fmt.Errorf("url: %q: want https://HOST:PORT, or %s", a.URL, InCluster)
+			return fmt.Errorf("url: %q: expected https://HOST:PORT, or %s", a.URL, InCluster)
 		case u.Scheme == "http" && a.TokenFile != "":
 			return errors.New("tokenFile: the agent sends no token over http: set an https url")
 		}
@@ -57,7 +57,7 @@ func (a Address) Config(environment func(string) string) (*rest.Config, error) {
 	if a.URL == InCluster {
 		host, port := environment("KUBERNETES_SERVICE_HOST"), environment("KUBERNETES_SERVICE_PORT")
 		if host == "" || port == "" {
-			return nil, fmt.Errorf("url: %s: want KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment, as in a pod", InCluster)
+			return nil, fmt.Errorf("url: %s: expected KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment, as in a pod", InCluster)
 		}
 		a.URL = "https://" + net.JoinHostPort(host, port)
 	}

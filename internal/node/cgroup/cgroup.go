@@ -65,7 +65,7 @@ func (f FS) Read(path string) (converge.Setting, error) {
 	}
 	nodes, err := cpuset.Parse(mems) // cpuset.mems has the form of a list of CPUs
 	if err == nil && nodes.Highest() > mask.MaxNode {
-		err = fmt.Errorf("%s: want NUMA nodes from 0 to %d", mems, mask.MaxNode)
+		err = fmt.Errorf("%s: expected NUMA nodes from 0 to %d", mems, mask.MaxNode)
 	}
 	if err != nil {
 		return s, fmt.Errorf("cgroup %s: cpuset.mems: %w", path, err)

@@ -100,7 +100,7 @@ func check(uid, container string) error {
 	}
 	for _, name := range []string{uid, container} {
 		if len(name) > 63 || name == "" || strings.ContainsFunc(name, other) {
-			return fmt.Errorf("UID %.80q, container %.80q: want letters, digits and hyphens, at most 63", uid, container)
+			return fmt.Errorf("UID %.80q, container %.80q: expected letters, digits and hyphens, at most 63", uid, container)
 		}
 	}
 	return nil

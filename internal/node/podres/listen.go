@@ -62,7 +62,7 @@ func checkPath(path string, limit int) error {
 	case path == "":
 		return errors.New("the path of the socket is empty")
 	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
-		return fmt.Errorf("socket %q: want the path of a file", path)
+		return fmt.Errorf("socket %q: expected the path of a file", path)
 	case len(path) > limit:
 		return fmt.Errorf("socket %s: the path has %d bytes, at most %d are possible: choose a shorter one", path, len(path), limit)
 	}

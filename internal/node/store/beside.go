@@ -54,7 +54,7 @@ func (b *Beside) Read() ([]byte, error) {
 // it was.
 func (b *Beside) Write(data []byte) error {
 	if len(data) > b.limit {
-		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: want at most %d bytes", len(data), errTooLarge, b.limit))
+		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: expected at most %d bytes", len(data), errTooLarge, b.limit))
 	}
 	if err := b.lock.Hold(); err != nil {
 		return b.error("write", b.path, err)

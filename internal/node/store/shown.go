@@ -46,7 +46,7 @@ func (s *Shown) Dir(group, name string) string { return path.Join(s.dir, group, 
 // Write replaces a file. It creates missing directories.
 func (s *Shown) Write(group, name string, data []byte) error {
 	if len(data) > s.limit {
-		return fmt.Errorf("write %s: %d bytes are %w: want at most %d bytes", s.Dir(group, name), len(data), errTooLarge, s.limit)
+		return fmt.Errorf("write %s: %d bytes are %w: expected at most %d bytes", s.Dir(group, name), len(data), errTooLarge, s.limit)
 	}
 	return s.within(true, func(root *os.Root) error {
 		for _, dir := range []string{group, path.Join(group, name)} {

@@ -273,7 +273,7 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) tooLarge() error {
-	return fmt.Errorf("%w: want at most %d bytes", errTooLarge, s.limit)
+	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, s.limit)
 }
 
 func (s *Store) error(op string, err error) error {

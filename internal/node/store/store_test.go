@@ -174,7 +174,7 @@ func TestClosedStoreDoesNotWrite(t *testing.T) {
 func TestTooLargeIsNotWritten(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
-	if err := s.Write(make([]byte, limit+1)); err == nil || !strings.Contains(err.Error(), "1048577 bytes are too large: want at most 1048576 bytes") {
+	if err := s.Write(make([]byte, limit+1)); err == nil || !strings.Contains(err.Error(), "1048577 bytes are too large: expected at most 1048576 bytes") {
 		t.Errorf("Write of too much: %v", err)
 	}
 	wantFile(t, f, path, seal(2, 20))

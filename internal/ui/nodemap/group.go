@@ -27,7 +27,7 @@ func ParseGrouping(text string) (Grouping, error) {
 	case ByPod, ByNamespace, ByWorkload:
 		return g, nil
 	}
-	return "", fmt.Errorf("%q is not a grouping; want %s, %s or %s", text, ByPod, ByNamespace, ByWorkload)
+	return "", fmt.Errorf("%q is not a grouping; expected %s, %s or %s", text, ByPod, ByNamespace, ByWorkload)
 }
 
 // random matches the characters of names that Kubernetes generates. They exclude vowels and digits

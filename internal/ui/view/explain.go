@@ -157,7 +157,7 @@ func (w *explanation) answer(p PlanPod) {
 }
 
 func (w *explanation) remedies(r explain.Remedies) {
-	w.heading("What would admit it", "each was planned")
+	w.heading("Changes that would admit it", "each one was verified by planning it")
 	if len(r.Proposals) == 0 {
 		w.sentence(terminal.Plain.Of("nothing that was tried"))
 	}

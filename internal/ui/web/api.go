@@ -122,7 +122,7 @@ func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	}
 	legend := r.URL.Query().Get("legend")
 	if legend != "" && legend != "no" {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown; want no, or nothing", legend))
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown; expected no, or nothing", legend))
 		return look{}, false
 	}
 	return look{by, legend == "no"}, true

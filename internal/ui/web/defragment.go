@@ -21,14 +21,14 @@ func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
 	if text := query.Get("moves"); text != "" {
 		var err error
 		if wish.Moves, err = strconv.Atoi(text); err != nil || wish.Moves < 1 || wish.Moves > explain.MaxDefragMoves {
-			fail(rw, http.StatusBadRequest, fmt.Sprintf("moves %.80q: want a number from 1 to %d", text, explain.MaxDefragMoves))
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("moves %.80q: expected a number from 1 to %d", text, explain.MaxDefragMoves))
 			return
 		}
 	}
 	if text := query.Get("bytes"); text != "" {
 		var err error
 		if wish.Bytes, err = strconv.ParseInt(text, 10, 64); err != nil || wish.Bytes < 0 {
-			fail(rw, http.StatusBadRequest, fmt.Sprintf("bytes %.80q: want a number of bytes", text))
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("bytes %.80q: expected a number of bytes", text))
 			return
 		}
 	}

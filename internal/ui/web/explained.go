@@ -63,7 +63,7 @@ const (
 func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("pod")
 	if namespace, rest, ok := strings.Cut(name, "/"); !ok || namespace == "" || rest == "" || len(name) > maxName {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("pod %q: want NAMESPACE/NAME, such as /api/explain?pod=default/database", name[:min(len(name), maxName)]))
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("pod %q: expected NAMESPACE/NAME, such as /api/explain?pod=default/database", name[:min(len(name), maxName)]))
 		return
 	}
 	m, there := w.now()

@@ -35,7 +35,7 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 	if text := query.Get("width"); text != "" {
 		var err error
 		if width, err = strconv.Atoi(text); err != nil || width < MinWidth || width > MaxWidth {
-			fail(rw, http.StatusBadRequest, fmt.Sprintf("width %q: want a number from %d to %d", text, MinWidth, MaxWidth))
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("width %q: expected a number from %d to %d", text, MinWidth, MaxWidth))
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func (w *Web) printed(m moment, form string, color bool, width int) ([]byte, err
 	case "json":
 		err = json.NewEncoder(&printed).Encode(shown)
 	default:
-		err = &problem{http.StatusBadRequest, fmt.Sprintf("form %q: want term, svg, html or json", form)}
+		err = &problem{http.StatusBadRequest, fmt.Sprintf("form %q: expected term, svg, html or json", form)}
 	}
 	return printed.Bytes(), err
 }

@@ -102,7 +102,7 @@ func New(list string, w World) (*Chaos, error) {
 	}
 	for _, name := range chosen {
 		if _, known := kinds[name]; !known {
-			return nil, fmt.Errorf("there is no fault %q; want all, or some of %s", name, strings.Join(names, ","))
+			return nil, fmt.Errorf("there is no fault %q; expected all, or some of %s", name, strings.Join(names, ","))
 		}
 	}
 	return &Chaos{World: w, kinds: chosen, random: rand.New(rand.NewPCG(w.Seed, 2)), busy: map[string]bool{}}, nil

@@ -105,7 +105,7 @@ func wrongCgroups(s *node.State, running []converge.Observed) (wrong []string) {
 	for _, o := range running {
 		who := o.Pod + "/" + o.Container
 		if want := wanted.Setting(o.Pod, o.Container); !want.CPUs.Equal(o.CPUs) || want.Mems != o.Mems {
-			wrong = append(wrong, fmt.Sprintf("container %s runs on CPUs %s and NUMA nodes %s; want %s and %s", who, o.CPUs, o.Mems, want.CPUs, want.Mems))
+			wrong = append(wrong, fmt.Sprintf("container %s runs on CPUs %s and NUMA nodes %s; expected %s and %s", who, o.CPUs, o.Mems, want.CPUs, want.Mems))
 		}
 		for _, g := range s.Grants() {
 			if g.Pod.UID != o.Pod && g.CPUs().Intersects(o.CPUs) {

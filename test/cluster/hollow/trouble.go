@@ -66,7 +66,7 @@ func (r *record) after(count string) ([]Trouble, error) {
 	defer r.mu.Unlock()
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || n > len(r.troubles) {
-		return nil, fmt.Errorf("after=%q: want a number up to %d", count, len(r.troubles))
+		return nil, fmt.Errorf("after=%q: expected a number up to %d", count, len(r.troubles))
 	}
 	return r.troubles[n:len(r.troubles):len(r.troubles)], nil
 }

@@ -46,7 +46,7 @@ func serveDesk(ctx context.Context, l net.Listener, n *node) {
 // ssh runs a command on the node.
 func ssh(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended, error) {
 	if len(words) < 2 || words[0] != nodeName {
-		return wire.Ended{}, fmt.Errorf("want: ssh %s COMMAND", nodeName)
+		return wire.Ended{}, fmt.Errorf("usage: ssh %s COMMAND", nodeName)
 	}
 	line := strings.Join(words[1:], " ")
 	if url, ok := strings.CutPrefix(line, "curl -s "); ok {

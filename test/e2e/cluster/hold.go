@@ -16,11 +16,11 @@ import (
 // time nor on chance.
 func hold(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 2 {
-		return wire.Ended{}, fmt.Errorf("want: hold NAMESPACE/POD/CONTAINER COUNT")
+		return wire.Ended{}, fmt.Errorf("usage: hold NAMESPACE/POD/CONTAINER COUNT")
 	}
 	more, err := strconv.Atoi(words[1])
 	if err != nil || more < 0 {
-		return wire.Ended{}, fmt.Errorf("COUNT is %q; want the number of changes that may be made", words[1])
+		return wire.Ended{}, fmt.Errorf("COUNT is %q; expected the number of changes that may be made", words[1])
 	}
 	id, err := n.containerID(ctx, words[0])
 	if err != nil {
@@ -39,7 +39,7 @@ mkdir -p /run/updates; cd /run/updates; before=0; if [ -e %[1]s ]; then before=$
 // values in the cgroup.
 func held(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 1 {
-		return wire.Ended{}, fmt.Errorf("want: held NAMESPACE/POD/CONTAINER")
+		return wire.Ended{}, fmt.Errorf("usage: held NAMESPACE/POD/CONTAINER")
 	}
 	id, err := n.containerID(ctx, words[0])
 	if err != nil {

@@ -78,14 +78,14 @@ func parsePage(name, text string) (*page, error) {
 		case strings.HasPrefix(line, "#"):
 			b.prose = append(b.prose, line)
 		default:
-			return nil, fmt.Errorf("%s:%d: want a command ($ or ~), prose (#), or the answer behind a command: %q", name, i+1, line)
+			return nil, fmt.Errorf("%s:%d: expected a command ($ or ~), prose (#), or the answer behind a command: %q", name, i+1, line)
 		}
 	}
 	if b.command != "" || len(b.prose) > 0 {
 		p.blocks = append(p.blocks, b)
 	}
 	if p.from == "" {
-		return nil, fmt.Errorf("%s:1: want a line with what it begins from, as \"< node\"", name)
+		return nil, fmt.Errorf("%s:1: expected a line with what it begins from, as \"< node\"", name)
 	}
 	return &p, nil
 }

@@ -32,9 +32,9 @@ exit 1
 		t.Errorf("printed as\n%s", p)
 	}
 	for text, want := range map[string]string{
-		"kubectl get a\n":            "b.txt:1: want a command",
-		"< node\n\n$ a\n\n< churn\n": "b.txt:5: want a command",
-		"$ kubectl get a\n":          "b.txt:1: want a line with what it begins from",
+		"kubectl get a\n":            "b.txt:1: expected a command",
+		"< node\n\n$ a\n\n< churn\n": "b.txt:5: expected a command",
+		"$ kubectl get a\n":          "b.txt:1: expected a line with what it begins from",
 	} {
 		if _, err := parsePage("b.txt", text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %s", text, err, want)

@@ -60,7 +60,7 @@ func sampled(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended
 // the log of the test.
 func changed(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 3 {
-		return wire.Ended{}, fmt.Errorf("want: changed NAMESPACE/POD/CONTAINER CPUS TIME")
+		return wire.Ended{}, fmt.Errorf("usage: changed NAMESPACE/POD/CONTAINER CPUS TIME")
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, words[2])
 	if err != nil {

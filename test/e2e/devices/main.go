@@ -49,7 +49,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 3 {
-		return errors.New("want: devices KUBECONFIG NODE FILE")
+		return errors.New("usage: devices KUBECONFIG NODE FILE")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -141,7 +141,7 @@ func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
 	defer cancel()
 	var result wire.RunResult
 	if in.Pod == nil || in.Pod.UID == "" {
-		return result, errors.New("want a pod with a UID")
+		return result, errors.New("expected a pod with a UID")
 	}
 	k.mu.Lock()
 	p := k.pods[string(in.Pod.UID)]

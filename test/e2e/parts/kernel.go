@@ -215,7 +215,7 @@ func (a *apt) unpack(ctx context.Context, dir, name string) error {
 	}
 	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil || len(packages) != 1 {
-		return fmt.Errorf("want one package in %s, have %v: %w", dir, packages, errors.Join(err, ErrUnavailable))
+		return fmt.Errorf("expected one package in %s, have %v: %w", dir, packages, errors.Join(err, ErrUnavailable))
 	}
 	if _, err := a.m.run(ctx, dir, nil, "dpkg-deb", "-x", packages[0], dir); err != nil {
 		return err

@@ -26,12 +26,12 @@ func TestNoList(t *testing.T) {
 	const begin = `{"kind":"PodList","apiVersion":"v1",`
 	for name, c := range map[string]struct{ answer, want string }{
 		"nothing":            {``, "is incomplete"},
-		"an empty object":    {`{}`, `an object without a kind: want a PodList of v1 with items; it begins "{}"`},
-		"null":               {`null`, `not a JSON object: want a PodList; it begins "null"`},
+		"an empty object":    {`{}`, `an object without a kind: expected a PodList of v1 with items; it begins "{}"`},
+		"null":               {`null`, `not a JSON object: expected a PodList; it begins "null"`},
 		"an array":           {`[]`, "not a JSON object"},
 		"a text":             {`"PodList"`, "not a JSON object"},
-		"a page":             {"<!DOCTYPE html><html><body>kubelet</body></html>", "not a JSON object: want a PodList; it begins \"<!DOCTYPE html>"},
-		"a status":           {`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`, `a "Status" of apiVersion "v1": want a PodList`},
+		"a page":             {"<!DOCTYPE html><html><body>kubelet</body></html>", "not a JSON object: expected a PodList; it begins \"<!DOCTYPE html>"},
+		"a status":           {`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`, `a "Status" of apiVersion "v1": expected a PodList`},
 		"a status alone":     {`{"status":"Failure"}`, `it begins "{\"status\":\"Failure\"}"`},
 		"a message":          {`{"message":"starting"}`, "an object without a kind"},
 		"another list":       {`{"kind":"List","apiVersion":"v1","items":[]}`, `a "List"`},

@@ -43,7 +43,7 @@ func (a Address) Check() error {
 	case err != nil:
 		return fmt.Errorf("url: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("url: %q: want http://HOST:PORT or https://HOST:PORT", a.URL)
+		return fmt.Errorf("url: %q: expected http://HOST:PORT or https://HOST:PORT", a.URL)
 	case (a.CertFile == "") != (a.KeyFile == ""):
 		return errors.New("certFile and keyFile: set both or none")
 	case u.Scheme == "http" && a.TokenFile != "":

@@ -92,7 +92,7 @@ func elements[T any](raw []byte, most int, decode func([]byte, *T) error) ([]T, 
 		return nil, nil
 	}
 	if raw[0] != '[' {
-		return nil, fmt.Errorf("want an array: got %.20s", raw)
+		return nil, fmt.Errorf("expected an array: got %.20s", raw)
 	}
 	var all []T
 	for rest := skip(raw[1:]); len(rest) > 0 && rest[0] != ']'; rest = skip(rest) {

@@ -223,7 +223,7 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	if raw[0] != '{' {
-		return fmt.Errorf("want an object of quantities: got %.20s", raw)
+		return fmt.Errorf("expected an object of quantities: got %.20s", raw)
 	}
 	list := resourceList{}
 	err := members(raw, func(name string, value []byte, _ bool) error {
@@ -255,7 +255,7 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 
 func checkName(what, name string, most int) error {
 	if len(name) > most {
-		return fmt.Errorf("%s has %d characters: want at most %d", what, len(name), most)
+		return fmt.Errorf("%s has %d characters: expected at most %d", what, len(name), most)
 	}
 	return nil
 }

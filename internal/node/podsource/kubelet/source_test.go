@@ -29,8 +29,8 @@ func TestLookup(t *testing.T) {
 		{"ended", []string{list("p 2 Succeeded")}, 200, 2, "does not list"},
 		{"failed", []string{list("p 2 Failed")}, 200, 2, "does not list"},
 		{"not understood", []string{list("p -2")}, 200, 1, "default/n-p"},
-		{"no list", []string{`{"kind":"Status"}`}, 200, 1, `a "Status" of apiVersion "": want a PodList`},
-		{"no JSON", []string{`<html>`}, 200, 1, "not a JSON object: want a PodList"},
+		{"no list", []string{`{"kind":"Status"}`}, 200, 1, `a "Status" of apiVersion "": expected a PodList`},
+		{"no JSON", []string{`<html>`}, 200, 1, "not a JSON object: expected a PodList"},
 		{"who are you", []string{"Unauthorized"}, 401, 1, "set tokenFile"},
 		{"not for you", []string{"Forbidden"}, 403, 1, "nodes/pods"},
 	} {

@@ -86,7 +86,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		return err
 	} else if b != '{' {
 		_, _ = s.source.Peek(1)
-		return fmt.Errorf("the answer is not a JSON object: want a PodList; it begins %q", s.head.text)
+		return fmt.Errorf("the answer is not a JSON object: expected a PodList; it begins %q", s.head.text)
 	}
 	var kind, version string
 	seen := map[string]bool{}
@@ -133,7 +133,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		if kind != "" {
 			what = fmt.Sprintf("a %q of apiVersion %q", kind, version)
 		}
-		return fmt.Errorf("the answer is %s: want a PodList of v1 with items; it begins %q", what, s.head.text)
+		return fmt.Errorf("the answer is %s: expected a PodList of v1 with items; it begins %q", what, s.head.text)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (s *stream) text(to *string) error {
 		return nil
 	}
 	if !whole || json.Unmarshal(raw, to) != nil || raw[0] != '"' {
-		return fmt.Errorf("the answer is not a list of pods: want a short text instead of %q", raw)
+		return fmt.Errorf("the answer is not a list of pods: expected a short text instead of %q", raw)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (l *items) UnmarshalJSON(raw []byte) error {
 	}
 	elements := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := elements.Token(); err != nil || begin != json.Delim('[') {
-		return fmt.Errorf("want a list of ResourceSlices: got %.20q", raw)
+		return fmt.Errorf("expected a list of ResourceSlices: got %.20q", raw)
 	}
 	for elements.More() {
 		if len(*l) == maxSlices {

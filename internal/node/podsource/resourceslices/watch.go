@@ -197,7 +197,7 @@ func (s store) Replace(all []any, _ string) error {
 func (s store) change(o any, there bool) error {
 	slice, is := o.(*object)
 	if !is {
-		return fmt.Errorf("want a ResourceSlice: got %T", o)
+		return fmt.Errorf("expected a ResourceSlice: got %T", o)
 	}
 	delete(s.slices, slice.Metadata.Name)
 	if there {

@@ -82,7 +82,7 @@ func (p *Plugin) prove(ctx context.Context, proofs []control.Proof, pages bool) 
 		case err != nil:
 			return err
 		case !control.Fulfils(has, at.Want):
-			return fmt.Errorf("container %s has CPUs %s and memory nodes %s: want CPUs %s and memory nodes %s", at.Container, has.CPUs, has.Mems, at.Want.CPUs, at.Want.Mems)
+			return fmt.Errorf("container %s has CPUs %s and memory nodes %s: expected CPUs %s and memory nodes %s", at.Container, has.CPUs, has.Mems, at.Want.CPUs, at.Want.Mems)
 		}
 		if !pages || ctx.Err() != nil {
 			continue

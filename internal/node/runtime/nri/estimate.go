@@ -172,7 +172,7 @@ func qosOf(parent string) (request.QoS, error) {
 	case above(1) == "besteffort" && above(2) == "kubepods":
 		return request.BestEffort, nil
 	}
-	return request.Burstable, fmt.Errorf("its cgroup %q: want a name that the kubelet gives to the cgroup of a pod", parent)
+	return request.Burstable, fmt.Errorf("its cgroup %q: expected a name that the kubelet gives to the cgroup of a pod", parent)
 }
 
 // cpuOf reads the CPU request and limit of a Guaranteed pod, which are equal, in thousandths of a
@@ -181,14 +181,14 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
 	case shares < control.LeastShares || shares > control.MostShares:
-		return 0, 0, fmt.Errorf("its CPU shares are %d: want %d to %d", shares, control.LeastShares, control.MostShares)
+		return 0, 0, fmt.Errorf("its CPU shares are %d: expected %d to %d", shares, control.LeastShares, control.MostShares)
 	case quota == 0 || quota == int64(node.NoQuota):
 		if shares == control.MostShares {
 			return 0, 0, fmt.Errorf("its CPU shares are %d, the most, which the kubelet writes for every request of %d CPUs or more, and it has no CFS quota", shares, control.MostShares/control.SharesPerCPU)
 		}
 		milli = (int64(shares)*1000 + control.SharesPerCPU - 1) / control.SharesPerCPU
 	case quota < 0 || period < leastPeriod || period > mostPeriod || quota > int64(most)*int64(period):
-		return 0, 0, fmt.Errorf("its CFS quota is %d µs in a period of %d µs: want a period of %d to %d µs, and a quota of more than 0 and at most the machine's %d CPUs",
+		return 0, 0, fmt.Errorf("its CFS quota is %d µs in a period of %d µs: expected a period of %d to %d µs, and a quota of more than 0 and at most the machine's %d CPUs",
 			quota, period, leastPeriod, mostPeriod, most)
 	default:
 		limit = (quota*1000 + int64(period) - 1) / int64(period)
@@ -219,7 +219,7 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 	}
 	limit := shown.GetMemory().GetLimit().GetValue()
 	if most, _ := there.Get(machine.Memory); limit <= 0 || limit > most {
-		return nil, fmt.Errorf("its memory limit is %d bytes: want more than 0, and at most the machine's %d bytes", limit, most)
+		return nil, fmt.Errorf("its memory limit is %d bytes: expected more than 0, and at most the machine's %d bytes", limit, most)
 	}
 	memory := request.Amounts{{Resource: machine.Memory, Value: limit}}
 	for _, pages := range shown.GetHugepageLimits() {

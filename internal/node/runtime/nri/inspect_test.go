@@ -68,11 +68,11 @@ func TestInspect(t *testing.T) {
 					pass(50 * time.Millisecond)
 				}
 			}()
-		}, `container app of pod default/x: cpuset.cpus is "0-7", want "2-3"`},
+		}, `container app of pod default/x: cpuset.cpus is "0-7", expected "2-3"`},
 		"updates fail": {func(b *bench, app string) {
 			b.setUpdates(errors.New("the runtime is full"))
 			b.drift(app, "0-7")
-		}, `container app of pod default/x: cpuset.cpus is "0-7", want "2-3"`},
+		}, `container app of pod default/x: cpuset.cpus is "0-7", expected "2-3"`},
 		"cgroups cannot be read": {func(b *bench, _ string) { b.setUnreadable(errors.New("input/output error")) }, "input/output error"},
 		"a container has ended, and the kubelet lists it for a while": {func(b *bench, _ string) { b.setUnreadable(fs.ErrNotExist) }, ""},
 	} {

@@ -28,7 +28,7 @@ func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 		return s, fmt.Errorf("cpuset.mems: %w", err)
 	}
 	if mems.Highest() > mask.MaxNode {
-		return s, fmt.Errorf("cpuset.mems: %s: want NUMA nodes from 0 to %d", mems, mask.MaxNode)
+		return s, fmt.Errorf("cpuset.mems: %s: expected NUMA nodes from 0 to %d", mems, mask.MaxNode)
 	}
 	s.Mems = mask.Of(mems.IDs()...)
 	quota, period := cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())

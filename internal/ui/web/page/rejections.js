@@ -111,7 +111,7 @@ function verdict(found, remedies) {
 function proposals(r, found, remedies, preview) {
   const shown = found.wouldAdmit ? [{ text: 'admitted now', outcome: '', number: 'now' }] : remedies.proposals.map((p, i) => ({ ...p, number: i }));
   if (!shown.length) return [];
-  return [element('ul', { class: 'proposals', 'aria-label': 'What would admit it' }, ...shown.map((p) => element('li', {},
+  return [element('ul', { class: 'proposals', 'aria-label': 'Changes that would admit it' }, ...shown.map((p) => element('li', {},
     element('span', { class: 'do' }, p.text), ' ', element('span', { class: 'faint' }, p.outcome),
     p.kind === 'elsewhere' ? null : element('button', {
       type: 'button', class: 'show', 'aria-pressed': 'false', 'data-proposal': p.number,
