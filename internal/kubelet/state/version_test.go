@@ -15,16 +15,16 @@ func TestParseMinor(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                       "want a version of the kubelet, such as 1.36",
-		"1":                      "want a version",
-		"1.36x":                  "want a version",
-		"1.36.x":                 "want a version",
-		"1.36 and later":         "want a version",
-		"2.36":                   "want a version",
-		"-1.36":                  "want a version",
+		"":                       "expected a version of the kubelet, such as 1.36",
+		"1":                      "expected a version",
+		"1.36x":                  "expected a version",
+		"1.36.x":                 "expected a version",
+		"1.36 and later":         "expected a version",
+		"2.36":                   "expected a version",
+		"-1.36":                  "expected a version",
 		"1.20":                   "the files of 1.21 to 1.37 are known",
 		"1.38.0":                 "the files of 1.21 to 1.37 are known",
-		"1.99999999999999999999": "want a version",
+		"1.99999999999999999999": "expected a version",
 	} {
 		if got, err := ParseMinor(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d, %v; want an error with %q", text, got, err, want)

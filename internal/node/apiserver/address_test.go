@@ -27,8 +27,8 @@ func TestConfig(t *testing.T) {
 	}{
 		{Address{URL: InCluster, CAFile: ca, TokenFile: "t"}, pod, "https://[fd00::1]:443"},
 		{Address{URL: "https://10.96.0.1:6443", TokenFile: "t"}, nil, "https://10.96.0.1:6443"},
-		{Address{URL: InCluster}, nil, "want KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment"},
-		{Address{URL: "10.96.0.1"}, nil, "want https://HOST:PORT, or in-cluster"},
+		{Address{URL: InCluster}, nil, "expected KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment"},
+		{Address{URL: "10.96.0.1"}, nil, "expected https://HOST:PORT, or in-cluster"},
 		{Address{URL: "https://a\x00"}, nil, "invalid control character"},
 		{Address{URL: "http://10.96.0.1", TokenFile: "t"}, nil, "the agent sends no token over http"},
 		{Address{URL: "https://10.96.0.1", CAFile: ca + "x"}, nil, "caFile: "},

@@ -160,7 +160,7 @@ func TestListenRejects(t *testing.T) {
 	long := filepath.Join(dir, strings.Repeat("x", 110-len(dir)))
 	for _, c := range []struct{ path, want string }{
 		{"", "empty"},
-		{"@abstract", "want the path of a file"},
+		{"@abstract", "expected the path of a file"},
 		{long, "the path has 111 bytes, at most 102 are possible: choose a shorter one"},
 		{file, "the path has a file that is not a socket (-rw-------)"},
 		{link, "the path has a file that is not a socket"},

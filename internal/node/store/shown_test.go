@@ -44,7 +44,7 @@ func TestShown(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
 		}
 	}
-	if err := s.Write("g", "n", make([]byte, 17)); err == nil || !strings.Contains(err.Error(), "want at most 16 bytes") {
+	if err := s.Write("g", "n", make([]byte, 17)); err == nil || !strings.Contains(err.Error(), "expected at most 16 bytes") {
 		t.Errorf("too large: %v", err)
 	}
 	if err := s.Write("h", "m", nil); err != nil {

@@ -49,7 +49,7 @@ func TestColouredBy(t *testing.T) {
 			}
 		}
 	}
-	if _, err := nodemap.ParseGrouping("owner"); err == nil || !strings.Contains(err.Error(), "want pod, namespace or workload") {
+	if _, err := nodemap.ParseGrouping("owner"); err == nil || !strings.Contains(err.Error(), "expected pod, namespace or workload") {
 		t.Errorf("an unknown grouping: %v", err)
 	}
 }

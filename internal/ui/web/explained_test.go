@@ -187,10 +187,10 @@ func TestExplainUnknown(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/explain":        {http.StatusBadRequest, "want NAMESPACE/NAME"},
-		"/api/explain?pod=a":  {http.StatusBadRequest, "want NAMESPACE/NAME"},
-		"/api/explain?pod=/a": {http.StatusBadRequest, "want NAMESPACE/NAME"},
-		"/api/explain?pod=a/" + strings.Repeat("n", maxName): {http.StatusBadRequest, "want NAMESPACE/NAME"},
+		"/api/explain":        {http.StatusBadRequest, "expected NAMESPACE/NAME"},
+		"/api/explain?pod=a":  {http.StatusBadRequest, "expected NAMESPACE/NAME"},
+		"/api/explain?pod=/a": {http.StatusBadRequest, "expected NAMESPACE/NAME"},
+		"/api/explain?pod=a/" + strings.Repeat("n", maxName): {http.StatusBadRequest, "expected NAMESPACE/NAME"},
 		"/api/explain?pod=default/database-1234":             {http.StatusNotFound, "pods here: 2, rejected lately: 1; did you mean default/database-7f9c?"},
 		"/api/explain?pod=other/data":                        {http.StatusNotFound, "did you mean default/data, default/database-7f9c?"},
 		"/api/explain?pod=default/x":                         {http.StatusNotFound, `no pod "default/x" is on this node`},

@@ -22,8 +22,8 @@ func TestPreview(t *testing.T) {
 		{"1/map.svg", http.StatusNotFound, "there are 2, from 0 on"},
 		{"1/map.svg?proposal=2", http.StatusNotFound, "there are 2, from 0 on"},
 		{"1/map.svg?proposal=now", http.StatusNotFound, "would be rejected now"},
-		{"1/map.svg?proposal=0&colour=red", http.StatusBadRequest, "want pod, namespace or workload"},
-		{"1/map.svg?proposal=0&legend=maybe", http.StatusBadRequest, "want no, or nothing"},
+		{"1/map.svg?proposal=0&colour=red", http.StatusBadRequest, "expected pod, namespace or workload"},
+		{"1/map.svg?proposal=0&legend=maybe", http.StatusBadRequest, "expected no, or nothing"},
 		{"1/map.svg?proposal=0", http.StatusOK, `data-pod="uid-large"`},
 		{"1/map.svg?proposal=1&colour=workload&legend=no", http.StatusOK, `data-pod="uid-large"`},
 	} {

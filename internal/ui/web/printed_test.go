@@ -30,16 +30,16 @@ func TestPrinted(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/api/map":                            "want term, svg, html or json",
-		"/api/map?form=pdf":                   "want term, svg, html or json",
-		"/api/map?form=term&width=1":          "want a number from 20 to 1000",
-		"/api/map?form=term&width=1000000000": "want a number from 20 to 1000",
-		"/api/map?form=term&width=x":          "want a number from 20 to 1000",
+		"/api/map":                            "expected term, svg, html or json",
+		"/api/map?form=pdf":                   "expected term, svg, html or json",
+		"/api/map?form=term&width=1":          "expected a number from 20 to 1000",
+		"/api/map?form=term&width=1000000000": "expected a number from 20 to 1000",
+		"/api/map?form=term&width=x":          "expected a number from 20 to 1000",
 		"/api/map?form=term&revision=999999":  "is not kept",
 		"/api/report?revision=x":              "is not a number",
 		"/api/defragment?revision=x":          "is not a number",
-		"/api/defragment?moves=17":            "want a number from 1 to 16",
-		"/api/defragment?bytes=-1":            "want a number of bytes",
+		"/api/defragment?moves=17":            "expected a number from 1 to 16",
+		"/api/defragment?bytes=-1":            "expected a number of bytes",
 	} {
 		if answer := r.get(path); answer.Code == http.StatusOK || !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %q", path, answer.Code, answer.Body, want)

@@ -40,7 +40,7 @@ func TestNoList(t *testing.T) {
 		"no items":           {`{"kind":"PodList","apiVersion":"v1"}`, "with items"},
 		"items of no array":  {begin + `"items":{}}`, `not an array: "{}"`},
 		"another case":       {`{"Kind":"PodList","apiVersion":"v1","items":[]}`, "without a kind"},
-		"a kind of no text":  {`{"kind":1,"items":[]}`, "want a short text instead"},
+		"a kind of no text":  {`{"kind":1,"items":[]}`, "expected a short text instead"},
 		"two kinds":          {begin + `"items":[],"kind":"PodList"}`, `"kind" twice`},
 		"two lists":          {begin + `"items":[],"items":[]}`, `"items" twice`},
 		"two lists, escaped": {begin + `"items":[],"\u0069tems":[]}`, `"items" twice`},

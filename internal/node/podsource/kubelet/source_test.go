@@ -121,8 +121,8 @@ func TestAddressCheck(t *testing.T) {
 	}{
 		{kubelet.Address{URL: "http://127.0.0.1:10255"}, ""},
 		{kubelet.Address{URL: "https://127.0.0.1:10250", CertFile: "c", KeyFile: "k"}, ""},
-		{kubelet.Address{}, "want http"},
-		{kubelet.Address{URL: "unix:///x"}, "want http"},
+		{kubelet.Address{}, "expected http"},
+		{kubelet.Address{URL: "unix:///x"}, "expected http"},
 		{kubelet.Address{URL: "http://[::1"}, "url"},
 		{kubelet.Address{URL: "https://h", CertFile: "c"}, "both or none"},
 		{kubelet.Address{URL: "http://h", TokenFile: "t"}, "sends no token over http"},

@@ -74,7 +74,7 @@ func TestBadAnswers(t *testing.T) {
 		"a pod":     {`{"kind":"Pod","apiVersion":"v1"}`, 0, "no kind"},
 		"too many":  {many, 0, "more than 1024 ResourceSlices"},
 		"too large": {listOf(strings.Replace(slice("a", 1, 1), `"name"`, `"x":"`+strings.Repeat("x", 17<<20)+`","name"`, 1)), 0, "more than 16 MiB"},
-		"no items":  {`{"kind":"ResourceSliceList","apiVersion":"resource.k8s.io/v1","items":{}}`, 0, "want a list of ResourceSlices"},
+		"no items":  {`{"kind":"ResourceSliceList","apiVersion":"resource.k8s.io/v1","items":{}}`, 0, "expected a list of ResourceSlices"},
 		"cut off":   {listOf(slice("a", 1, 1))[:100], 0, "unexpected end"},
 	} {
 		s := newServer(t, c.list)
