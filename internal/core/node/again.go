@@ -17,6 +17,7 @@ import (
 // begin finds what a kubelet has of the pod: the grant of a pod that is admitted again, even if the
 // kubelet has rejected it since, and what init containers of a pod with the same UID left
 // (Behavior.KeepsReuse).
+// The pod then stays there, also if another planner hands a grant over: State.PlanGrant compares.
 func (d *draft) begin() {
 	uid := d.pod.UID
 	g, _ := d.s.Grant(uid)
@@ -32,32 +33,35 @@ func (d *draft) begin() {
 		}
 	}
 	if g != nil && len(g.Containers) == len(d.pod.Containers) {
-		d.had = g
+		d.chooser = chooser{way: staying, grant: g}
 	}
-	if d.had == nil && (!d.reusableCPUs.IsEmpty() || len(d.reusableMemory) > 0) {
+	if d.way != staying && (!d.reusableCPUs.IsEmpty() || len(d.reusableMemory) > 0) {
 		d.met(FaultKeepsReuse, "")
 	}
 }
 
-// hadCPUs returns the CPUs that container i already has if the pod is admitted again.
+// hadCPUs returns the CPUs that container i already has if the pod is admitted again. All
+// containers together have none: a kubelet admits no pool again.
 func (d *draft) hadCPUs(i int) (cpuset.Set, bool) {
-	if d.had == nil || d.had.Containers[i].Removed || d.had.Containers[i].CPUs.IsEmpty() {
+	had := d.had()
+	if had == nil || i == together || had.Containers[i].Removed || had.Containers[i].CPUs.IsEmpty() {
 		return cpuset.Set{}, false
 	}
-	return d.had.Containers[i].CPUs, true
+	return had.Containers[i].CPUs, true
 }
 
 // hadMemory returns the blocks that container i already has if the pod is admitted again. For all
 // containers together, it returns the blocks of the first container that has any.
 func (d *draft) hadMemory(i int) []memory.Block {
+	had := d.had()
 	switch {
-	case d.had == nil:
+	case had == nil:
 		return nil
 	case i != together:
-		return d.had.Containers[i].Memory
+		return had.Containers[i].Memory
 	}
-	for k := range d.had.Containers {
-		if blocks := d.had.Containers[k].Memory; len(blocks) > 0 {
+	for k := range had.Containers {
+		if blocks := had.Containers[k].Memory; len(blocks) > 0 {
 			return blocks
 		}
 	}
@@ -105,11 +109,12 @@ func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
 
 // keepsMemory reports whether container i of a pod that is admitted again keeps its blocks.
 func (d *draft) keepsMemory(i int) bool {
-	if d.had == nil {
+	had := d.had()
+	if had == nil {
 		return false
 	}
 	c := &d.pod.Containers[i]
-	blocks := d.had.Containers[i].Memory
+	blocks := had.Containers[i].Memory
 	if len(blocks) == 0 {
 		if c.Type == request.Init {
 			d.met(FaultEndedInits, c.Name)
@@ -117,7 +122,7 @@ func (d *draft) keepsMemory(i int) bool {
 		}
 		return false
 	}
-	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, d.had.Containers[i].MemoryNodes
+	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, had.Containers[i].MemoryNodes
 	d.reusableMemory = d.reusableMemory.After(c.Type, blocks)
 	return true
 }
@@ -126,7 +131,8 @@ func (d *draft) keepsMemory(i int) bool {
 func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
 	// A container of a pod that is admitted again has an entry, even if an empty one. Standard init
 	// containers have none: theirs have ended (R-MEM-63).
-	entry := d.had != nil && d.had.Sequence > 0 && d.had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
+	had := d.had()
+	entry := had != nil && had.Sequence > 0 && had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
 	if d.demand.Containers[i].MemoryBasis != NotEquivalent || entry {
 		return nil
 	}

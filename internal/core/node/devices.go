@@ -95,36 +95,33 @@ func (d *draft) noteOtherDevices() {
 
 // allocateDevices gives container i its devices: reusable ones first, then near ones.
 func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
-	if d.had != nil {
-		d.containers[i].Devices = d.had.Containers[i].Devices
+	if had := d.had(); had != nil {
+		d.containers[i].Devices = had.Containers[i].Devices
 		return nil
 	}
 	for _, a := range d.demand.Containers[i].Devices {
 		d.trace.Stage = StageDevices
-		var ids []string
+		ids, rejection := d.chooseDevices(i, a, choice)
+		if rejection != nil {
+			return rejection
+		}
 		var err error
-		if d.handed != nil {
-			var rejection *Rejection
-			if ids, rejection = d.handedDevices(i, a.Resource, int(a.Value), choice); rejection != nil {
-				return rejection
-			}
-		} else {
-			ids, err = d.devices.Allocate(a.Resource, a.Value, choice, d.reusableDevices.IDs(a.Resource))
-		}
-		if err == nil {
-			d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids))
-		}
-		if err != nil {
-			r := &Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
-			if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
-				r.Nodes = d.s.account(a.Resource, d)
-			}
-			return d.reject(TooFewDevices, r)
+		if d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids)); err != nil {
+			return d.rejectDevices(i, a, err)
 		}
 		d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Type, a.Resource, ids)
 		d.containers[i].Devices = append(d.containers[i].Devices, device.Assigned{Resource: a.Resource, IDs: ids})
 	}
 	return nil
+}
+
+// rejectDevices returns a rejection of container i for an error of package device.
+func (d *draft) rejectDevices(i int, a request.Amount, err error) *Rejection {
+	r := &Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
+	if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
+		r.Nodes = d.s.account(a.Resource, d)
+	}
+	return d.reject(TooFewDevices, r)
 }
 
 // accountDevices returns the account of a device resource. Devices that report no NUMA node appear

@@ -12,7 +12,7 @@ import (
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
 func (d *draft) planPool() *Rejection {
-	if d.had != nil {
+	if d.way == staying {
 		d.met(FaultAdmitsAgain, "")
 	}
 	if d.s.policy.Behavior.UnreadFractions && d.pod.FractionalMemory && d.s.policy.StaticMemory {
@@ -28,7 +28,7 @@ func (d *draft) planPool() *Rejection {
 	for _, budget := range d.demand.Together.Memory {
 		d.divide(budget.Resource, budget.Value)
 	}
-	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together)) // R-HINT-20, R-HINT-30
+	choice, rejection := d.chooseNodes("", &d.demand.Together, d.hintSets(&d.demand.Together, together)) // R-HINT-20, R-HINT-30
 	if rejection != nil {
 		return rejection
 	}
@@ -71,10 +71,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	if v.Fault != NoCause {
 		return d.rejectDivision(v, v.Fault)
 	}
-	if rejection := d.checkCores("", int(v.Budget)); rejection != nil {
-		return rejection
-	}
-	pool, rejection := d.allocateCPUs("", int(v.Budget), choice)
+	pool, rejection := d.chooseCPUs(together, int(v.Budget), choice)
 	if rejection != nil {
 		return rejection
 	}
@@ -86,7 +83,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 			d.containers[i].CPUs = left
 		case layout.Slice:
 			d.trace.Requests.CPU++
-			set, rejection := d.slice(d.pod.Containers[i].Name, int(piece.Amount), left)
+			set, rejection := d.chooseSlice(i, int(piece.Amount), left)
 			if rejection != nil {
 				return rejection
 			}
@@ -105,17 +102,14 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	return nil
 }
 
-// slice takes the slice of a container from what is left of the pool.
-func (d *draft) slice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
-	if d.handed != nil {
-		return d.takeHandedSlice(container, n, left)
-	}
+// freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.
+func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
 	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
 	if d.s.policy.CPU.Behavior != (cpu.Behavior{}) {
 		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
 	}
 	if err != nil {
-		return set, d.rejectCPU(container, n, err)
+		return set, d.rejectCPU(d.nameOf(i), n, err)
 	}
 	return set, nil
 }
@@ -142,11 +136,9 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 			}
 		}
 	}
-	if d.handed != nil {
-		var rejection *Rejection
-		if choice, rejection = d.handedMemory(d.handed.grant.PoolMemory, choice); rejection != nil {
-			return rejection
-		}
+	choice, rejection := d.chooseMemory(together, choice)
+	if rejection != nil {
+		return rejection
 	}
 	nodes, rejection := d.place("", budget, choice)
 	if rejection != nil {

@@ -235,7 +235,7 @@ func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
 	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", amountText(r.Resource, r.Wanted), nodes)
 	switch {
 	case f.Required.IsEmpty():
-	case d.resizing:
+	case d.way == staying:
 		r.Detail += fmt.Sprintf(", NUMA nodes %s included, where the pod has what it keeps", f.Required)
 	default:
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused", f.Required)

@@ -38,7 +38,7 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	}
 	o := s.offerTo(pod.UID, OnItsWay)
 	r := &resizing{old: old, was: s.Demand(&old.Pod), memory: o.usage, draft: draft{
-		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, resizing: true, offer: o,
+		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, chooser: chooser{way: staying, grant: old}, offer: o,
 	}}
 	r.next = *old
 	r.next.Pod, r.next.Resized, r.next.Containers = pod, min(s.generation+1, MaxGeneration), slices.Clone(old.Containers)
@@ -232,7 +232,7 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 	if len(ask.Memory) > 0 {
 		hintSets = append(hintSets, usage.HintsAround(ask.Memory, within))
 	}
-	return r.merge(who, ask, hintSets)
+	return r.chooseNodes(who, ask, hintSets)
 }
 
 // take gives the containers what they additionally ask for. If stay is set, take uses only the NUMA
