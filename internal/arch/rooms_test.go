@@ -68,7 +68,8 @@ var rooms = []room{
 	{"core/device", vocabulary},
 	{"core/node", deciders},
 	{"core/moves", append([]string{"core/node"}, deciders...)},
-	{"core/converge", append([]string{"core/node"}, deciders...)},
+	{"core/quota", []string{"core/node", "core/request"}},
+	{"core/converge", append([]string{"core/node", "core/quota"}, deciders...)},
 }
 
 // library is a package or module from outside of this module, or of the standard library, whose use
