@@ -173,3 +173,22 @@ func parseNode(text string) (int, error) {
 	}
 	return int(n), nil
 }
+
+// Words returns the NUMA nodes as in a sentence: "NUMA node 1", "NUMA nodes 0,1".
+func (m Mask) Words() string { return string(m.AppendWords(nil)) }
+
+// AppendWords appends Words to b.
+func (m Mask) AppendWords(b []byte) []byte {
+	if m.Len() == 1 {
+		return strconv.AppendInt(append(b, "NUMA node "...), int64(m.Lowest()), 10)
+	}
+	return append(append(b, "NUMA nodes "...), strings.Trim(m.String(), "{}")...)
+}
+
+// Count returns a number of NUMA nodes as in a sentence: "1 NUMA node", "2 NUMA nodes".
+func Count(n int) string {
+	if n == 1 {
+		return "1 NUMA node"
+	}
+	return strconv.Itoa(n) + " NUMA nodes"
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -128,7 +129,7 @@ func (d *draft) keepsMemory(i int) bool {
 }
 
 // pinNothing applies Behavior.PinsNothing to a container that requests no memory of its own.
-func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
+func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
 	// A container of a pod that is admitted again has an entry, even if an empty one. Standard init
 	// containers have none: theirs have ended (R-MEM-63).
 	had := d.had()
@@ -145,11 +146,11 @@ func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
 		return nil
 	}
 	d.met(FaultPinsNothing, d.pod.Containers[i].Name)
-	cause, detail := NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
+	cause, detail := rejection.NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
 	if choice.HasMask {
-		cause, detail = MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
+		cause, detail = rejection.MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
 	}
-	return d.reject(cause, &Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
+	return d.reject(cause, &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
 }
 
 // unread reports whether the memory of container i, or of all containers together, cannot be read
@@ -170,9 +171,9 @@ func (d *draft) unread(i int) bool {
 
 func fractional(c request.Container) bool { return c.FractionalMemory }
 
-func (d *draft) rejectUnread(container string) *Rejection {
+func (d *draft) rejectUnread(container string) *rejection.Rejection {
 	d.met(FaultUnreadFractions, container)
-	return d.reject(MemoryUnread, &Rejection{
+	return d.reject(rejection.MemoryUnread, &rejection.Rejection{
 		Container: container, Resource: request.Memory,
 		Detail: "the amount of memory has a fraction of a byte: write it in Mi or in bytes",
 	})
@@ -216,12 +217,12 @@ func (d *draft) meetHints(of int, set *hint.Set) {
 }
 
 // goesDown rejects a pod at which the kubelet panics before it merges the hints.
-func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
+func (d *draft) goesDown(container string, hintSets []hint.Set) *rejection.Rejection {
 	b := &d.s.policy.Behavior
 	if b.PanicsAtUnknownPages {
 		for i := range hintSets {
 			if s := &hintSets[i]; s.Kind == hint.None && request.IsMemory(s.Resource) && d.emptyPool(request.IsMemory) == nil {
-				return d.reject(KubeletPanics, &Rejection{Container: container, Resource: s.Resource, Detail: s.Why})
+				return d.reject(rejection.KubeletPanics, &rejection.Rejection{Container: container, Resource: s.Resource, Detail: s.Why})
 			}
 		}
 	}
@@ -244,7 +245,7 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
 		return nil
 	}
 	d.met(FaultDistancesByPosition, "")
-	return d.reject(KubeletPanics, &Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
+	return d.reject(rejection.KubeletPanics, &rejection.Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
 }
 
 // placesAnyway returns the NUMA nodes on which a kubelet places memory for which Place returned

@@ -6,11 +6,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // alignContainer merges the hints of container i.
-func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
+func (d *draft) alignContainer(i int) (hint.Choice, *rejection.Rejection) {
 	ask := &d.demand.Containers[i].Ask
 	return d.chooseNodes(d.pod.Containers[i].Name, ask, d.hintSets(ask, i))
 }
@@ -22,7 +23,7 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
 // So the pod counts as aligned, and each container is placed wherever it fits. In Paddock
 // the pod is not aligned: restricted and single-numa-node reject it, best-effort serves each
 // container by itself, and the plan has a note.
-func (d *draft) alignSum() (hint.Choice, *Rejection) {
+func (d *draft) alignSum() (hint.Choice, *rejection.Rejection) {
 	choice, rejection := d.chooseNodes("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
 	if rejection != nil || d.s.policy.Behavior.MemoryNowhere {
 		return choice, rejection
@@ -106,7 +107,7 @@ func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
 // Topology Manager (R-DEM-64). It returns nil if there is no such division.
 func (d *draft) emptyPool(of func(request.Resource) bool) *Division {
 	for i := len(d.trace.Divisions) - 1; i >= 0; i-- {
-		if v := &d.trace.Divisions[i]; v.Fault == PoolEmpty && of(v.Resource) {
+		if v := &d.trace.Divisions[i]; v.Fault == rejection.PoolEmpty && of(v.Resource) {
 			return v
 		}
 	}
@@ -115,7 +116,7 @@ func (d *draft) emptyPool(of func(request.Resource) bool) *Division {
 
 // checkAlignment adds notes about the choice of the Topology Manager. It returns a rejection if the
 // policy does not admit the choice.
-func (d *draft) checkAlignment(a *Alignment) *Rejection {
+func (d *draft) checkAlignment(a *Alignment) *rejection.Rejection {
 	if a.Choice.Unproven || a.Choice.Unsolved {
 		d.note("the search for NUMA nodes ended at its limit: " + a.Choice.Why)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -43,7 +44,7 @@ func (c *chooser) had() *Grant {
 
 // chooseNodes chooses the NUMA nodes of a container or, if the name is empty, of the pod, and
 // records the alignment in the trace.
-func (d *draft) chooseNodes(container string, ask *Ask, hintSets []hint.Set) (hint.Choice, *Rejection) {
+func (d *draft) chooseNodes(container string, ask *Ask, hintSets []hint.Set) (hint.Choice, *rejection.Rejection) {
 	d.trace.Stage = StageTopology
 	rules := hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask(), Distances: d.s.distances}
 	if d.way == handed {
@@ -68,7 +69,7 @@ func (d *draft) recordAlignment(container string, ask *Ask, hintSets []hint.Set,
 
 // chooseCPUs chooses n CPUs for container i or, if i is together, for the pod's pool, and takes
 // them from the node shared pool. A container keeps the CPUs that it has.
-func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
+func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
 	own, has := d.hadCPUs(i)
 	if !has || d.s.policy.Behavior.CoresWithoutOwn {
 		if rejection := d.checkCores(i, n); rejection != nil {
@@ -83,7 +84,7 @@ func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *Rejection
 		return cpuset.Set{}, d.rejectCPU(d.nameOf(i), n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
 	}
 	var set cpuset.Set
-	var rejection *Rejection
+	var rejection *rejection.Rejection
 	if d.way == handed {
 		set, rejection = d.handedCPUs(i, n, from, choice)
 	} else {
@@ -95,7 +96,7 @@ func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *Rejection
 
 // checkCores applies full-pcpus-only to n CPUs of container i or, if i is together, of the pod's
 // pool. handedCPUs checks which cores are free itself, including those that init containers leave.
-func (d *draft) checkCores(i, n int) *Rejection {
+func (d *draft) checkCores(i, n int) *rejection.Rejection {
 	s := d.s
 	if !s.policy.CPU.FullPCPUsOnly {
 		return nil
@@ -115,7 +116,7 @@ func (d *draft) checkCores(i, n int) *Rejection {
 }
 
 // chooseSlice chooses the slice of container i, n CPUs of what is left of its pod's pool.
-func (d *draft) chooseSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
+func (d *draft) chooseSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
 	if d.way == handed {
 		return d.handedSlice(i, n, left)
 	}
@@ -125,7 +126,7 @@ func (d *draft) chooseSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) 
 // chooseMemory chooses the NUMA nodes among which the memory of container i is placed or, if i is
 // together, the memory of the pool. A container of a pod that stays is not asked about, if it keeps
 // its blocks (keepsMemory).
-func (d *draft) chooseMemory(i int, choice hint.Choice) (hint.Choice, *Rejection) {
+func (d *draft) chooseMemory(i int, choice hint.Choice) (hint.Choice, *rejection.Rejection) {
 	if d.way == handed {
 		return d.handedMemory(i, choice)
 	}
@@ -133,7 +134,7 @@ func (d *draft) chooseMemory(i int, choice hint.Choice) (hint.Choice, *Rejection
 }
 
 // chooseDevices chooses the devices of one resource for container i of a pod that does not stay.
-func (d *draft) chooseDevices(i int, a request.Amount, choice hint.Choice) ([]string, *Rejection) {
+func (d *draft) chooseDevices(i int, a request.Amount, choice hint.Choice) ([]string, *rejection.Rejection) {
 	if d.way == handed {
 		return d.handedDevices(i, a.Resource, int(a.Value), choice)
 	}

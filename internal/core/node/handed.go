@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -144,16 +145,16 @@ func (g *Grant) misfit(h *Grant) *MisplacedError {
 
 // misplaced ends a draft that follows the grant of another planner. The returned rejection is not
 // for people: the error has the reason.
-func (d *draft) misplaced(kind Misplaced, format string, args ...any) *Rejection {
+func (d *draft) misplaced(kind Misplaced, format string, args ...any) *rejection.Rejection {
 	d.wrong = &MisplacedError{kind, fmt.Sprintf(format, args...)}
-	return &Rejection{Detail: d.wrong.Detail}
+	return &rejection.Rejection{Detail: d.wrong.Detail}
 }
 
 // handedNodes returns the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
 // nodes if every hint set has and prefers it (R-HINT-51). Which of these sets it takes depends on
 // what else is free. Under best-effort the grant may have any NUMA nodes, and need not be aligned:
 // where it was planned, other pods may have had what would have aligned it.
-func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *Rejection) {
+func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *rejection.Rejection) {
 	_, i := d.pod.Container(container)
 	want := d.grant.Containers[max(0, i)].Affinity // All containers of a pod that is aligned as one have the same.
 	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
@@ -190,7 +191,7 @@ func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Ru
 // A set that was planned elsewhere, such as beside pods that have not started here, may leave them.
 // Each set still has exactly as many CPUs as its container requests, like the CPU allocator's sets.
 // So a grant has no more CPUs than the planner gives the pod in some other state of the node.
-func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *Rejection) {
+func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
 	set, of := d.grant.Pool, "the pool"
 	if i != together {
 		set, of = d.grant.Containers[i].CPUs, "container "+d.nameOf(i)
@@ -210,7 +211,7 @@ func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuse
 }
 
 // handedSlice returns the slice of container i in the grant, if it is in what is left of the pool.
-func (d *draft) handedSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
+func (d *draft) handedSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
 	set := d.grant.Containers[i].CPUs
 	if set.Len() != n || !left.Contains(set) {
 		return set, d.misplaced(MisplacedCPUs, "container %s has CPUs %q, and asks for %d of %s", d.nameOf(i), set, n, left)
@@ -220,7 +221,7 @@ func (d *draft) handedSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) 
 
 // handedDevices returns the devices of the grant for container i. Like Allocate, it requires that
 // the devices that init containers leave are used first.
-func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *Rejection) {
+func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *rejection.Rejection) {
 	var ids []string
 	for _, h := range d.grant.Containers[i].Devices {
 		if h.Resource == resource {
@@ -248,7 +249,7 @@ func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice)
 
 // handedMemory returns the alignment for the memory of container i or, if i is together, of the
 // pool: the NUMA nodes of the grant, which must be among the aligned ones.
-func (d *draft) handedMemory(i int, choice hint.Choice) (hint.Choice, *Rejection) {
+func (d *draft) handedMemory(i int, choice hint.Choice) (hint.Choice, *rejection.Rejection) {
 	blocks := d.grant.PoolMemory
 	if i != together {
 		blocks = d.grant.Containers[i].Memory

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -24,7 +25,7 @@ type Plan struct {
 	// Before is the grant that Grant replaces, in the plan of a resize. It is nil for a new pod.
 	Before *Grant
 	// Rejection explains why the pod gets nothing.
-	Rejection *Rejection
+	Rejection *rejection.Rejection
 	Delta     Delta
 	Trace     Trace
 
@@ -140,19 +141,19 @@ type draft struct {
 }
 
 // checkContainers rejects a pod that has more containers than the limit (R-DEM-102).
-func (d *draft) checkContainers(most int) *Rejection {
+func (d *draft) checkContainers(most int) *rejection.Rejection {
 	n := len(d.pod.Containers)
 	if most <= 0 || n <= most {
 		return nil
 	}
-	return d.reject(ContainersAboveBound, &Rejection{
+	return d.reject(rejection.ContainersAboveBound, &rejection.Rejection{
 		Detail: fmt.Sprintf("the pod has %d containers, init containers included, and this node admits at most %d in a pod: split the pod, or raise maxContainersPerPod in the agent's configuration", n, most),
 	})
 }
 
-func (d *draft) plan() *Rejection {
+func (d *draft) plan() *rejection.Rejection {
 	if d.pod.Kind == request.Unmanaged && !d.s.policy.PodLevelResources {
-		return d.reject(ResourcesOff, &Rejection{
+		return d.reject(rejection.ResourcesOff, &rejection.Rejection{
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
 		})
 	}
@@ -162,23 +163,23 @@ func (d *draft) plan() *Rejection {
 	}
 	switch d.demand.Path {
 	case Unaligned:
-		return d.planEach(func(int) (hint.Choice, *Rejection) {
+		return d.planEach(func(int) (hint.Choice, *rejection.Rejection) {
 			return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil
 		})
 	case ByContainer:
-		return d.planEach(func(i int) (hint.Choice, *Rejection) { // R-HINT-64
+		return d.planEach(func(i int) (hint.Choice, *rejection.Rejection) { // R-HINT-64
 			return d.alignContainer(i)
 		})
 	case AsPool:
 		return d.planPool()
 	case AsOne:
 	}
-	choice, rejection := d.alignSum()
-	if rejection != nil {
-		return rejection
+	choice, wrong := d.alignSum()
+	if wrong != nil {
+		return wrong
 	}
-	if rejection := d.planEach(func(int) (hint.Choice, *Rejection) { return choice, nil }); rejection != nil {
-		return rejection
+	if wrong := d.planEach(func(int) (hint.Choice, *rejection.Rejection) { return choice, nil }); wrong != nil {
+		return wrong
 	}
 	if d.trace.Alignments[0].Outcome == MemoryApart {
 		d.note("no set of NUMA nodes has enough memory for the containers together: each is placed by itself, and the pod is not aligned")
@@ -187,7 +188,7 @@ func (d *draft) plan() *Rejection {
 }
 
 // planEach gives every container what it asks for, one after the other.
-func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection {
+func (d *draft) planEach(align func(i int) (hint.Choice, *rejection.Rejection)) *rejection.Rejection {
 	for i := range d.pod.Containers {
 		choice, rejection := align(i)
 		if rejection != nil {
@@ -211,7 +212,7 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection
 func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
 
 // takeCPUs applies R-CPU-80…82 to one container.
-func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
+func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 	n := d.demand.Containers[i].CPUs
 	if n == 0 {
 		return nil
@@ -233,7 +234,7 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 
 // freeCPUs lets the CPU allocator choose n CPUs, for container i or, if i is together, for the
 // pod's pool.
-func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *Rejection) {
+func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
 	s := d.s
 	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
 	if s.policy.CPU.Behavior != (cpu.Behavior{}) {
@@ -248,7 +249,7 @@ func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.
 }
 
 // takeMemory applies R-MEM-30…41 to one container.
-func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
+func (d *draft) takeMemory(i int, choice hint.Choice) *rejection.Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
 		if d.s.policy.Behavior.PinsNothing {
@@ -293,7 +294,7 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 
 // place finds the NUMA nodes for the memory of a container or, if the name is empty, of the pod's
 // pool.
-func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *Rejection) {
+func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *rejection.Rejection) {
 	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
 	if err == nil {
 		return nodes, nil

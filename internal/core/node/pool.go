@@ -7,11 +7,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
-func (d *draft) planPool() *Rejection {
+func (d *draft) planPool() *rejection.Rejection {
 	if d.way == staying {
 		d.met(FaultAdmitsAgain, "")
 	}
@@ -53,22 +54,22 @@ func (d *draft) divide(resource request.Resource, budget int64) {
 	v := Division{Resource: resource, Layout: layout.Divide(budget, appendPoolClaims(room[:0], &d.pod, resource))}
 	switch {
 	case v.Empty != layout.NotEmpty, d.findsEmpty(&v):
-		v.Fault = PoolEmpty
+		v.Fault = rejection.PoolEmpty
 	case v.Overdrawn:
-		v.Fault = PoolOverdrawn
+		v.Fault = rejection.PoolOverdrawn
 	}
 	d.trace.Divisions = append(d.trace.Divisions, v)
 }
 
 // takePoolCPUs takes the pool and cuts the slices (R-CPU-90…94).
-func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
+func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	if d.demand.Together.CPUs == 0 {
 		return nil
 	}
 	d.trace.Stage = StageCPU
 	d.trace.Requests.CPU++
 	v := &d.trace.Divisions[0]
-	if v.Fault != NoCause {
+	if v.Fault != rejection.NoCause {
 		return d.rejectDivision(v, v.Fault)
 	}
 	pool, rejection := d.chooseCPUs(together, int(v.Budget), choice)
@@ -103,7 +104,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 }
 
 // freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.
-func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
+func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
 	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
 	if d.s.policy.CPU.Behavior != (cpu.Behavior{}) {
 		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
@@ -115,7 +116,7 @@ func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
 }
 
 // takePoolMemory takes the pool's memory once and shows every container its part (R-MEM-50…55).
-func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
+func (d *draft) takePoolMemory(choice hint.Choice) *rejection.Rejection {
 	budget := d.demand.Together.Memory
 	if len(budget) == 0 {
 		return nil
@@ -124,7 +125,7 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 	d.trace.Requests.Memory++
 	divisions := d.trace.Divisions[len(d.trace.Divisions)-len(budget):]
 	for k := range divisions {
-		if v := &divisions[k]; v.Fault != NoCause {
+		if v := &divisions[k]; v.Fault != rejection.NoCause {
 			return d.rejectDivision(v, v.Fault)
 		}
 	}
@@ -132,7 +133,7 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 		for _, a := range c.Memory {
 			// A type that the pod-level budget lacks: defaulting and validation leave none.
 			if _, budgeted := d.pod.BudgetMemory.Get(a.Resource); !budgeted && a.Value > 0 {
-				return d.rejectDivision(&Division{Resource: a.Resource, Fault: PoolOverdrawn}, PoolOverdrawn)
+				return d.rejectDivision(&Division{Resource: a.Resource, Fault: rejection.PoolOverdrawn}, rejection.PoolOverdrawn)
 			}
 		}
 	}

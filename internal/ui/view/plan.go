@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/quota"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
@@ -313,7 +314,7 @@ func memoryFirst(typ string) int {
 	return 1
 }
 
-func planRejection(r *node.Rejection) *PlanRejection {
+func planRejection(r *rejection.Rejection) *PlanRejection {
 	out := &PlanRejection{
 		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container,
 		Resource: r.Resource, Wanted: r.Wanted, Message: r.Detail,
