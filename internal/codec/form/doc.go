@@ -15,4 +15,17 @@
 // anything else. Read accepts more than Append writes, such as other spellings of a string or a
 // list in another order: a caller that wants exactly the written bytes appends the value again and
 // compares. Neither panics, whatever the bytes are.
+//
+// # Users
+//
+// A grant has these textual forms. Each has another reader, so that none of them can be another.
+//
+//   - codec/statefile: the whole grant with its request, in the state file and, on one line, in a
+//     PaddockNode. These two are the same bytes.
+//   - codec/handover: the places of a grant, without the request, in an annotation. It is short, and
+//     the node combines it with the request that it has read itself.
+//   - PodResources (node/podres): the protocol of the kubelet, which is fixed.
+//   - documents for people and their scripts (ui/view, cli/stateview): nothing reads them back.
+//
+// The first two are tables of this package. The journal (codec/journal) has no grants.
 package form

@@ -202,6 +202,21 @@ func (r *reader) with(m mask.Mask, id int) mask.Mask {
 	return m.With(id)
 }
 
+// NodeList is a set of NUMA nodes, as a list in the form of cpuset(7).
+func NodeList[T any](name string, of func(*T) *mask.Mask) Field[T] {
+	return Field[T]{
+		name: name,
+		put:  func(w *writer, v *T) bool { w.text(of(v).List()); return !of(v).IsEmpty() },
+		get: func(r *reader, v *T) {
+			m, err := mask.Parse(r.text())
+			if err != nil {
+				r.fail(err)
+			}
+			*of(v) = m
+		},
+	}
+}
+
 // Amounts is an object with a member for each resource. The list must be ascending.
 func Amounts[T any](name string, of func(*T) *request.Amounts) Field[T] {
 	return Field[T]{

@@ -93,16 +93,13 @@ func resources(s converge.Setting) *api.LinuxResources {
 		}
 	}
 	if !s.Mems.IsEmpty() {
-		cpu.Mems = memsText(s.Mems)
+		cpu.Mems = s.Mems.List()
 	}
 	if cpu.Cpus == "" && cpu.Mems == "" {
 		return nil
 	}
 	return &api.LinuxResources{Cpu: &cpu}
 }
-
-// memsText returns a list of NUMA nodes as the kernel writes it, e.g. "0-1,3".
-func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
 // updatesOf returns updates as messages, in the same order. A quota is sent only if it differs from
 // the known one before. Before.Quota is quota.Keep if the quota is to be sent in any case. An

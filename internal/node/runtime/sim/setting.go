@@ -112,7 +112,7 @@ func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error)
 
 // message returns the numbers as a runtime shows them.
 func (r Resources) message() *api.LinuxResources {
-	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: cpuset.Of(r.Mems.Nodes()...).String()}
+	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: r.Mems.List()}
 	if r.Shares != 0 {
 		cpu.Shares = api.UInt64(r.Shares)
 	}
