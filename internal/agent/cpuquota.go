@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Modes of CPUQuotaConfig.
@@ -34,13 +35,13 @@ type CPUQuotaConfig struct {
 
 // DefaultCPUQuota returns the default configuration.
 func DefaultCPUQuota() CPUQuotaConfig {
-	cpus := resource.NewMilliQuantity(node.DefaultEphemeralMilli, resource.DecimalSI)
+	cpus := resource.NewMilliQuantity(quota.DefaultEphemeralMilli, resource.DecimalSI)
 	return CPUQuotaConfig{Mode: QuotaIsolated, Ephemeral: cpus.String()}
 }
 
 // leastEphemeral is the limit that results in the smallest quota of the kernel, in thousandths of a
 // CPU.
-var leastEphemeral = node.Quota(node.LeastQuota).Milli()
+var leastEphemeral = quota.Quota(quota.Least).Milli()
 
 // Policy returns the policy that c describes. Its errors name the field.
 func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {

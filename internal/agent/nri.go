@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
@@ -144,6 +145,6 @@ func (c cgroups) Read(path string) (converge.Setting, error) { return c.fs.Read(
 func (c cgroups) Pages(path string) (map[int]int64, error) { return c.fs.Pages(cgroup.Path(path)) }
 
 // SetQuota implements nri.Cgroups.
-func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {
+func (c cgroups) SetQuota(path string, want quota.Quota) (bool, error) {
 	return c.fs.SetQuota(cgroup.Path(path), want)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
@@ -53,10 +53,10 @@ func TestCgroupsOfSystemd(t *testing.T) {
 	})
 	files := cgroups{cgroup.FS{Root: c.CgroupRoot}}
 	s, err := files.Read("kubepods-podu1.slice:cri-containerd:aaa")
-	if err != nil || s.CPUs.String() != "1-2" || s.Mems.String() != "{0}" || s.Quota != node.NoQuota {
+	if err != nil || s.CPUs.String() != "1-2" || s.Mems.String() != "{0}" || s.Quota != quota.None {
 		t.Errorf("read %+v, %v", s, err)
 	}
-	if changed, err := files.SetQuota("kubepods-podu1.slice", node.NoQuota); !changed || err != nil {
+	if changed, err := files.SetQuota("kubepods-podu1.slice", quota.None); !changed || err != nil {
 		t.Errorf("lifted %v, %v", changed, err)
 	}
 	if _, err := files.Read("/none"); err == nil {

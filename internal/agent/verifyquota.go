@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
@@ -35,7 +36,7 @@ func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgrou
 	wanted := converge.Want(s)
 	for _, r := range running {
 		want := wanted.PodQuota(r.Pod)
-		if want == node.KeepQuota {
+		if want == quota.Keep {
 			continue
 		}
 		has, err := files.Quota(r.Parent)

@@ -1,6 +1,9 @@
 package arch
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // floor is a layer of the architecture. A package may import packages of its own floor and of the
 // floors below. The packages of one floor do not import each other in circles, and neither do
@@ -66,9 +69,12 @@ var rooms = []room{
 	{"core/cpu", vocabulary},
 	{"core/memory", vocabulary},
 	{"core/device", vocabulary},
-	{"core/node", deciders},
-	{"core/moves", append([]string{"core/node"}, deciders...)},
-	{"core/converge", append([]string{"core/node"}, deciders...)},
+	{"core/account", deciders},
+	{"core/rejection", []string{"core/account", "core/mask", "core/request"}},
+	{"core/node", slices.Concat(deciders, []string{"core/account", "core/rejection"})},
+	{"core/moves", append([]string{"core/node", "core/rejection"}, deciders...)},
+	{"core/quota", []string{"core/node", "core/request"}},
+	{"core/converge", append([]string{"core/node", "core/quota"}, deciders...)},
 }
 
 // library is a package or module from outside of this module, or of the standard library, whose use

@@ -38,7 +38,7 @@ var inText = []wording{
 // interfaces are parts of literals that programs read, or that use a term of the kernel (a
 // connection is refused). They are exempt.
 var interfaces = []string{
-	`\"generation\":`, `"the kubelet refuses the connection: `,
+	`\"generation\":`, `"generation"`, `"the kubelet refuses the connection: `,
 }
 
 func TestProgramTextIsPlain(t *testing.T) {

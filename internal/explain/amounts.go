@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -387,9 +388,9 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	}
 	pod, unit := x.pod, x.unit(resource)
 	switch x.trace.Cause {
-	case node.PoolEmpty, node.PoolNotAligned:
+	case rejection.PoolEmpty, rejection.PoolNotAligned:
 		pod = Change{Resource: resource, To: x.rejection.Wanted + unit}.apply(pod)
-	case node.PartialCores:
+	case rejection.PartialCores:
 		c := Change{Container: x.rejection.Container, Resource: resource, To: (x.rejection.Wanted + unit - 1) / unit * unit}
 		if x.trace.Demand.Path == node.AsPool {
 			c.Container = ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -128,7 +129,7 @@ func divisionsOf(p *node.Plan) []Division {
 			d.Idle = d.Idle && piece.Part != layout.Rest
 			d.Pieces = append(d.Pieces, Piece{p.Pod.Containers[k].Name, parts[piece.Part], piece.Amount})
 		}
-		if v.Fault != node.NoCause {
+		if v.Fault != rejection.NoCause {
 			d.Wrong, d.Rule = v.Wrong(), v.Rule()
 		}
 		out = append(out, d)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -242,7 +242,7 @@ func (x *search) room(resource string) int64 {
 // hopeless reports whether the node has less of some resource than the minimum that the pod's
 // containers can request, so that no amounts would be admitted.
 func (x *search) hopeless(resources []string) bool {
-	if x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
+	if x.trace.Cause == rejection.ResourcesOff || x.trace.Cause == rejection.ContainersAboveBound {
 		return true
 	}
 	for _, resource := range resources {

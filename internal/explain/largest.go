@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -202,7 +203,7 @@ func (p *prober) plan(cpus, bytes int64) answer {
 	switch plan := p.s.Plan(pod); {
 	case plan.Rejection == nil:
 		return fits
-	case plan.Trace.Cause == node.NotAligned || p.s.Policy().Topology == node.TopologyNone || nowhere(plan):
+	case plan.Trace.Cause == rejection.NotAligned || p.s.Policy().Topology == node.TopologyNone || nowhere(plan):
 		return never // It cannot be aligned or placed, and neither can larger pods (R-HINT-32, R-HINT-62).
 	}
 	p.cut = p.cut || p.coarse

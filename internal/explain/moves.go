@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -32,7 +33,7 @@ const maxMovePlans = 2000
 // moves looks for the cheapest moves of at most two running pods. It first considers only pods that
 // consent, then all pods.
 func (x *search) moves() ([]Proposal, string) {
-	if x.state.NumGrants() == 0 || x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
+	if x.state.NumGrants() == 0 || x.trace.Cause == rejection.ResourcesOff || x.trace.Cause == rejection.ContainersAboveBound {
 		return nil, ""
 	}
 	x.what, x.limit = "moves of running pods", x.allowed(maxMovePlans)

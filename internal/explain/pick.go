@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -201,7 +202,7 @@ type Quota struct {
 func quotaOf(s *node.State, g *node.Grant) []Quota {
 	policy := s.Policy()
 	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own", Rule: "R-ST-81"}
-	switch none := g.LiftsPodQuota(policy); {
+	switch none := quota.PodHasNone(g, policy); {
 	case none && !policy.Quota.Isolated:
 		pod = Quota{Why: "no CFS quota: exclusive CPUs need none", Rule: "R-ST-81"}
 	case none && !g.Pool.IsEmpty():
@@ -214,16 +215,16 @@ func quotaOf(s *node.State, g *node.Grant) []Quota {
 		pod.Why, pod.Rule = "feature gate DisableCPUQuotaWithExclusiveCPUs is off", ""
 	}
 	whys := [...]node.Why{
-		node.NoLimit:    {Text: "it has no limit"},
-		node.OwnLimit:   {Text: "its own limit"},
-		node.PodLimit:   {Text: "the pod-level limit", Rule: "R-ST-82"},
-		node.PodShare:   {Text: "its share of what exclusive containers leave of the pod's limit"},
-		node.NoCFSQuota: {Text: "no CFS quota: its CPUs are its own", Rule: "R-ST-80"},
+		quota.NoLimit:    {Text: "it has no limit"},
+		quota.OwnLimit:   {Text: "its own limit"},
+		quota.PodLimit:   {Text: "the pod-level limit", Rule: "R-ST-82"},
+		quota.PodShare:   {Text: "its share of what exclusive containers leave of the pod's limit"},
+		quota.NoCFSQuota: {Text: "no CFS quota: its CPUs are its own", Rule: "R-ST-80"},
 	}
 	out := []Quota{pod}
-	for i, limit := range s.Limits(g) {
+	for i, limit := range quota.Limits(s, g) {
 		why := whys[limit.Source]
-		if limit.Source == node.OwnLimit && g.Isolation(i) == node.ContainerIsolation {
+		if limit.Source == quota.OwnLimit && g.Isolation(i) == node.ContainerIsolation {
 			why.Text += "; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 		}
 		out = append(out, Quota{g.Pod.Containers[i].Name, limit.Milli, why.Text, why.Rule})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -161,7 +162,7 @@ func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod r
 	if plan.Rejection == nil {
 		return out, ctx.Err()
 	}
-	if plan.Trace.Cause == node.NoCause {
+	if plan.Trace.Cause == rejection.NoCause {
 		looks = looks[1:]
 	}
 	for _, look := range looks {
@@ -186,7 +187,7 @@ type search struct {
 	pod   request.Pod
 	// trace and rejection belong to the plan of the unchanged pod.
 	trace     *node.Trace
-	rejection *node.Rejection
+	rejection *rejection.Rejection
 	// what describes what is searched, and rule is the id of the rule behind the result. plans is
 	// the number of plans made, and steps is the number of steps that they took.
 	what  string

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
@@ -212,7 +213,7 @@ func (d *decider) search(ctx context.Context, state *node.State, asked request.P
 			return plan
 		}
 		only := *plan // The amounts are not the reason why only the kubelet rejects the pod.
-		only.Trace.Cause = node.NoCause
+		only.Trace.Cause = rejection.NoCause
 		return &only
 	}
 	return explain.SearchAs(ctx, answer, state, asked, elsewhere...)

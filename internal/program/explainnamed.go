@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -124,5 +124,5 @@ func remarks(f *view.PodStatus, now *view.PlanRejection) []string {
 // sameRejection reports whether the two reasons are the same rejection: a kubelet names the
 // error of a device or of a manager, which Paddock names by its cause.
 func sameRejection(now *view.PlanRejection, f *view.PodStatus) bool {
-	return f.Reason == string(node.UnexpectedAdmissionError) && strings.Contains(f.Message, now.Reason)
+	return f.Reason == string(rejection.UnexpectedAdmissionError) && strings.Contains(f.Message, now.Reason)
 }

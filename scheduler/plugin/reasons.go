@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -42,9 +43,9 @@ func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) stri
 }
 
 // hopeless reports whether a cause remains regardless of which pods on the node end.
-func hopeless(c node.Cause) bool {
+func hopeless(c rejection.Cause) bool {
 	switch c {
-	case node.ResourcesOff, node.ContainersAboveBound, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
+	case rejection.ResourcesOff, rejection.ContainersAboveBound, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType:
 		return true
 	default:
 		return false
@@ -62,37 +63,37 @@ func (r reason) sentence(pod *request.Pod) string {
 		do, are = "does", "is"
 	}
 	switch r.Cause {
-	case node.NotAligned:
+	case rejection.NotAligned:
 		if r.topology == node.TopologySingleNUMANode {
 			return what + " " + do + " not fit on one NUMA node"
 		}
 		// Each of them may fit alone, on a different number of NUMA nodes than the others.
 		return everything(pod) + " do not fit on the fewest NUMA nodes"
-	case node.GivenApart:
+	case rejection.GivenApart:
 		return "the devices of the pod are near more NUMA nodes than policy " + r.topology.String() + " admits"
-	case node.GivenElsewhere:
+	case rejection.GivenElsewhere:
 		return what + " " + do + " not fit on the NUMA nodes of the pod's devices"
-	case node.TooFewCPUs:
+	case rejection.TooFewCPUs:
 		return "fewer than " + what + " can become exclusive"
-	case node.TooFewCores:
+	case rejection.TooFewCores:
 		return what + " need more free cores than there are"
-	case node.PartialCores:
+	case rejection.PartialCores:
 		return what + " " + are + " no whole number of cores, and the policy wants whole cores"
-	case node.NoMemoryType:
+	case rejection.NoMemoryType:
 		return "the machine has no " + r.Resource
-	case node.NoMemoryRoom, node.TooFewDevices:
+	case rejection.NoMemoryRoom, rejection.TooFewDevices:
 		return what + " " + are + " not free"
-	case node.MemoryNotThere, node.MemoryNotTogether:
+	case rejection.MemoryNotThere, rejection.MemoryNotTogether:
 		return what + " " + are + " not free on the NUMA nodes of the pod"
-	case node.MemoryGroups:
+	case rejection.MemoryGroups:
 		return what + " are free only on NUMA nodes that serve other groups of memory"
-	case node.MemoryOutside:
+	case rejection.MemoryOutside:
 		return what + " do not fit on the NUMA nodes of the CPUs"
-	case node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn:
+	case rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn:
 		return "the containers of the pod do not fit into its pod-level " + r.Resource
-	case node.ResourcesOff:
+	case rejection.ResourcesOff:
 		return "pod-level resources are off"
-	case node.ContainersAboveBound:
+	case rejection.ContainersAboveBound:
 		return "the pod has more containers than maxContainersPerPod"
 	default:
 		return string(r.Reason)

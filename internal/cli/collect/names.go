@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
-	corenode "github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 )
 
 // KeyVariable is the environment variable with the key that hashes names. The script makes a key
@@ -62,9 +62,9 @@ var word = regexp.MustCompile(`[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?`)
 // resize. Their messages are about resources. Messages with other reasons can have anything in
 // them.
 var admissionReasons = []string{
-	string(corenode.TopologyAffinityError), string(corenode.SMTAlignmentError), string(corenode.UnexpectedAdmissionError),
-	string(corenode.EmptyPodSharedPoolError), string(corenode.PodLevelResourcesNotSupported),
-	string(corenode.Infeasible), string(corenode.Deferred),
+	string(rejection.TopologyAffinityError), string(rejection.SMTAlignmentError), string(rejection.UnexpectedAdmissionError),
+	string(rejection.EmptyPodSharedPoolError), string(rejection.PodLevelResourcesNotSupported),
+	string(rejection.Infeasible), string(rejection.Deferred),
 }
 
 // rejects reports whether a kubelet rejects a pod with the reason.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 )
 
 // Difference is one field in which an answer differs from the recording.
@@ -137,7 +137,7 @@ func (c *comparison) answer(got, want *Answer, known bool) {
 	c.equal("qos", got.QoS, want.QoS)
 	// The reference reports memory that cannot be aligned as an unexpected error.
 	same := got.Reason == want.Reason || !c.exact &&
-		got.Reason == string(node.TopologyAffinityError) && want.Reason == string(node.UnexpectedAdmissionError) &&
+		got.Reason == string(rejection.TopologyAffinityError) && want.Reason == string(rejection.UnexpectedAdmissionError) &&
 		strings.Contains(want.Message, "[memorymanager]")
 	if !same {
 		c.equal("reason", got.Reason, want.Reason)

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
@@ -205,9 +206,9 @@ func (a *Answer) watch(s *node.State) {
 			a.Isolation, a.PodQuotaDisabled = map[string]map[string]Isolation{}, map[string]bool{}
 		}
 		for i, c := range g.Pod.Containers {
-			put(a.Isolation, g.Pod.UID, c.Name, Isolation{g.Isolation(i).String(), g.LiftsQuota(s.Policy(), i)})
+			put(a.Isolation, g.Pod.UID, c.Name, Isolation{g.Isolation(i).String(), quota.HasNone(g, s.Policy(), i)})
 		}
-		a.PodQuotaDisabled[g.Pod.UID] = g.LiftsPodQuota(s.Policy())
+		a.PodQuotaDisabled[g.Pod.UID] = quota.PodHasNone(g, s.Policy())
 	}
 }
 

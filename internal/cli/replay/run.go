@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
@@ -263,7 +264,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	asked, err := podspec.Request(pod, r.gates)
 	a.QoS = asked.QoS.String()
 	if err != nil {
-		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		a.Reason, a.Message = string(rejection.UnexpectedAdmissionError), err.Error()
 		return
 	}
 	_, known := r.state.Grant(asked.UID)
@@ -278,7 +279,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	a.ElapsedNS = r.player.Now().Sub(before).Nanoseconds()
 	switch {
 	case err != nil:
-		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		a.Reason, a.Message = string(rejection.UnexpectedAdmissionError), err.Error()
 		return
 	case plan.Trace.Cause.Down():
 		a.Panic = plan.Rejection.Error()

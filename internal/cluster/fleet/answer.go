@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -35,8 +35,8 @@ type Why struct {
 	// Amounts is true if the sum of all requests for Resource would exceed what is allocatable.
 	Amounts bool
 	// Cause and Reason come from the node's own rejection. They are zero otherwise.
-	Cause  node.Cause
-	Reason node.Reason
+	Cause  rejection.Cause
+	Reason rejection.Reason
 	// Resource is the resource that is short, if the reason is an amount.
 	Resource request.Resource
 }

@@ -68,21 +68,21 @@ func (p *parts) nodes() (mask.Mask, error) {
 			counted = counted.With(id)
 		}
 		if p.numa != nil && counted != all {
-			return all, fmt.Errorf("%s: %s has NUMA nodes %s, and %s has %s: %s", p.name, p.memory.File, listOf(counted), from, listOf(all), sameNode)
+			return all, fmt.Errorf("%s: %s has NUMA nodes %s, and %s has %s: %s", p.name, p.memory.File, counted.List(), from, all.List(), sameNode)
 		}
 		all, from = counted, p.memory.File
 	}
 	for i, t := range p.cpus.threads {
 		if t.node == unknown {
 			if all.Len() > 1 {
-				return all, fmt.Errorf("%s: %s does not have the NUMA nodes of the CPUs, and %s has NUMA nodes %s: run %s again", p.name, p.cpus.file, from, listOf(all), tableCommand)
+				return all, fmt.Errorf("%s: %s does not have the NUMA nodes of the CPUs, and %s has NUMA nodes %s: run %s again", p.name, p.cpus.file, from, all.List(), tableCommand)
 			}
 			if i == 0 {
 				p.note("%s has no NUMA nodes: all CPUs are taken as on NUMA node %d, the only one of %s", p.cpus.file, all.Lowest(), from)
 			}
 			p.cpus.threads[i].node = all.Lowest()
 		} else if !all.Has(t.node) {
-			return all, fmt.Errorf("%s: CPU %d is on NUMA node %d in %s, and %s has no such NUMA node (it has %s): %s", p.name, t.id, t.node, p.cpus.file, from, listOf(all), sameNode)
+			return all, fmt.Errorf("%s: CPU %d is on NUMA node %d in %s, and %s has no such NUMA node (it has %s): %s", p.name, t.id, t.node, p.cpus.file, from, all.List(), sameNode)
 		}
 	}
 	return all, nil

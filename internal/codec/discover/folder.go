@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
@@ -257,6 +256,3 @@ func checkNode(id int) error {
 	}
 	return nil
 }
-
-// listOf returns NUMA nodes as text, such as "0-1".
-func listOf(nodes mask.Mask) string { return cpuset.Of(nodes.Nodes()...).String() }

@@ -113,7 +113,7 @@ func (l *numaList) addDistances(node, values string) error {
 func (l *numaList) check(available int) error {
 	again := ": it is cut off; run " + numaCommand + " again"
 	if n := l.nodes.Len(); available >= 0 && n != available {
-		return fmt.Errorf("%d NUMA nodes are available, and it lists %s%s", available, listOf(l.nodes), again)
+		return fmt.Errorf("%d NUMA nodes are available, and it lists %s%s", available, l.nodes.List(), again)
 	}
 	if len(l.distances) == 0 {
 		return nil

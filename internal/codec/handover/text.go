@@ -1,15 +1,11 @@
 package handover
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
-	"unicode/utf8"
 
+	"github.com/paddock-project/paddock/internal/codec/form"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -51,34 +47,50 @@ type Text struct {
 	Grant *node.Grant
 }
 
-type (
-	text struct {
-		Version    int             `json:"v"`
-		Node       string          `json:"node"`
-		UID        string          `json:"uid"`
-		Machine    string          `json:"machine"`
-		Policy     string          `json:"policy"`
-		Request    string          `json:"request"`
-		Pool       string          `json:"pool,omitempty"`
-		PoolMemory []blockText     `json:"poolMemory,omitempty"`
-		Containers []containerText `json:"containers"`
-	}
-	blockText struct {
-		Type  string `json:"type"`
-		Bytes int64  `json:"bytes"`
-		Nodes string `json:"nodes"`
-	}
-	containerText struct {
-		CPUs    string              `json:"cpus,omitempty"`
-		Memory  []blockText         `json:"memory,omitempty"`
-		Devices map[string][]string `json:"devices,omitempty"`
-		// Nodes is the choice of the Topology Manager. All means that it stored no choice. Aligned
-		// means that the choice is preferred.
-		Nodes   string `json:"nodes,omitempty"`
-		All     bool   `json:"all,omitempty"`
-		Aligned bool   `json:"aligned,omitempty"`
-	}
-)
+// content is a text with its version.
+type content struct {
+	Text
+	version int
+}
+
+// fields are the members of a text. They are a view of the grant: without the request, which the
+// reader has, and with what follows from other members left out.
+var fields = form.Object[content]{
+	form.Number("v", func(c *content) *int { return &c.version }).Always(),
+	form.Text("node", func(c *content) *string { return &c.Node }).Always(),
+	form.Text("uid", func(c *content) *string { return &c.UID }).Always(),
+	form.Text("machine", func(c *content) *string { return &c.Machine }).Always(),
+	form.Text("policy", func(c *content) *string { return &c.Policy }).Always(),
+	form.Text("request", func(c *content) *string { return &c.Request }).Always(),
+	form.CPUs("pool", func(c *content) *cpuset.Set { return &c.Grant.Pool }),
+	form.Slice("poolMemory", blockFields, func(c *content) *[]memory.Block { return &c.Grant.PoolMemory }, nil),
+	form.List[content, node.ContainerGrant]{
+		Name: "containers", Members: containerFields,
+		Len: func(c *content) int { return len(c.Grant.Containers) },
+		At:  func(c *content, i int) *node.ContainerGrant { return &c.Grant.Containers[i] },
+		Add: func(c *content) {
+			c.Grant.Containers = append(c.Grant.Containers, node.ContainerGrant{Affinity: hint.Choice{HasMask: true, Admit: true}})
+		},
+	}.Field().Always(),
+}
+
+var blockFields = form.Object[memory.Block]{
+	form.Text("type", func(b *memory.Block) *string { return &b.Type }).Always(),
+	form.Number("bytes", func(b *memory.Block) *int64 { return &b.Size }).Always(),
+	form.NodeList("nodes", func(b *memory.Block) *mask.Mask { return &b.Nodes }).Always(),
+}
+
+// containerFields: "nodes" is the choice of the Topology Manager. "all" means that it stored no
+// choice, and "aligned" that the choice is preferred.
+var containerFields = form.Object[node.ContainerGrant]{
+	form.CPUs("cpus", func(c *node.ContainerGrant) *cpuset.Set { return &c.CPUs }),
+	form.Slice("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }, nil),
+	form.Devices("devices", func(c *node.ContainerGrant) *[]device.Assigned { return &c.Devices }),
+	form.NodeList("nodes", func(c *node.ContainerGrant) *mask.Mask { return &c.Affinity.Mask }),
+	form.Through(form.Flag("all", func(all *bool) *bool { return all }),
+		func(c *node.ContainerGrant) bool { return !c.Affinity.HasMask }, func(c *node.ContainerGrant, all bool) { c.Affinity.HasMask = !all }),
+	form.Flag("aligned", func(c *node.ContainerGrant) *bool { return &c.Affinity.Preferred }),
+}
 
 // Encode returns the text for a grant that a planner has just made. Nothing may have been removed
 // from the grant. The error wraps ErrTooLarge or ErrNotEncodable and names the pod.
@@ -99,52 +111,29 @@ func encode(nodeName, machine, policy string, g *node.Grant) ([]byte, error) {
 }
 
 func write(t *Text) ([]byte, error) {
-	g := t.Grant
-	x := text{
-		Version: Version, Node: t.Node, UID: t.UID, Machine: t.Machine, Policy: t.Policy, Request: t.Request,
-		Pool: g.Pool.String(), PoolMemory: blocksOf(g.PoolMemory), Containers: make([]containerText, len(g.Containers)),
-	}
-	for i := range g.Containers {
-		c := &g.Containers[i]
-		memoryNodes := mask.Mask(0)
-		for _, b := range c.Memory {
-			memoryNodes |= b.Nodes
-		}
-		if c.Removed || !c.Affinity.Admit || memoryNodes != c.MemoryNodes {
-			return nil, fmt.Errorf("%w: container %d is removed, rejected, or has memory on NUMA nodes %s and is pinned to %s", ErrNotEncodable, i, memoryNodes, c.MemoryNodes)
-		}
-		x.Containers[i] = containerText{
-			CPUs: c.CPUs.String(), Memory: blocksOf(c.Memory), Nodes: listOf(c.Affinity.Mask), All: !c.Affinity.HasMask, Aligned: c.Affinity.Preferred,
-		}
-		for _, d := range c.Devices {
-			if x.Containers[i].Devices == nil {
-				x.Containers[i].Devices = map[string][]string{}
-			}
-			x.Containers[i].Devices[d.Resource] = append([]string{}, d.IDs...)
+	for i := range t.Grant.Containers {
+		c := &t.Grant.Containers[i]
+		if nodes := memoryNodes(c); c.Removed || !c.Affinity.Admit || nodes != c.MemoryNodes {
+			return nil, fmt.Errorf("%w: container %d is removed, rejected, or has memory on NUMA nodes %s and is pinned to %s", ErrNotEncodable, i, nodes, c.MemoryNodes)
 		}
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(&x); err != nil {
+	data, err := fields.Append(nil, &content{*t, Version})
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEncodable, err)
 	}
-	data := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are handed over", ErrTooLarge, len(data), MaxSize)
 	}
 	return data, nil
 }
 
-func blocksOf(list []memory.Block) []blockText {
-	var blocks []blockText
-	for _, b := range list {
-		blocks = append(blocks, blockText{b.Type, b.Size, listOf(b.Nodes)})
+// memoryNodes returns the NUMA nodes of a container's blocks, to which a new grant pins it.
+func memoryNodes(c *node.ContainerGrant) (nodes mask.Mask) {
+	for _, b := range c.Memory {
+		nodes |= b.Nodes
 	}
-	return blocks
+	return nodes
 }
-
-func listOf(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
 // version matches the beginning that texts of all versions have in common.
 var version = regexp.MustCompile(`^\{"v":([0-9]{1,9}),`)
@@ -161,78 +150,17 @@ func Decode(data string) (*Text, error) {
 	case v[1] != fmt.Sprint(Version):
 		return nil, fmt.Errorf("the grant has an %w: %s, this reader knows %d", ErrVersion, v[1], Version)
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(data)))
-	d.DisallowUnknownFields()
-	var x text
-	if err := d.Decode(&x); err != nil {
+	c := content{Text: Text{Grant: &node.Grant{}}}
+	if err := fields.Read([]byte(data), &c); err != nil {
 		return nil, fmt.Errorf("the grant is %w: %w", ErrDamaged, err)
 	}
-	t, err := x.content()
-	if err != nil {
-		return nil, fmt.Errorf("the grant is %w: %w", ErrDamaged, err)
+	t := &c.Text
+	for i := range t.Grant.Containers {
+		t.Grant.Containers[i].MemoryNodes = memoryNodes(&t.Grant.Containers[i])
 	}
 	again, err := write(t)
-	if err != nil || string(again) != data || !utf8.ValidString(data) {
+	if err != nil || string(again) != data {
 		return nil, fmt.Errorf("the grant is %w: it is not written as Paddock writes it", ErrDamaged)
 	}
 	return t, nil
-}
-
-func (x *text) content() (*Text, error) {
-	t := &Text{Node: x.Node, UID: x.UID, Machine: x.Machine, Policy: x.Policy, Request: x.Request, Grant: &node.Grant{}}
-	var err error
-	if t.Grant.Pool, err = cpuset.Parse(x.Pool); err != nil {
-		return nil, err
-	}
-	if t.Grant.PoolMemory, err = memoryOf(x.PoolMemory); err != nil {
-		return nil, err
-	}
-	t.Grant.Containers = make([]node.ContainerGrant, len(x.Containers))
-	for i := range x.Containers {
-		c, g := &x.Containers[i], &t.Grant.Containers[i]
-		if g.CPUs, err = cpuset.Parse(c.CPUs); err != nil {
-			return nil, err
-		}
-		if g.Memory, err = memoryOf(c.Memory); err != nil {
-			return nil, err
-		}
-		for _, b := range g.Memory {
-			g.MemoryNodes |= b.Nodes
-		}
-		for _, resource := range slices.Sorted(maps.Keys(c.Devices)) {
-			g.Devices = append(g.Devices, device.Assigned{Resource: resource, IDs: c.Devices[resource]})
-		}
-		nodes, err := nodesOf(c.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		g.Affinity = hint.Choice{Mask: nodes, HasMask: !c.All, Preferred: c.Aligned, Admit: true}
-	}
-	return t, nil
-}
-
-func memoryOf(list []blockText) ([]memory.Block, error) {
-	var blocks []memory.Block
-	for _, b := range list {
-		nodes, err := nodesOf(b.Nodes)
-		if err != nil {
-			return nil, err
-		}
-		if b.Bytes < 0 {
-			return nil, fmt.Errorf("%d bytes of %s", b.Bytes, b.Type)
-		}
-		blocks = append(blocks, memory.Block{Type: b.Type, Size: b.Bytes, Nodes: nodes})
-	}
-	return blocks, nil
-}
-
-func nodesOf(list string) (mask.Mask, error) {
-	ids, err := cpuset.Parse(list)
-	if err != nil {
-		return 0, err
-	}
-	if ids.Highest() > mask.MaxNode {
-		return 0, fmt.Errorf("NUMA node %d is outside 0..%d", ids.Highest(), mask.MaxNode)
-	}
-	return mask.Of(ids.IDs()...), nil
 }

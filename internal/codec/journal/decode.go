@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/core/account"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -100,26 +101,26 @@ func (x *podText) pod(r *reader) request.Pod {
 	return p
 }
 
-func (x *whyText) rejection(r *reader) *node.Rejection {
+func (x *whyText) rejection(r *reader) *rejection.Rejection {
 	if x == nil {
 		return nil
 	}
-	out := &node.Rejection{
-		Reason: node.Reason(x.Reason), Rule: x.Rule, Container: x.Container, Resource: x.Resource, Wanted: x.Wanted, Detail: x.Detail,
+	out := &rejection.Rejection{
+		Reason: rejection.Reason(x.Reason), Rule: x.Rule, Container: x.Container, Resource: x.Resource, Wanted: x.Wanted, Detail: x.Detail,
 	}
 	for _, n := range x.Nodes {
 		r.want(n.Node >= 0 && n.Node <= mask.MaxNode, "NUMA node %d is outside 0..%d", n.Node, mask.MaxNode)
-		account := node.NodeAccount{Node: n.Node, Total: n.Total, Free: n.Free, Unhealthy: n.Unhealthy}
+		at := account.Node{Node: n.Node, Total: n.Total, Free: n.Free, Unhealthy: n.Unhealthy}
 		for _, h := range n.Holders {
-			account.Holders = append(account.Holders, node.Holder{Pod: h.Pod, Amount: h.Amount, Nodes: r.nodes(h.Nodes)})
+			at.Holders = append(at.Holders, account.Holder{Pod: h.Pod, Amount: h.Amount, Nodes: r.nodes(h.Nodes)})
 		}
-		out.Nodes = append(out.Nodes, account)
+		out.Nodes = append(out.Nodes, at)
 	}
 	if m := x.Misfit; m != nil {
-		out.Misfit = &node.Misfit{Devices: r.given(m.Devices), Nodes: r.nodes(m.Nodes), Final: m.Final}
+		out.Misfit = &rejection.Misfit{Devices: r.given(m.Devices), Nodes: r.nodes(m.Nodes), Final: m.Final}
 		for _, s := range m.Short {
 			r.counts(s.Resource, s.Wanted, s.Free, s.Total, int64(s.Preferred))
-			out.Misfit.Short = append(out.Misfit.Short, node.Shortage(s))
+			out.Misfit.Short = append(out.Misfit.Short, rejection.Shortage(s))
 		}
 	}
 	return out

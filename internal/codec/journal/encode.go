@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -111,7 +111,7 @@ func podTextOf(p request.Pod) (podText, error) {
 	return out, n.err
 }
 
-func whyTextOf(r *node.Rejection) *whyText {
+func whyTextOf(r *rejection.Rejection) *whyText {
 	if r == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -81,7 +81,7 @@ type Rejection struct {
 	Revision uint64
 	// Rejection is the reason with the account. It is nil if the pod fitted but the state could not
 	// be written. In that case, Error is the reason.
-	Rejection *node.Rejection
+	Rejection *rejection.Rejection
 	Error     string
 	// First and Last are the times of the first and the last rejection. Times is the number of
 	// rejections.

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/codec/journal"
+	"github.com/paddock-project/paddock/internal/core/account"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -46,15 +47,15 @@ func example() journal.Journal {
 			Stock: []request.Stock{{Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(0, 63), Devices: 2}}}},
 		}, Notes: request.Notes{Priority: -7, Created: 1_700_000_000, Moves: request.MoveMemory},
 	}
-	rejection := &node.Rejection{
-		Reason: node.TopologyAffinityError, Rule: "R-HINT-62", Container: "main", Resource: "memory", Wanted: 4 << 30, Detail: "too much",
-		Nodes: []node.NodeAccount{
-			{Node: 0, Total: 8 << 30, Free: 1 << 30, Holders: []node.Holder{{Pod: "prod/a", Amount: 7 << 30, Nodes: mask.Of(0, 63)}}},
+	rejection := &rejection.Rejection{
+		Reason: rejection.TopologyAffinityError, Rule: "R-HINT-62", Container: "main", Resource: "memory", Wanted: 4 << 30, Detail: "too much",
+		Nodes: []account.Node{
+			{Node: 0, Total: 8 << 30, Free: 1 << 30, Holders: []account.Holder{{Pod: "prod/a", Amount: 7 << 30, Nodes: mask.Of(0, 63)}}},
 			{Node: 63, Total: 3, Unhealthy: 1, Free: 2},
 		},
-		Misfit: &node.Misfit{
+		Misfit: &rejection.Misfit{
 			Devices: []request.Given{{Driver: "gpu.example.com", Pool: "p", Claim: "train", Resource: "r", Name: "gpu0", Nodes: mask.Of(1)}}, Nodes: mask.Of(1),
-			Short: []node.Shortage{{Resource: "memory", Wanted: 4 << 30, Free: 1 << 30, Total: 2 << 30, Preferred: 1}}, Final: true,
+			Short: []rejection.Shortage{{Resource: "memory", Wanted: 4 << 30, Free: 1 << 30, Total: 2 << 30, Preferred: 1}}, Final: true,
 		},
 	}
 	return journal.Journal{
@@ -228,7 +229,7 @@ func TestBounds(t *testing.T) {
 		for i := range rapid.IntRange(0, 2*journal.MaxRejections).Draw(t, "rejections") {
 			detail := strings.Repeat("x", rapid.SampledFrom([]int{1, 1, 1, 1000, large}).Draw(t, "bytes"))
 			j.Rejections = append(j.Rejections, journal.Rejection{
-				Number: 1 + 2*i, Pod: request.Pod{Identity: request.Identity{UID: fmt.Sprint(i)}}, First: noon, Last: noon, Times: 1, Rejection: &node.Rejection{Detail: detail},
+				Number: 1 + 2*i, Pod: request.Pod{Identity: request.Identity{UID: fmt.Sprint(i)}}, First: noon, Last: noon, Times: 1, Rejection: &rejection.Rejection{Detail: detail},
 			})
 		}
 		name := strings.Repeat("u", rapid.SampledFrom([]int{1, 36, 1000}).Draw(t, "name"))

@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -52,7 +51,7 @@ func Devices(inv *device.Inventory) []v1alpha1.DeviceResource {
 	for _, name := range inv.Resources() {
 		r := v1alpha1.DeviceResource{Resource: name}
 		for _, d := range inv.Devices(name) {
-			r.Devices = append(r.Devices, v1alpha1.Device{ID: d.ID, Unhealthy: !d.Healthy, NUMANodes: cpuset.Of(d.Nodes.Nodes()...).String()})
+			r.Devices = append(r.Devices, v1alpha1.Device{ID: d.ID, Unhealthy: !d.Healthy, NUMANodes: d.Nodes.List()})
 		}
 		out = append(out, r)
 	}
@@ -65,14 +64,11 @@ func ReadDevices(m *machine.Machine, o *v1alpha1.PaddockNode) (*device.Inventory
 	for _, r := range o.Status.Devices {
 		out[r.Resource] = []device.Device{}
 		for _, d := range r.Devices {
-			ids, err := cpuset.Parse(d.NUMANodes)
-			if err == nil && ids.Highest() > mask.MaxNode {
-				err = fmt.Errorf("NUMA node %d is outside 0..%d", ids.Highest(), mask.MaxNode)
-			}
+			nodes, err := mask.Parse(d.NUMANodes)
 			if err != nil {
 				return nil, fmt.Errorf("PaddockNode %s: device %s of %s: %w", o.Name, d.ID, r.Resource, err)
 			}
-			out[r.Resource] = append(out[r.Resource], device.Device{ID: d.ID, Healthy: !d.Unhealthy, Nodes: mask.Of(ids.IDs()...)})
+			out[r.Resource] = append(out[r.Resource], device.Device{ID: d.ID, Healthy: !d.Unhealthy, Nodes: nodes})
 		}
 	}
 	inv, err := device.NewInventory(m, out)

@@ -68,18 +68,18 @@ func settings(p node.Policy) []setting {
 			reserved = append(reserved, fmt.Sprintf("NUMA node %d: %s", id, list))
 		}
 	}
-	cpus, _ := cpuPolicyNames.nameOf(p.StaticCPU)
-	memory, _ := memoryPolicyNames.nameOf(p.StaticMemory)
+	cpus, _ := cpuPolicyNames.Of(p.StaticCPU)
+	memory, _ := memoryPolicyNames.Of(p.StaticMemory)
 	return []setting{
 		{"topologyManagerPolicy", p.Topology.String()},
 		{"topologyManagerScope", p.Scope.String()},
-		{"topologyManagerPolicyOptions", strings.Join(topologyOptions.on(p), ", ")},
+		{"topologyManagerPolicyOptions", strings.Join(topologyOptions.On(&p), ", ")},
 		{"cpuManagerPolicy", cpus},
-		{"cpuManagerPolicyOptions", strings.Join(cpuOptions.on(p), ", ")},
+		{"cpuManagerPolicyOptions", strings.Join(cpuOptions.On(&p), ", ")},
 		{"reserved CPUs", p.ReservedCPUs.String()},
 		{"memoryManagerPolicy", memory},
 		{"reserved memory", strings.Join(reserved, "; ")},
-		{"feature gates on", strings.Join(featureGates.on(p), ", ")},
+		{"feature gates on", strings.Join(featureGates.On(&p), ", ")},
 		{"moves", moves(p.Moves)},
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 const (
@@ -46,16 +48,7 @@ func decode(data []byte) (*File, error) {
 	if err := verify(data); err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var text fileText
-	if err := d.Decode(&text); err != nil {
-		if _, member, unknown := strings.Cut(err.Error(), "unknown field "); unknown {
-			return nil, fmt.Errorf("%w: it has a member %s that this one does not know", ErrNewer, member)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	f, err := text.file()
+	f, err := read(data)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +56,45 @@ func decode(data []byte) (*File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// read reads the members of a file.
+func read(data []byte) (*File, error) {
+	var c content
+	if err := fileFields.Read(data, &c); err != nil {
+		return nil, kindOf(err)
+	}
+	f := &c.File
+	if f.Generation > node.MaxGeneration {
+		return nil, fmt.Errorf("%w: it has revision %d, and the last one is %d", ErrDamaged, f.Generation, uint64(node.MaxGeneration))
+	}
+	for i, g := range f.Grants {
+		complete(g)
+		switch {
+		case i > 0 && f.Grants[i-1].Pod.UID >= g.Pod.UID:
+			return nil, fmt.Errorf("%w: pod %s with UID %q follows UID %q", ErrDamaged, g.Pod.ID(), g.Pod.UID, f.Grants[i-1].Pod.UID)
+		case g.Resized > f.Generation:
+			return nil, fmt.Errorf("%w: pod %s was resized in revision %d, in a state of revision %d", ErrDamaged, g.Pod.ID(), g.Resized, f.Generation)
+		case g.Sequence > f.Generation:
+			return nil, fmt.Errorf("%w: pod %s was admitted as number %d, in a state of revision %d", ErrDamaged, g.Pod.ID(), g.Sequence, f.Generation)
+		}
+	}
+	return f, nil
+}
+
+// kindOf returns an error of package form as ErrNewer or ErrDamaged.
+func kindOf(err error) error {
+	if errors.Is(err, form.ErrUnknown) {
+		return fmt.Errorf("%w: %w", ErrNewer, err)
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
+}
+
+// complete fills in what the place to which a pod is being moved has in common with the grant.
+func complete(g *node.Grant) {
+	if to := g.Moving; to != nil {
+		to.Pod, to.Sequence, to.Resized = g.Pod, g.Sequence, g.Resized
+	}
 }
 
 // identify checks the first bytes, which are the same in all versions, and returns an error if this

@@ -41,6 +41,15 @@
 // everything else has one fixed order. So the same state always has the same bytes, and Decode
 // rejects a file with the same content in other bytes.
 //
+// # Fields
+//
+// The tables in fields.go have every member with the field of the Go value that it shows. Encode,
+// Decode and the check that a file is as Paddock writes it use these tables and nothing else, so a
+// new field is one line there and one value in the test that every field survives. A member or a
+// name of a value that is in no table means that a newer Paddock wrote the file (ErrNewer). Any
+// other value that cannot be read means that the file is damaged (ErrDamaged). All members are of
+// version 1: those that came later are optional, and a file without them is read as before.
+//
 // # Checksum
 //
 // The last line has the SHA-256 of all bytes before it, including line feeds. To verify it:

@@ -1,14 +1,11 @@
 package statefile
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -57,14 +54,14 @@ type Head struct{ text []byte }
 func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(Describe(m), p) }
 
 func newHead(m Machine, p node.Policy) (Head, error) {
-	var w writer
-	machine := machineText{CPUs: m.CPUs.String(), Nodes: []nodeText{}}
-	nodes := make([]nodeText, len(m.Nodes))
-	for i, n := range m.Nodes {
-		nodes[i] = nodeText{ID: n.ID, CPUs: n.CPUs.String(), Memory: w.amounts("memory", n.Memory)}
+	b, err := machineFields.Append([]byte(`"machine":`), &m)
+	if err == nil {
+		b, err = policyFields.Append(append(b, ",\n\"policy\":"...), &p)
 	}
-	b := appendLines([]byte(`"machine":`), &machine, nodes)
-	return Head{appendJSON(append(b, ",\n\"policy\":"...), w.policy(p))}, w.err
+	if err != nil {
+		return Head{}, fmt.Errorf("%w: %w", ErrNotEncodable, err)
+	}
+	return Head{b}, nil
 }
 
 func amountsOf(m map[string]int64) request.Amounts {
@@ -78,14 +75,26 @@ func amountsOf(m map[string]int64) request.Amounts {
 // AppendGrant appends the line of one pod to b and returns the extended slice. The line depends
 // only on the grant and can be cached with it. The error wraps ErrNotEncodable.
 func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
-	var w writer
-	pod := w.pod(g)
-	if w.err != nil {
-		return b, fmt.Errorf("pod %s: %w", g.Pod.ID(), w.err)
+	out, err := b, whole(g)
+	if err == nil {
+		out, err = podFields.Append(b, g)
 	}
-	containers := pod.Containers
-	pod.Containers = []containerText{}
-	return appendLines(b, pod, containers), nil
+	if err != nil {
+		return b, fmt.Errorf("pod %s: %w: %w", g.Pod.ID(), ErrNotEncodable, err)
+	}
+	return out, nil
+}
+
+// whole returns an error if a grant, or the place to which its pod is being moved, has another
+// number of containers than its request.
+func whole(g *node.Grant) error {
+	if len(g.Containers) != len(g.Pod.Containers) {
+		return fmt.Errorf("containers %d, the pod has %d", len(g.Containers), len(g.Pod.Containers))
+	}
+	if to := g.Moving; to != nil && (len(to.Containers) != len(g.Containers) || to.Moving != nil) {
+		return fmt.Errorf("moving to a place with %d containers, the pod has %d", len(to.Containers), len(g.Containers))
+	}
+	return nil
 }
 
 // Assemble returns a file that consists of a head and of pods in the form of AppendGrant. The pods
@@ -108,40 +117,3 @@ func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	b = hex.AppendEncode(b, sum[:])
 	return append(b, checksumAfter...)
 }
-
-// appendLines appends head, whose last member is an empty list, and inserts the elements of list
-// into that list, each on its own line.
-func appendLines[T any](b []byte, head any, list []T) []byte {
-	const end = "]}"
-	b = appendJSON(b, head)
-	b = b[:len(b)-len(end)]
-	for i := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendJSON(append(b, "\n "...), &list[i])
-	}
-	return append(b, end...)
-}
-
-// appendJSON appends a value of the form as one line.
-func appendJSON(b []byte, value any) []byte {
-	out := bytes.NewBuffer(b)
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		panic("statefile: " + err.Error()) // Every type in the form can be encoded as JSON.
-	}
-	line := out.Bytes()[len(b) : out.Len()-1]
-	if bytes.IndexByte(line, '\\') < 0 {
-		return out.Bytes()[:out.Len()-1]
-	}
-	return append(b, spelling.Replace(string(line))...)
-}
-
-// spelling changes the escapes of encoding/json to those of the form: a control character is always
-// escaped by its number, and U+2028 and U+2029 are not escaped. Backslashes and quotes are the same
-// in both. The list has the backslash so that the text after an escaped backslash is not mistaken
-// for an escape.
-var spelling = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\t`, `\u0009`, `\n`, `\u000a`, `\f`, `\u000c`, `\r`, `\u000d`,
-	`\u2028`, "\u2028", `\u2029`, "\u2029")

@@ -1,40 +1,26 @@
 package statefile
 
 import (
+	"github.com/paddock-project/paddock/internal/codec/form"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// names maps the values of a type to their names in files. These names are part of the form: unlike
-// names in messages, they must not change.
-type names[T comparable] []struct {
-	value T
-	name  string
-}
-
-func (n names[T]) nameOf(value T) (string, bool) {
-	for _, x := range n {
-		if x.value == value {
-			return x.name, true
-		}
-	}
-	return "", false
-}
-
-var qosNames = names[request.QoS]{
+// The names of values in files.
+var qosNames = form.Names[request.QoS]{
 	{request.BestEffort, "BestEffort"}, {request.Burstable, "Burstable"}, {request.Guaranteed, "Guaranteed"},
 }
 
-var kindNames = names[request.Kind]{
+var kindNames = form.Names[request.Kind]{
 	{request.Plain, "plain"}, {request.PodLevel, "pod-level"}, {request.Unmanaged, "unmanaged"},
 }
 
-var containerTypeNames = names[request.ContainerType]{
+var containerTypeNames = form.Names[request.ContainerType]{
 	{request.Init, "init"}, {request.Sidecar, "sidecar"}, {request.App, "app"},
 }
 
 // sharingNames has an empty name for NotShared, which is omitted.
-var sharingNames = names[request.Sharing]{
+var sharingNames = form.Names[request.Sharing]{
 	{request.NotShared, ""},
 	{request.QoSNotGuaranteed, "qos"},
 	{request.NotEquivalent, "not-equivalent"},
@@ -45,35 +31,30 @@ var sharingNames = names[request.Sharing]{
 }
 
 // consentNames has an empty name for NoMoves, which is omitted.
-var consentNames = names[request.Consent]{
+var consentNames = form.Names[request.Consent]{
 	{request.NoMoves, ""}, {request.NeverMoves, "none"}, {request.MoveCPUs, "within-numa"}, {request.MoveMemory, "anywhere"},
 }
 
-var topologyNames = names[node.TopologyPolicy]{
+var topologyNames = form.Names[node.TopologyPolicy]{
 	{node.TopologyNone, "none"},
 	{node.TopologyBestEffort, "best-effort"},
 	{node.TopologyRestricted, "restricted"},
 	{node.TopologySingleNUMANode, "single-numa-node"},
 }
 
-var scopeNames = names[node.Scope]{{node.ContainerScope, "container"}, {node.PodScope, "pod"}}
+var scopeNames = form.Names[node.Scope]{{node.ContainerScope, "container"}, {node.PodScope, "pod"}}
 
 var (
-	cpuPolicyNames    = names[bool]{{false, "none"}, {true, "static"}}
-	memoryPolicyNames = names[bool]{{false, "None"}, {true, "Static"}}
+	cpuPolicyNames    = form.Names[bool]{{false, "none"}, {true, "static"}}
+	memoryPolicyNames = form.Names[bool]{{false, "None"}, {true, "Static"}}
 )
 
-// switches are the boolean fields of a policy. A file lists the names of those that are on.
-type switches []struct {
-	name string
-	of   func(p *node.Policy) *bool
-}
-
-var topologyOptions = switches{
+// The boolean fields of a policy. A file lists the names of those that are on.
+var topologyOptions = form.Switches[node.Policy]{
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
-var cpuOptions = switches{
+var cpuOptions = form.Switches[node.Policy]{
 	{"align-by-socket", func(p *node.Policy) *bool { return &p.CPU.AlignBySocket }},
 	{"distribute-cpus-across-cores", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossCores }},
 	{"distribute-cpus-across-numa", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }},
@@ -82,19 +63,8 @@ var cpuOptions = switches{
 	{"strict-cpu-reservation", func(p *node.Policy) *bool { return &p.CPU.StrictReservation }},
 }
 
-var featureGates = switches{
+var featureGates = form.Switches[node.Policy]{
 	{"DisableCPUQuotaWithExclusiveCPUs", func(p *node.Policy) *bool { return &p.LiftQuota }},
 	{"PodLevelResourceManagers", func(p *node.Policy) *bool { return &p.PodLevelManagers }},
 	{"PodLevelResources", func(p *node.Policy) *bool { return &p.PodLevelResources }},
-}
-
-// on returns the names of the switches that are on, in the order of the list.
-func (s switches) on(p node.Policy) []string {
-	var list []string
-	for _, x := range s {
-		if *x.of(&p) {
-			list = append(list, x.name)
-		}
-	}
-	return list
 }

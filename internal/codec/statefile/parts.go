@@ -2,9 +2,7 @@ package statefile
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/node"
 )
@@ -12,24 +10,18 @@ import (
 // EncodePolicy returns a policy as in a file, on one line. As for every part of the form, the same
 // policy always has the same bytes. The error wraps ErrNotEncodable.
 func EncodePolicy(p node.Policy) ([]byte, error) {
-	var w writer
-	text := w.policy(p)
-	if w.err != nil {
-		return nil, w.err
+	text, err := policyFields.Append(nil, &p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotEncodable, err)
 	}
-	return appendJSON(nil, text), nil
+	return text, nil
 }
 
 // DecodePolicy parses the bytes that EncodePolicy returned. The error wraps ErrDamaged or ErrNewer.
 func DecodePolicy(data []byte) (node.Policy, error) {
-	var text policyText
-	if err := decodePart(data, &text); err != nil {
-		return node.Policy{}, fmt.Errorf("the policy is %w", err)
-	}
-	var r reader
-	p := text.policy(&r)
-	if r.err != nil {
-		return node.Policy{}, fmt.Errorf("the policy is %w", r.err)
+	var p node.Policy
+	if err := policyFields.Read(data, &p); err != nil {
+		return node.Policy{}, fmt.Errorf("the policy is %w", kindOf(err))
 	}
 	return p, compareParts("the policy", data, func() ([]byte, error) { return EncodePolicy(p) })
 }
@@ -46,15 +38,11 @@ func EncodeGrant(g *node.Grant) ([]byte, error) {
 // DecodeGrant parses the bytes that EncodeGrant returned. It does not check whether the grant is
 // valid on a machine; node.Restore and node.Adopt do. The error wraps ErrDamaged or ErrNewer.
 func DecodeGrant(data []byte) (*node.Grant, error) {
-	var text podText
-	if err := decodePart(data, &text); err != nil {
-		return nil, fmt.Errorf("the grant is %w", err)
+	g := &node.Grant{}
+	if err := podFields.Read(data, g); err != nil {
+		return nil, fmt.Errorf("the grant of pod %s is %w", g.Pod.ID(), kindOf(err))
 	}
-	var r reader
-	g := text.grant(&r)
-	if r.err != nil {
-		return nil, fmt.Errorf("the grant of pod %s is %w", g.Pod.ID(), r.err)
-	}
+	complete(g)
 	if g.Sequence > node.MaxGeneration {
 		return nil, fmt.Errorf("the grant of pod %s is %w: it has number %d, and the last one is %d", g.Pod.ID(), ErrDamaged, g.Sequence, uint64(node.MaxGeneration))
 	}
@@ -62,19 +50,6 @@ func DecodeGrant(data []byte) (*node.Grant, error) {
 		return nil, err
 	}
 	return g, nil
-}
-
-// decodePart decodes one JSON value with strict fields.
-func decodePart(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		if _, member, unknown := strings.Cut(err.Error(), "unknown field "); unknown {
-			return fmt.Errorf("%w: it has a member %s that this one does not know", ErrNewer, member)
-		}
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return nil
 }
 
 // compareParts encodes a part again and compares the bytes. This proves that order, form and range

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 //go:generate go tool stringer -type=Phase -linecomment -output=enum_string.go
@@ -71,7 +71,7 @@ type Occasion struct {
 	Resizes string
 	// Strangers returns the quota of a container that is not in its pod's grant, or whose pod has
 	// no grant. If nil, the quota stays.
-	Strangers func(pod, container string) node.Quota
+	Strangers func(pod, container string) quota.Quota
 }
 
 // Answer is what can be done for the containers now.
@@ -175,14 +175,14 @@ func (f *floor) observed(c *Container) Observed {
 
 // stranger returns what a container without an assignment should have. stranded is true if it
 // should run on the node shared pool while that is empty.
-func (w *Wanted) stranger(o Observed, quota func(pod, container string) node.Quota) (after Setting, stranded bool) {
+func (w *Wanted) stranger(o Observed, quotaOf func(pod, container string) quota.Quota) (after Setting, stranded bool) {
 	after = o.Setting
 	if !w.state.SharedCPUs().IsEmpty() {
 		want := w.Setting(o.Pod, o.Container)
-		if quota != nil {
-			want.Quota = quota(o.Pod, o.Container)
+		if quotaOf != nil {
+			want.Quota = quotaOf(o.Pod, o.Container)
 		}
-		if after.CPUs = want.CPUs; want.Quota != node.KeepQuota {
+		if after.CPUs = want.CPUs; want.Quota != quota.Keep {
 			after.Quota = want.Quota
 		}
 	} else if w.state.Policy().StaticCPU {
@@ -221,7 +221,7 @@ func (f *floor) unset(w *Wanted, observed []Observed, updates []Update) []Update
 // kubelet's quota does not apply.
 func (f *floor) withResized(updates []Update, c *occupant, want Setting) []Update {
 	own := Update{ID: c.ID, Pod: c.Pod, Container: c.Name, Before: f.observed(c.Container).Setting, After: want}
-	own.Before.Quota = node.KeepQuota // The kubelet writes another quota with this request.
+	own.Before.Quota = quota.Keep // The kubelet writes another quota with this request.
 	all, _, _ := f.safe(append(updates[:len(updates):len(updates)], own), Merged)
 	if i := slices.IndexFunc(all, func(u Update) bool { return u.ID == c.ID }); i >= 0 {
 		return append(updates, all[i])

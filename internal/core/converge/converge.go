@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Setting is what Paddock sets in a container's cgroup.
@@ -22,9 +22,9 @@ type Setting struct {
 	CPUs cpuset.Set
 	// Mems is cpuset.mems. If empty, it is not managed, or not set.
 	Mems mask.Mask
-	// Quota is the CFS quota. node.KeepQuota means that it stays as it is or, in an observed
+	// Quota is the CFS quota. quota.Keep means that it stays as it is or, in an observed
 	// setting, that it is not known.
-	Quota node.Quota
+	Quota quota.Quota
 }
 
 // Equal reports whether both settings are the same.

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -43,7 +44,7 @@ func state(t testing.TB, strict bool, ownCPUs int) *node.State {
 	return s
 }
 
-func observed(pod, container, cpus string, quota node.Quota) converge.Observed {
+func observed(pod, container, cpus string, quota quota.Quota) converge.Observed {
 	set, err := cpuset.Parse(cpus)
 	if err != nil {
 		panic(err)
@@ -59,14 +60,14 @@ func TestCompare(t *testing.T) {
 		observed []converge.Observed
 		want     string
 	}{
-		{name: "what is right stays", own: 1, observed: []converge.Observed{observed("own", "app", "1", node.NoQuota), observed("own", "log", "0,2-3", 200_000)}, want: ""},
+		{name: "what is right stays", own: 1, observed: []converge.Observed{observed("own", "app", "1", quota.None), observed("own", "log", "0,2-3", 200_000)}, want: ""},
 		{
 			name: "who gives CPUs up comes before who gets them", own: 1,
 			observed: []converge.Observed{observed("own", "app", "", 200_000), observed("own", "log", "2", 200_000), observed("other", "c", "0-3", 200_000)},
 			want:     "other/c 0-3→0,2-3; own/app →1 quota none; own/log 2→0,2-3; ",
 		},
 		{name: "a lost quota update is made again", own: 1, observed: []converge.Observed{observed("own", "app", "1", 200_000)}, want: "own/app 1→1 quota none; "},
-		{name: "a quota that is the kubelet's is left alone", own: 1, observed: []converge.Observed{observed("other", "c", "0,2-3", node.NoQuota)}, want: ""},
+		{name: "a quota that is the kubelet's is left alone", own: 1, observed: []converge.Observed{observed("other", "c", "0,2-3", quota.None)}, want: ""},
 		{name: "an empty pool is no update", strict: true, own: 3, observed: []converge.Observed{observed("other", "c", "0-3", 200_000)}, want: "stranded other/c; "},
 		{name: "an unknown pod is left alone", own: 1, observed: []converge.Observed{observed("gone", "c", "0-3", 200_000), observed("own", "debug", "0-3", 200_000)}, want: "stranger gone/c; stranger own/debug; "},
 	} {
@@ -88,11 +89,11 @@ func TestCompareWithOfflineCPUs(t *testing.T) {
 	for _, c := range []string{"own/app 1-2", "own/log 0,3", "other/c 0,3"} {
 		id, cpus, _ := strings.Cut(c, " ")
 		pod, container, _ := strings.Cut(id, "/")
-		quota := node.KeepQuota
+		limit := quota.Keep
 		if container == "app" {
-			quota = node.NoQuota
+			limit = quota.None
 		}
-		seen = append(seen, observed(pod, container, cpus, quota))
+		seen = append(seen, observed(pod, container, cpus, limit))
 	}
 	for _, step := range []struct{ offline, want string }{
 		{"2", "own/app 1-2→1; "},
@@ -130,7 +131,7 @@ func TestCompareWithOfflineCPUs(t *testing.T) {
 // TestConverged makes the updates and compares again, which must find nothing left to do.
 func TestConverged(t *testing.T) {
 	s := state(t, false, 1)
-	containers := []converge.Observed{observed("own", "app", "0-3", 200_000), observed("own", "log", "0-3", node.NoQuota), observed("other", "c", "1", 200_000)}
+	containers := []converge.Observed{observed("own", "app", "0-3", 200_000), observed("own", "log", "0-3", quota.None), observed("other", "c", "1", 200_000)}
 	for i := range containers {
 		containers[i].Mems = mask.Of(0)
 	}
@@ -177,13 +178,13 @@ func TestCompareManyContainers(t *testing.T) {
 			c.CPUs, cpus = 1, "0-3"
 		}
 		pod.Containers = append(pod.Containers, c)
-		containers = append(containers, observed("many", c.Name, cpus, node.KeepQuota))
+		containers = append(containers, observed("many", c.Name, cpus, quota.Keep))
 	}
 	s, err := s.Apply(s.Plan(pod))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(converge.Want(s).Compare(append(containers, observed("many", "debug", "0-3", node.KeepQuota))))
+	got := text(converge.Want(s).Compare(append(containers, observed("many", "debug", "0-3", quota.Keep))))
 	if want := "many/c33 0-3→2 quota none; stranger many/debug; "; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

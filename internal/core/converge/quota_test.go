@@ -6,12 +6,13 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // TestDesiredFor checks that every container has a setting, whether its pod had it at admission or
 // not.
 func TestDesiredFor(t *testing.T) {
-	isolated := node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
+	isolated := node.QuotaPolicy{Isolated: true, EphemeralMilli: quota.DefaultEphemeralMilli}
 	for _, c := range []struct {
 		pod, container string
 		quota          node.QuotaPolicy

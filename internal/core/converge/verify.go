@@ -3,13 +3,13 @@ package converge
 import (
 	"fmt"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Difference is a running container that does not have the setting that it should have.
 type Difference struct {
 	Observed
-	// Want is the setting that the container should have. An empty set and node.KeepQuota are not
+	// Want is the setting that the container should have. An empty set and quota.Keep are not
 	// compared.
 	Want Setting
 	// Stranded is set if the container should run on the node shared pool while that is empty.
@@ -24,7 +24,7 @@ func (d Difference) Lines() (lines []string) {
 		return []string{fmt.Sprintf("it should run on the node shared pool, which is empty; it runs on %q", d.CPUs)}
 	}
 	if d.Want.CPUs.IsEmpty() {
-		d.Want.Quota = node.KeepQuota
+		d.Want.Quota = quota.Keep
 	}
 	switch {
 	case d.Want.CPUs.IsEmpty() || d.Want.CPUs.Equal(d.CPUs):
@@ -36,21 +36,21 @@ func (d Difference) Lines() (lines []string) {
 	if !d.Want.Mems.IsEmpty() && d.Want.Mems != d.Mems {
 		lines = append(lines, fmt.Sprintf("cpuset.mems is %s, expected %s", d.Mems, d.Want.Mems))
 	}
-	if d.Want.Quota != node.KeepQuota && d.Want.Quota != d.Quota {
+	if d.Want.Quota != quota.Keep && d.Want.Quota != d.Quota {
 		lines = append(lines, "it has "+QuotaLine(d.Quota, d.Want.Quota))
 	}
 	return lines
 }
 
 // QuotaLine returns the description of a difference between two quotas, to follow "it has ".
-func QuotaLine(has, want node.Quota) string {
-	text := func(q node.Quota) string {
-		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(node.QuotaPeriod))
+func QuotaLine(has, want quota.Quota) string {
+	text := func(q quota.Quota) string {
+		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(quota.Period))
 	}
 	switch {
-	case want == node.NoQuota:
+	case want == quota.None:
 		return text(has) + ", expected none: it throttles exclusive CPUs"
-	case has == node.NoQuota:
+	case has == quota.None:
 		return "no CFS quota, expected " + text(want)
 	}
 	return fmt.Sprintf("%s, expected %d", text(has), want)

@@ -1,6 +1,9 @@
 package converge
 
-import "github.com/paddock-project/paddock/internal/core/node"
+import (
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
+)
 
 // Wanted answers what containers should run on in one state. It computes each pod once, on the
 // first request about it, so the cost of answers about all containers is linear in their number. It
@@ -13,9 +16,9 @@ type Wanted struct {
 // pod is what the containers of one grant should run on.
 type pod struct {
 	grant   *node.Grant
-	quotas  node.Quotas
+	quotas  quota.Quotas
 	cgroups *node.Cgroups
-	kubelet []node.Quota // see KubeletQuota; nil until needed
+	kubelet []quota.Quota // see KubeletQuota; nil until needed
 	// places has the indexes of containers by name. It is nil if there are few containers.
 	places map[string]int
 }
@@ -33,7 +36,7 @@ func (w *Wanted) State() *node.State { return w.state }
 // pod had at the admission runs on the online CPUs of its own. If none of them is online, it runs
 // elsewhere, with its quota (see node.Cgroups). Any other container runs on the node shared pool,
 // with its memory where the runtime put it. If it was added to its pod later, it is an ephemeral
-// container and has node.Quotas.Ephemeral. If its pod has no grant, it has the quota that the
+// container and has quota.Quotas.Ephemeral. If its pod has no grant, it has the quota that the
 // kubelet wrote. CPUs is empty if the policy does not manage CPUs, or if the node shared pool is
 // empty.
 func (w *Wanted) Setting(podUID, container string) Setting {
@@ -58,29 +61,29 @@ func (w *Wanted) Owns(podUID, container string) bool {
 	return i >= 0 && p.grant.Isolation(i) != node.HostIsolation
 }
 
-// PodQuota returns the CFS quota that the cgroup of a pod should have, or node.KeepQuota for a pod
+// PodQuota returns the CFS quota that the cgroup of a pod should have, or quota.Keep for a pod
 // without a grant. A runtime cannot set it through NRI. The agent writes it, and writes it again
 // after the kubelet has written its own, which it does when a container of the pod is resized.
-func (w *Wanted) PodQuota(podUID string) node.Quota {
+func (w *Wanted) PodQuota(podUID string) quota.Quota {
 	if p := w.pod(podUID); p != nil {
 		return p.quotas.Pod
 	}
-	return node.KeepQuota
+	return quota.Keep
 }
 
 // KubeletQuota returns the quota that the kubelet wrote for a container before Paddock replaced it,
-// computed from its pod's request. It returns node.KeepQuota if the quota was not replaced.
-func (w *Wanted) KubeletQuota(podUID, container string) node.Quota {
+// computed from its pod's request. It returns quota.Keep if the quota was not replaced.
+func (w *Wanted) KubeletQuota(podUID, container string) quota.Quota {
 	p := w.pod(podUID)
 	if p == nil {
-		return node.KeepQuota
+		return quota.Keep
 	}
 	i := p.place(container)
 	if i < 0 {
-		return node.KeepQuota
+		return quota.Keep
 	}
 	if p.kubelet == nil {
-		p.kubelet = p.grant.KubeletQuotas(w.state.Policy())
+		p.kubelet = quota.Kubelet(p.grant, w.state.Policy())
 	}
 	return p.kubelet[i]
 }
@@ -115,7 +118,7 @@ func (w *Wanted) Compare(observed []Observed) Report {
 func (s Setting) over(now Setting) Setting {
 	if !s.CPUs.IsEmpty() {
 		now.CPUs = s.CPUs
-		if s.Quota != node.KeepQuota {
+		if s.Quota != quota.Keep {
 			now.Quota = s.Quota
 		}
 	}
@@ -133,7 +136,7 @@ func (w *Wanted) pod(uid string) *pod {
 		return p
 	}
 	if g, known := w.state.Grant(uid); known {
-		p = &pod{grant: g, quotas: w.state.Quotas(g), cgroups: w.state.Cgroups(g)}
+		p = &pod{grant: g, quotas: quota.Now(w.state, g), cgroups: w.state.Cgroups(g)}
 		if len(g.Pod.Containers) > few && !g.Pod.Estimated {
 			p.places = make(map[string]int, len(g.Pod.Containers))
 			for i := len(g.Pod.Containers) - 1; i >= 0; i-- { // The first container of a name counts.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -33,7 +34,7 @@ func wide(t testing.TB, n int) (*node.State, []converge.Observed) {
 			c.Type, c.CPULimit = request.Init, int64(n-i)
 		}
 		pod.Containers = append(pod.Containers, c)
-		seen = append(seen, observed("wide", c.Name, "3", node.KeepQuota))
+		seen = append(seen, observed("wide", c.Name, "3", quota.Keep))
 	}
 	plan := s.Plan(pod)
 	if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
@@ -83,13 +84,13 @@ func TestWantedOwns(t *testing.T) {
 	for _, c := range []struct {
 		pod, container string
 		owns           bool
-		kubelet        node.Quota
+		kubelet        quota.Quota
 	}{
-		{"own", "app", true, node.KeepQuota}, // Its limit is not known.
-		{"own", "log", false, node.KeepQuota},
-		{"own", "debugger-x7", false, node.KeepQuota},
-		{"other", "c", false, node.KeepQuota},
-		{"gone", "c", false, node.KeepQuota},
+		{"own", "app", true, quota.Keep}, // Its limit is not known.
+		{"own", "log", false, quota.Keep},
+		{"own", "debugger-x7", false, quota.Keep},
+		{"other", "c", false, quota.Keep},
+		{"gone", "c", false, quota.Keep},
 	} {
 		if owns, kubelet := w.Owns(c.pod, c.container), w.KubeletQuota(c.pod, c.container); owns != c.owns || kubelet != c.kubelet {
 			t.Errorf("%s/%s owns CPUs: %v, the kubelet wrote %s; want %v, %s", c.pod, c.container, owns, kubelet, c.owns, c.kubelet)

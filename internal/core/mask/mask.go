@@ -131,6 +131,10 @@ func (m Mask) String() string {
 	return b.String()
 }
 
+// List returns the set as a list in the form of cpuset(7), such as "0,2-3", and "" for the empty
+// set. Parse parses it.
+func (m Mask) List() string { return strings.Trim(m.String(), "{}") }
+
 // Parse parses the form that String returns. The braces are optional.
 func Parse(text string) (Mask, error) {
 	list := text
@@ -172,4 +176,23 @@ func parseNode(text string) (int, error) {
 		return 0, errors.New("NUMA node ids end at 63")
 	}
 	return int(n), nil
+}
+
+// Words returns the NUMA nodes as in a sentence: "NUMA node 1", "NUMA nodes 0-1".
+func (m Mask) Words() string { return string(m.AppendWords(nil)) }
+
+// AppendWords appends Words to b.
+func (m Mask) AppendWords(b []byte) []byte {
+	if m.Len() == 1 {
+		return strconv.AppendInt(append(b, "NUMA node "...), int64(m.Lowest()), 10)
+	}
+	return append(append(b, "NUMA nodes "...), m.List()...)
+}
+
+// Count returns a number of NUMA nodes as in a sentence: "1 NUMA node", "2 NUMA nodes".
+func Count(n int) string {
+	if n == 1 {
+		return "1 NUMA node"
+	}
+	return strconv.Itoa(n) + " NUMA nodes"
 }

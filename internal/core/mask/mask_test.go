@@ -28,10 +28,24 @@ func TestTextForm(t *testing.T) {
 		if got := c.mask.String(); got != c.text {
 			t.Errorf("%#x is written %s, want %s", uint64(c.mask), got, c.text)
 		}
+		if got := c.mask.List(); got != strings.Trim(c.text, "{}") {
+			t.Errorf("%s is the list %q", c.text, got)
+		}
 		for _, text := range []string{c.text, strings.Trim(c.text, "{}")} {
 			if got, err := mask.Parse(text); err != nil || got != c.mask {
 				t.Errorf("Parse(%q) = %v, %v, want %s", text, got, err, c.text)
 			}
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for m, want := range map[mask.Mask]string{mask.Of(7): "NUMA node 7", mask.Of(0, 1, 5): "NUMA nodes 0-1,5"} {
+		if got := m.Words(); got != want {
+			t.Errorf("%s is %q in words, expected %q", m, got, want)
+		}
+		if got, want := mask.Count(m.Len()), map[int]string{1: "1 NUMA node", 3: "3 NUMA nodes"}[m.Len()]; got != want {
+			t.Errorf("counted as %q, expected %q", got, want)
 		}
 	}
 }

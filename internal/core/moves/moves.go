@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -106,7 +107,7 @@ func Find(s *node.State, pod request.Pod, terms Terms) Found {
 // its policy prefers.
 func Wanted(p *node.Plan) bool {
 	switch p.Trace.Cause {
-	case node.ResourcesOff, node.ContainersAboveBound, node.GivenApart, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
+	case rejection.ResourcesOff, rejection.ContainersAboveBound, rejection.GivenApart, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType:
 		return false // These depend only on the pod and its policy.
 	default:
 		return !p.Known && !isPreferred(p)

@@ -11,12 +11,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // begin finds what a kubelet has of the pod: the grant of a pod that is admitted again, even if the
 // kubelet has rejected it since, and what init containers of a pod with the same UID left
 // (Behavior.KeepsReuse).
+// The pod then stays there, also if another planner hands a grant over: State.PlanGrant compares.
 func (d *draft) begin() {
 	uid := d.pod.UID
 	g, _ := d.s.Grant(uid)
@@ -32,32 +34,35 @@ func (d *draft) begin() {
 		}
 	}
 	if g != nil && len(g.Containers) == len(d.pod.Containers) {
-		d.had = g
+		d.chooser = chooser{way: staying, grant: g}
 	}
-	if d.had == nil && (!d.reusableCPUs.IsEmpty() || len(d.reusableMemory) > 0) {
+	if d.way != staying && (!d.reusableCPUs.IsEmpty() || len(d.reusableMemory) > 0) {
 		d.met(FaultKeepsReuse, "")
 	}
 }
 
-// hadCPUs returns the CPUs that container i already has if the pod is admitted again.
+// hadCPUs returns the CPUs that container i already has if the pod is admitted again. All
+// containers together have none: a kubelet admits no pool again.
 func (d *draft) hadCPUs(i int) (cpuset.Set, bool) {
-	if d.had == nil || d.had.Containers[i].Removed || d.had.Containers[i].CPUs.IsEmpty() {
+	had := d.had()
+	if had == nil || i == together || had.Containers[i].Removed || had.Containers[i].CPUs.IsEmpty() {
 		return cpuset.Set{}, false
 	}
-	return d.had.Containers[i].CPUs, true
+	return had.Containers[i].CPUs, true
 }
 
 // hadMemory returns the blocks that container i already has if the pod is admitted again. For all
 // containers together, it returns the blocks of the first container that has any.
 func (d *draft) hadMemory(i int) []memory.Block {
+	had := d.had()
 	switch {
-	case d.had == nil:
+	case had == nil:
 		return nil
 	case i != together:
-		return d.had.Containers[i].Memory
+		return had.Containers[i].Memory
 	}
-	for k := range d.had.Containers {
-		if blocks := d.had.Containers[k].Memory; len(blocks) > 0 {
+	for k := range had.Containers {
+		if blocks := had.Containers[k].Memory; len(blocks) > 0 {
 			return blocks
 		}
 	}
@@ -105,11 +110,12 @@ func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
 
 // keepsMemory reports whether container i of a pod that is admitted again keeps its blocks.
 func (d *draft) keepsMemory(i int) bool {
-	if d.had == nil {
+	had := d.had()
+	if had == nil {
 		return false
 	}
 	c := &d.pod.Containers[i]
-	blocks := d.had.Containers[i].Memory
+	blocks := had.Containers[i].Memory
 	if len(blocks) == 0 {
 		if c.Type == request.Init {
 			d.met(FaultEndedInits, c.Name)
@@ -117,16 +123,17 @@ func (d *draft) keepsMemory(i int) bool {
 		}
 		return false
 	}
-	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, d.had.Containers[i].MemoryNodes
+	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, had.Containers[i].MemoryNodes
 	d.reusableMemory = d.reusableMemory.After(c.Type, blocks)
 	return true
 }
 
 // pinNothing applies Behavior.PinsNothing to a container that requests no memory of its own.
-func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
+func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
 	// A container of a pod that is admitted again has an entry, even if an empty one. Standard init
 	// containers have none: theirs have ended (R-MEM-63).
-	entry := d.had != nil && d.had.Sequence > 0 && d.had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
+	had := d.had()
+	entry := had != nil && had.Sequence > 0 && had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
 	if d.demand.Containers[i].MemoryBasis != NotEquivalent || entry {
 		return nil
 	}
@@ -139,11 +146,11 @@ func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
 		return nil
 	}
 	d.met(FaultPinsNothing, d.pod.Containers[i].Name)
-	cause, detail := NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
+	cause, detail := rejection.NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
 	if choice.HasMask {
-		cause, detail = MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
+		cause, detail = rejection.MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
 	}
-	return d.reject(cause, &Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
+	return d.reject(cause, &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
 }
 
 // unread reports whether the memory of container i, or of all containers together, cannot be read
@@ -164,9 +171,9 @@ func (d *draft) unread(i int) bool {
 
 func fractional(c request.Container) bool { return c.FractionalMemory }
 
-func (d *draft) rejectUnread(container string) *Rejection {
+func (d *draft) rejectUnread(container string) *rejection.Rejection {
 	d.met(FaultUnreadFractions, container)
-	return d.reject(MemoryUnread, &Rejection{
+	return d.reject(rejection.MemoryUnread, &rejection.Rejection{
 		Container: container, Resource: request.Memory,
 		Detail: "the amount of memory has a fraction of a byte: write it in Mi or in bytes",
 	})
@@ -210,12 +217,12 @@ func (d *draft) meetHints(of int, set *hint.Set) {
 }
 
 // goesDown rejects a pod at which the kubelet panics before it merges the hints.
-func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
+func (d *draft) goesDown(container string, hintSets []hint.Set) *rejection.Rejection {
 	b := &d.s.policy.Behavior
 	if b.PanicsAtUnknownPages {
 		for i := range hintSets {
 			if s := &hintSets[i]; s.Kind == hint.None && request.IsMemory(s.Resource) && d.emptyPool(request.IsMemory) == nil {
-				return d.reject(KubeletPanics, &Rejection{Container: container, Resource: s.Resource, Detail: s.Why})
+				return d.reject(rejection.KubeletPanics, &rejection.Rejection{Container: container, Resource: s.Resource, Detail: s.Why})
 			}
 		}
 	}
@@ -238,7 +245,7 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
 		return nil
 	}
 	d.met(FaultDistancesByPosition, "")
-	return d.reject(KubeletPanics, &Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
+	return d.reject(rejection.KubeletPanics, &rejection.Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
 }
 
 // placesAnyway returns the NUMA nodes on which a kubelet places memory for which Place returned

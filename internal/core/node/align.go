@@ -6,13 +6,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // alignContainer merges the hints of container i.
-func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
+func (d *draft) alignContainer(i int) (hint.Choice, *rejection.Rejection) {
 	ask := &d.demand.Containers[i].Ask
-	return d.merge(d.pod.Containers[i].Name, ask, d.hintSets(ask, i))
+	return d.chooseNodes(d.pod.Containers[i].Name, ask, d.hintSets(ask, i))
 }
 
 // alignSum merges the hints of a pod without its own budget: those of the sum of its containers'
@@ -22,8 +23,8 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
 // So the pod counts as aligned, and each container is placed wherever it fits. In Paddock
 // the pod is not aligned: restricted and single-numa-node reject it, best-effort serves each
 // container by itself, and the plan has a note.
-func (d *draft) alignSum() (hint.Choice, *Rejection) {
-	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
+func (d *draft) alignSum() (hint.Choice, *rejection.Rejection) {
+	choice, rejection := d.chooseNodes("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
 	if rejection != nil || d.s.policy.Behavior.MemoryNowhere {
 		return choice, rejection
 	}
@@ -58,7 +59,7 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 		hintSets = append(hintSets, device.GivenHints(stock, g.Devices, d.s.machine.NodeMask()))
 	}
 	for _, a := range ask.Devices {
-		if d.had != nil {
+		if d.way == staying {
 			break // The pod has its devices already.
 		}
 		hintSets = append(hintSets, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
@@ -80,7 +81,7 @@ func (d *draft) cpuHints(n, of int) hint.Set {
 	if v := d.emptyPool(func(r request.Resource) bool { return r == request.CPU }); v != nil {
 		return hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
 	}
-	if d.had != nil {
+	if d.way == staying {
 		return d.cpuHintsAgain(n, of)
 	}
 	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
@@ -93,7 +94,7 @@ func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
 	if blocks := d.hadMemory(of); len(blocks) > 0 {
 		return regenerated(blocks, want)
 	}
-	if of != together && d.had != nil && d.pod.Containers[of].Type == request.Init && !d.s.policy.Behavior.EndedInits {
+	if of != together && d.way == staying && d.pod.Containers[of].Type == request.Init && !d.s.policy.Behavior.EndedInits {
 		return hint.Set{Resource: request.Memory} // It has ended, and gets no memory again.
 	}
 	set := d.usage.Hints(want, d.reusableMemory)
@@ -106,42 +107,26 @@ func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
 // Topology Manager (R-DEM-64). It returns nil if there is no such division.
 func (d *draft) emptyPool(of func(request.Resource) bool) *Division {
 	for i := len(d.trace.Divisions) - 1; i >= 0; i-- {
-		if v := &d.trace.Divisions[i]; v.Fault == PoolEmpty && of(v.Resource) {
+		if v := &d.trace.Divisions[i]; v.Fault == rejection.PoolEmpty && of(v.Resource) {
 			return v
 		}
 	}
 	return nil
 }
 
-// merge asks the Topology Manager and records the answer in the trace.
-func (d *draft) merge(container string, ask *Ask, hintSets []hint.Set) (hint.Choice, *Rejection) {
-	d.trace.Stage = StageTopology
-	rules := hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask(), Distances: d.s.distances}
-	if d.handed != nil {
-		choice, rejection := d.mergeHanded(container, hintSets, rules)
-		d.trace.Alignments = append(d.trace.Alignments, Alignment{
-			Container: container, Given: ask.Given, HintSets: hintSets, Choice: choice, Outcome: outcomeOf(hintSets, choice),
-		})
-		return choice, rejection
+// checkAlignment adds notes about the choice of the Topology Manager. It returns a rejection if the
+// policy does not admit the choice.
+func (d *draft) checkAlignment(a *Alignment) *rejection.Rejection {
+	if a.Choice.Unproven || a.Choice.Unsolved {
+		d.note("the search for NUMA nodes ended at its limit: " + a.Choice.Why)
 	}
-	if rejection := d.goesDown(container, hintSets); rejection != nil {
-		return hint.Choice{}, rejection
-	}
-	choice := hint.Merge(hintSets, rules)
-	d.trace.Alignments = append(d.trace.Alignments, Alignment{
-		Container: container, Given: ask.Given, HintSets: hintSets, Choice: choice, Outcome: outcomeOf(hintSets, choice),
-	})
-	a := &d.trace.Alignments[len(d.trace.Alignments)-1]
-	if choice.Unproven || choice.Unsolved {
-		d.note("the search for NUMA nodes ended at its limit: " + choice.Why)
-	}
-	if !choice.Admit {
-		return choice, d.rejectAlignment(a)
+	if !a.Choice.Admit {
+		return d.rejectAlignment(a)
 	}
 	if len(a.Given) > 0 && a.Outcome == NotPreferred {
 		d.noteUnaligned(a)
 	}
-	return choice, nil
+	return nil
 }
 
 func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -55,25 +54,6 @@ func BenchmarkCheckContainers(b *testing.B) {
 	}
 }
 
-// BenchmarkQuotasContainers computes the quotas of such a pod. A pod of kind phases has as many
-// sets of containers that run at the same time as it has init containers, and each has another
-// division.
-func BenchmarkQuotasContainers(b *testing.B) {
-	policy := many(b, node.ContainerScope).Policy()
-	for _, kind := range []string{"pool", "plain", "inits", "shares", "phases"} {
-		for _, n := range []int{10, 1000, 5000} {
-			b.Run(fmt.Sprintf("kind=%s/containers=%d", kind, n), func(b *testing.B) {
-				g := &node.Grant{Pod: podOf(kind, n), Containers: make([]node.ContainerGrant, n)}
-				g.Pod.Containers[n-1].CPUs, g.Containers[n-1].CPUs = 1, cpuset.Of(1)
-				b.ReportAllocs()
-				for b.Loop() {
-					g.Quotas(policy)
-				}
-			})
-		}
-	}
-}
-
 func containersNode(b *testing.B, scope node.Scope) *node.State {
 	b.Helper()
 	old := timingNode(b, 8, node.TopologyBestEffort)
@@ -109,9 +89,6 @@ func podOf(kind string, n int) request.Pod {
 		pod.Kind, pod.BudgetCPUs, pod.BudgetCPUMilli = request.PodLevel, 500, 500_000
 		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 64 * gib}}
 	}
-	if kind == "shares" || kind == "phases" {
-		pod.Kind, pod.CPULimit = request.PodLevel, 500_000
-	}
 	for i := range n {
 		c := request.Container{Name: fmt.Sprintf("c%04d", i), Type: request.App}
 		exclusive := i%max(1, n/400) == 0 && i/max(1, n/400) < 400
@@ -122,11 +99,6 @@ func podOf(kind string, n int) request.Pod {
 			c.Devices = request.Amounts{{Resource: "example.com/vf", Value: 1}}
 		case kind == "claims":
 			c.Given = []request.Given{{Driver: "gpu.example.com", Pool: "node", Name: "gpu0", Claim: "train", Nodes: mask.Of(0)}}
-		case kind == "shares":
-			exclusive = false
-		case kind == "phases":
-			exclusive = false
-			c.Type, c.CPURequest, c.CPULimit = request.ContainerType(i%2), int64(i%7), int64(100+i*13%997)
 		}
 		if exclusive {
 			c.CPUs, c.CPURequest, c.CPULimit, c.Equivalent = 1, 1000, 1000, true

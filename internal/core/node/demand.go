@@ -145,8 +145,8 @@ func (p *Policy) path(pod *request.Pod) Path {
 	return AsOne
 }
 
-// exclusiveCPUs returns how many exclusive CPUs the CPU manager gives to a container, and why.
-func (p *Policy) exclusiveCPUs(pod *request.Pod, c *request.Container) (int, Basis) {
+// ExclusiveCPUs returns how many exclusive CPUs the CPU manager gives to a container, and why.
+func (p *Policy) ExclusiveCPUs(pod *request.Pod, c *request.Container) (int, Basis) {
 	switch {
 	case !p.StaticCPU:
 		return 0, PolicyNone
@@ -191,7 +191,7 @@ func (s *State) Demand(pod *request.Pod) Demand {
 	d := Demand{Path: p.path(pod), Containers: make([]ContainerDemand, len(pod.Containers))}
 	for i := range pod.Containers {
 		c, asks := &pod.Containers[i], &d.Containers[i]
-		asks.CPUs, asks.CPUBasis = p.exclusiveCPUs(pod, c)
+		asks.CPUs, asks.CPUBasis = p.ExclusiveCPUs(pod, c)
 		asks.Memory, asks.MemoryBasis = p.pinnedMemory(pod, c)
 		asks.Sharing = c.Sharing
 		for _, a := range c.Devices {

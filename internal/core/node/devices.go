@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -94,32 +94,20 @@ func (d *draft) noteOtherDevices() {
 }
 
 // allocateDevices gives container i its devices: reusable ones first, then near ones.
-func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
-	if d.had != nil {
-		d.containers[i].Devices = d.had.Containers[i].Devices
+func (d *draft) allocateDevices(i int, choice hint.Choice) *rejection.Rejection {
+	if had := d.had(); had != nil {
+		d.containers[i].Devices = had.Containers[i].Devices
 		return nil
 	}
 	for _, a := range d.demand.Containers[i].Devices {
 		d.trace.Stage = StageDevices
-		var ids []string
+		ids, rejection := d.chooseDevices(i, a, choice)
+		if rejection != nil {
+			return rejection
+		}
 		var err error
-		if d.handed != nil {
-			var rejection *Rejection
-			if ids, rejection = d.handedDevices(i, a.Resource, int(a.Value), choice); rejection != nil {
-				return rejection
-			}
-		} else {
-			ids, err = d.devices.Allocate(a.Resource, a.Value, choice, d.reusableDevices.IDs(a.Resource))
-		}
-		if err == nil {
-			d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids))
-		}
-		if err != nil {
-			r := &Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
-			if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
-				r.Nodes = d.s.account(a.Resource, d)
-			}
-			return d.reject(TooFewDevices, r)
+		if d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids)); err != nil {
+			return d.rejectDevices(i, a, err)
 		}
 		d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Type, a.Resource, ids)
 		d.containers[i].Devices = append(d.containers[i].Devices, device.Assigned{Resource: a.Resource, IDs: ids})
@@ -127,37 +115,11 @@ func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// accountDevices returns the account of a device resource. Devices that report no NUMA node appear
-// only in the text of the rejection.
-func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
-	var accounts []NodeAccount
-	for _, c := range d.devices.Counts(resource) {
-		if c.Node == device.NoNode {
-			continue
-		}
-		a := NodeAccount{Node: c.Node, Total: int64(c.Total), Free: int64(c.Free), Unhealthy: int64(c.Total - c.Free - c.Assigned)}
-		add := func(pod string, assigned []device.Assigned) {
-			var n int64
-			for _, h := range assigned {
-				for _, id := range h.IDs {
-					if found, ok := s.devices.Inventory().Device(resource, id); ok && h.Resource == resource && found.Nodes.Has(c.Node) {
-						n++
-					}
-				}
-			}
-			if n > 0 {
-				a.Holders = append(a.Holders, Holder{Pod: pod, Amount: n, Nodes: mask.Of(c.Node)})
-			}
-		}
-		for g := range s.grants.all() {
-			add(g.Pod.ID(), g.Devices())
-		}
-		for _, k := range d.kept {
-			add(reservedFor+k.pod, k.devices)
-		}
-		own := Grant{Containers: d.containers}
-		add(d.pod.ID()+" (this pod)", own.Devices())
-		accounts = append(accounts, a)
+// rejectDevices returns a rejection of container i for an error of package device.
+func (d *draft) rejectDevices(i int, a request.Amount, err error) *rejection.Rejection {
+	r := &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
+	if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
+		r.Nodes = d.s.account(a.Resource, d)
 	}
-	return largestFirst(accounts)
+	return d.reject(rejection.TooFewDevices, r)
 }

@@ -68,8 +68,8 @@
 // it decides whether to show the id.
 //
 // Some rules do not depend on one admission and have other readers as well. This package decides
-// them once: Policy.Conflicts (settings that exclude each other), PoolClaims (what containers claim
-// of a pool) and State.Limits (what limits a container's CPU time).
+// them once: Policy.Conflicts (settings that exclude each other) and PoolClaims (what containers
+// claim of a pool).
 //
 // # Behavior
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -46,7 +47,7 @@ func TestEstimatedPod(t *testing.T) {
 		}
 		s = s.ContainerCreated("u", "app").RemoveContainer("u", "app")
 		g, _ := s.Grant("u")
-		if g.CPUs().String() != want || g.Containers[0].CPUs.String() != want || g.LiftsPodQuota(policy) || g.LiftsQuota(policy, 0) {
+		if g.CPUs().String() != want || g.Containers[0].CPUs.String() != want || quota.PodHasNone(g, policy) || quota.HasNone(g, policy, 0) {
 			t.Errorf("scope %s: it holds %s, want %s", scope, g.CPUs(), want)
 		}
 		if left := s.Release("u"); !left.SharedCPUs().Equal(m.AllCPUs()) || left.Check() != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -193,7 +194,7 @@ func (c *devicesCase) compare(t *rapid.T, plan *node.Plan, a *node.Alignment) {
 		t.Fatalf("pod %s: misfit %+v of %+v", c.pod, m, got)
 	}
 	r := plan.Rejection
-	given := plan.Trace.Cause == node.GivenApart || plan.Trace.Cause == node.GivenElsewhere
+	given := plan.Trace.Cause == rejection.GivenApart || plan.Trace.Cause == rejection.GivenElsewhere
 	if !got.Admit && (given != (m != nil) || given && r.Detail != m.String() || given && r.Misfit == nil) {
 		t.Fatalf("pod %s: misfit %+v, rejection %+v for cause %v", c.pod, m, r, plan.Trace.Cause)
 	}

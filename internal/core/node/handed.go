@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -71,11 +71,10 @@ func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 
 // follow plans with the choices of g. It respects reservations for purposes up to beside.
 func (s *State) follow(pod request.Pod, g *Grant, beside Purpose) (*Plan, *MisplacedError) {
-	h := &handed{grant: g}
-	p := s.draft(pod, h, s.policy.MaxContainers, beside)
+	p, wrong := s.draft(pod, chooser{way: handed, grant: g}, s.policy.MaxContainers, beside)
 	switch {
-	case h.wrong != nil:
-		return nil, h.wrong
+	case wrong != nil:
+		return nil, wrong
 	case p.Rejection != nil:
 		return nil, &MisplacedError{kindOf(p.Trace.Stage), p.Rejection.Error()}
 	}
@@ -144,34 +143,22 @@ func (g *Grant) misfit(h *Grant) *MisplacedError {
 	return nil
 }
 
-// handed is the grant that a draft follows.
-type handed struct {
-	grant *Grant
-	wrong *MisplacedError
+// misplaced ends a draft that follows the grant of another planner. The returned rejection is not
+// for people: the error has the reason.
+func (d *draft) misplaced(kind Misplaced, format string, args ...any) *rejection.Rejection {
+	d.wrong = &MisplacedError{kind, fmt.Sprintf(format, args...)}
+	return &rejection.Rejection{Detail: d.wrong.Detail}
 }
 
-// reject ends the draft. The returned rejection is not for people: the error in h has the reason.
-func (h *handed) reject(kind Misplaced, format string, args ...any) *Rejection {
-	h.wrong = &MisplacedError{kind, fmt.Sprintf(format, args...)}
-	return &Rejection{Detail: h.wrong.Detail}
-}
-
-// handedContainer returns the container of that name in the grant. An empty name means the
-// alignment of the pod. All containers have that alignment, so handedContainer returns the first
-// one.
-func (d *draft) handedContainer(name string) *ContainerGrant {
-	_, i := d.pod.Container(name)
-	return &d.handed.grant.Containers[max(0, i)]
-}
-
-// mergeHanded returns the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
+// handedNodes returns the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
 // nodes if every hint set has and prefers it (R-HINT-51). Which of these sets it takes depends on
 // what else is free. Under best-effort the grant may have any NUMA nodes, and need not be aligned:
 // where it was planned, other pods may have had what would have aligned it.
-func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *Rejection) {
-	want := d.handedContainer(container).Affinity
+func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *rejection.Rejection) {
+	_, i := d.pod.Container(container)
+	want := d.grant.Containers[max(0, i)].Affinity // All containers of a pod that is aligned as one have the same.
 	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
-		return hint.Choice{}, d.handed.reject(MisplacedNodes, "it is aligned on NUMA nodes %s, the machine has %s", want.Mask, rules.Nodes)
+		return hint.Choice{}, d.misplaced(MisplacedNodes, "it is aligned on NUMA nodes %s, the machine has %s", want.Mask, rules.Nodes)
 	}
 	choice := hint.Choice{Mask: want.Mask, HasMask: want.HasMask, Preferred: true}
 	free := true
@@ -193,51 +180,50 @@ func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Ru
 		choice.Admit, choice.HasMask = choice.Preferred && (free || want.Mask.Len() == 1), want.Mask != rules.Nodes
 	}
 	if !choice.Admit {
-		return choice, d.handed.reject(MisplacedNodes, "policy %s does not admit NUMA nodes %s", d.s.policy.Topology, want.Mask)
+		return choice, d.misplaced(MisplacedNodes, "policy %s does not admit NUMA nodes %s", d.s.policy.Topology, want.Mask)
 	}
 	return choice, nil
 }
 
-// takeHanded takes n CPUs of the grant, for a container or, if the name is empty, for the pool. It
+// handedCPUs returns n CPUs of the grant, for container i or, if i is together, for the pool. It
 // does not require that the set reuse as many as possible of the CPUs that init containers leave.
 // The CPU allocator prefers whole cores to those CPUs, so its choice depends on what else is free.
 // A set that was planned elsewhere, such as beside pods that have not started here, may leave them.
 // Each set still has exactly as many CPUs as its container requests, like the CPU allocator's sets.
 // So a grant has no more CPUs than the planner gives the pod in some other state of the node.
-func (d *draft) takeHanded(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
-	set, of := d.handed.grant.Pool, "the pool"
-	if container != "" {
-		set, of = d.handedContainer(container).CPUs, "container "+container
+func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
+	set, of := d.grant.Pool, "the pool"
+	if i != together {
+		set, of = d.grant.Containers[i].CPUs, "container "+d.nameOf(i)
 	}
-	from := d.available().Union(d.reusableCPUs)
 	near := cpu.Local(d.s.machine, d.s.policy.CPU, choice.Mask)
 	switch {
 	case set.Len() != n:
-		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %q and asks for %d", of, set, n)
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %q and asks for %d", of, set, n)
 	case !from.Contains(set):
-		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not free", of, set.Difference(from))
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not free", of, set.Difference(from))
 	case d.s.policy.CPU.FullPCPUsOnly && cpu.SplitsCores(d.s.machine, set):
-		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not whole cores", of, set)
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not whole cores", of, set)
 	case choice.HasMask && choice.Preferred && !near.Contains(set):
-		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not on NUMA nodes %s", of, set.Difference(near), choice.Mask)
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not on NUMA nodes %s", of, set.Difference(near), choice.Mask)
 	}
 	return set, nil
 }
 
-// takeHandedSlice takes the slice of a container from what is left of its pod's pool.
-func (d *draft) takeHandedSlice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
-	set := d.handedContainer(container).CPUs
+// handedSlice returns the slice of container i in the grant, if it is in what is left of the pool.
+func (d *draft) handedSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
+	set := d.grant.Containers[i].CPUs
 	if set.Len() != n || !left.Contains(set) {
-		return set, d.handed.reject(MisplacedCPUs, "container %s has CPUs %q, and asks for %d of %s", container, set, n, left)
+		return set, d.misplaced(MisplacedCPUs, "container %s has CPUs %q, and asks for %d of %s", d.nameOf(i), set, n, left)
 	}
 	return set, nil
 }
 
 // handedDevices returns the devices of the grant for container i. Like Allocate, it requires that
 // the devices that init containers leave are used first.
-func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *Rejection) {
+func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *rejection.Rejection) {
 	var ids []string
-	for _, h := range d.handed.grant.Containers[i].Devices {
+	for _, h := range d.grant.Containers[i].Devices {
 		if h.Resource == resource {
 			ids = h.IDs
 		}
@@ -246,30 +232,34 @@ func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice)
 	taken := d.reusableDevices.New(resource, ids)
 	spare := max(0, n-len(reusable))
 	if len(ids) != n || !slices.IsSorted(ids) || len(taken) > spare {
-		return nil, d.handed.reject(MisplacedDevices, "container %s has devices %q of %s, asks for %d, and init containers of the pod leave it %q", name, ids, resource, n, reusable)
+		return nil, d.misplaced(MisplacedDevices, "container %s has devices %q of %s, asks for %d, and init containers of the pod leave it %q", name, ids, resource, n, reusable)
 	}
 	free := d.devices.Free(resource)
 	for _, id := range taken {
 		if _, found := slices.BinarySearch(free, id); !found {
-			return nil, d.handed.reject(MisplacedDevices, "container %s has device %q of %s, which is not free", name, id, resource)
+			return nil, d.misplaced(MisplacedDevices, "container %s has device %q of %s, which is not free", name, id, resource)
 		}
 		near, _ := d.devices.Inventory().Device(resource, id)
 		if choice.HasMask && choice.Preferred && !near.Nodes.IsEmpty() && near.Nodes&choice.Mask == 0 {
-			return nil, d.handed.reject(MisplacedDevices, "container %s has device %q of %s, which is not near NUMA nodes %s", name, id, resource, choice.Mask)
+			return nil, d.misplaced(MisplacedDevices, "container %s has device %q of %s, which is not near NUMA nodes %s", name, id, resource, choice.Mask)
 		}
 	}
 	return ids, nil
 }
 
-// handedMemory returns the alignment for the memory of a container or of the pool: the NUMA nodes
-// of the grant, which must be among the aligned ones.
-func (d *draft) handedMemory(blocks []memory.Block, choice hint.Choice) (hint.Choice, *Rejection) {
+// handedMemory returns the alignment for the memory of container i or, if i is together, of the
+// pool: the NUMA nodes of the grant, which must be among the aligned ones.
+func (d *draft) handedMemory(i int, choice hint.Choice) (hint.Choice, *rejection.Rejection) {
+	blocks := d.grant.PoolMemory
+	if i != together {
+		blocks = d.grant.Containers[i].Memory
+	}
 	nodes := nodesOf(blocks)
 	switch {
 	case nodes.IsEmpty() || !d.s.machine.NodeMask().Contains(nodes):
-		return choice, d.handed.reject(MisplacedMemory, "its memory is on NUMA nodes %s, the machine has %s", nodes, d.s.machine.NodeMask())
+		return choice, d.misplaced(MisplacedMemory, "its memory is on NUMA nodes %s, the machine has %s", nodes, d.s.machine.NodeMask())
 	case choice.HasMask && choice.Preferred && !choice.Mask.Contains(nodes):
-		return choice, d.handed.reject(MisplacedMemory, "its memory is on NUMA nodes %s, and it is aligned on %s", nodes, choice.Mask)
+		return choice, d.misplaced(MisplacedMemory, "its memory is on NUMA nodes %s, and it is aligned on %s", nodes, choice.Mask)
 	}
 	choice.Mask, choice.HasMask, choice.Preferred = nodes, true, false
 	return choice, nil

@@ -197,7 +197,7 @@ func TestPlanGrantChooses(t *testing.T) {
 // TestHandedAboveBound checks that a grant of another planner does not circumvent the limit on
 // containers.
 func TestHandedAboveBound(t *testing.T) {
-	s := many(t, node.ContainerScope)
+	s := timingNode(t, 1, node.TopologyRestricted)
 	pod := podOf("pool", 3)
 	made := s.Plan(pod)
 	p := s.Policy()

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -218,7 +219,7 @@ func fewestNodesWith(devices []device.Device, wanted int) int {
 }
 
 // checkDeviceAccount checks that each device of a NUMA node is free, assigned or unhealthy.
-func (h *history) checkDeviceAccount(r *node.Rejection) {
+func (h *history) checkDeviceAccount(r *rejection.Rejection) {
 	inv := h.state().Devices().Inventory()
 	if !inv.Has(r.Resource) {
 		return

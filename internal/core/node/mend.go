@@ -61,7 +61,7 @@ func (m *mender) mendMemory(i int) {
 		b := &c.Memory[k]
 		want, known := asks.Memory.Get(b.Type)
 		if known && len(m.PoolMemory) == 0 && (b.Size > want || b.Size < want && asks.Type != request.Init) {
-			m.add("container %s has %s and asks for %s: it counts as what it asks for", asks.Name, amountText(b.Type, b.Size), amountText(b.Type, want))
+			m.add("container %s has %s and asks for %s: it counts as what it asks for", asks.Name, request.Words(b.Type, b.Size), request.Words(b.Type, want))
 			b.Size = want
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -27,12 +28,12 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	as := &resizing{old: g, was: s.Demand(&g.Pod), draft: draft{s: s, pod: g.Pod, trace: &p.Trace}}
 	if g.Pod.Estimated { // R-MOV-4
 		p.Grant = nil
-		p.Rejection = as.reject(NotResizable, &Rejection{Detail: "the request of the pod was estimated from cgroup numbers, and it stays where it is"})
+		p.Rejection = as.reject(rejection.NotResizable, &rejection.Rejection{Detail: "the request of the pod was estimated from cgroup numbers, and it stays where it is"})
 		return p
 	}
 	if what := as.admittedOtherwise(); what != "" {
 		p.Grant = nil
-		p.Rejection = as.reject(OtherPolicy, &Rejection{Detail: what + ": the policy is another than when the pod was admitted, and it stays where it is"})
+		p.Rejection = as.reject(rejection.OtherPolicy, &rejection.Rejection{Detail: what + ": the policy is another than when the pod was admitted, and it stays where it is"})
 		return p
 	}
 	to := p.Grant
@@ -66,8 +67,8 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 		base := sliceBaselines(to)
 		if base.Len() > n { // At the admission, slices of init containers and of later containers had CPUs in common.
 			p.Grant = nil
-			p.Rejection = as.reject(SlicesApart, &Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
-				"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", amountText(request.CPU, int64(n)), base.Len())})
+			p.Rejection = as.reject(rejection.SlicesApart, &rejection.Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
+				"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", request.Words(request.CPU, int64(n)), base.Len())})
 			return p
 		}
 		to.PoolBaseline = above(cpu.Keep(s.machine, s.policy.CPU, to.Pool, base, n), to.Pool)
@@ -110,7 +111,7 @@ func (s *State) Move(to *Grant) (*State, error) {
 	usage := o.usage.Release(old.Charged())
 	for _, b := range to.Charged() {
 		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
-			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room", amountText(b.Type, b.Size), b.Nodes))
+			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room", request.Words(b.Type, b.Size), b.Nodes))
 		}
 		usage = usage.Charge([]memory.Block{b}, nil)
 	}

@@ -184,7 +184,7 @@ func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
 		}
 		what := pick("the NUMA node is", "the NUMA nodes are") + " not known"
 		if nodes := far[of]; !nodes.IsEmpty() {
-			what, cure = "the machine has no "+numaText(nodes), "and the machine do not agree: compare both with the hardware"
+			what, cure = "the machine has no "+nodes.Words(), "and the machine do not agree: compare both with the hardware"
 		}
 		all = append(all, fmt.Sprintf("%s %s of %s (container %s%s): %s, so CPUs and memory are not aligned with %s. The %s %s",
 			pick("device", "devices"), fewOf(names[of], ", "), of.of, of.container, by, what, pick("it", "them"), whose, cure))
@@ -209,6 +209,9 @@ func asksForDevices(pod *request.Pod) string {
 	}
 	return fewOf(parts, ", ")
 }
+
+// maxNamed is the number of texts that fewOf joins.
+const maxNamed = 3
 
 // fewOf joins at most maxNamed texts and counts the others.
 func fewOf(texts []string, separator string) string {

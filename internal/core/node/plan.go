@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -24,7 +25,7 @@ type Plan struct {
 	// Before is the grant that Grant replaces, in the plan of a resize. It is nil for a new pod.
 	Before *Grant
 	// Rejection explains why the pod gets nothing.
-	Rejection *Rejection
+	Rejection *rejection.Rejection
 	Delta     Delta
 	Trace     Trace
 
@@ -67,7 +68,8 @@ func (s *State) plan(pod request.Pod, most int, beside Purpose) *Plan {
 		}
 		return p
 	}
-	return s.swept(pod.UID).draft(pod, nil, most, beside)
+	p, _ := s.swept(pod.UID).draft(pod, chooser{}, most, beside)
+	return p
 }
 
 func (s *State) planOf(pod request.Pod) *Plan {
@@ -76,12 +78,12 @@ func (s *State) planOf(pod request.Pod) *Plan {
 	return p
 }
 
-// draft plans a pod that is not known: by itself or, if h is not nil, as another planner did. most
-// is the maximum number of containers, 0 for no limit. beside is the last purpose of reservations
-// that count.
-func (s *State) draft(pod request.Pod, h *handed, most int, beside Purpose) *Plan {
+// draft plans a pod that is not known: by itself, or as another planner did. most is the maximum
+// number of containers, 0 for no limit. beside is the last purpose of reservations that count. The
+// error is the first rule that a grant of another planner breaks.
+func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Plan, *MisplacedError) {
 	p := s.planOf(pod)
-	d := &draft{s: s, pod: pod, offer: s.offerTo(pod.UID, beside), trace: &p.Trace, handed: h}
+	d := &draft{s: s, pod: pod, offer: s.offerTo(pod.UID, beside), trace: &p.Trace, chooser: c}
 	p.Trace.Demand = s.Demand(&pod)
 	d.demand, d.containers = &p.Trace.Demand, make([]ContainerGrant, len(pod.Containers))
 	if s.policy.Behavior != (Behavior{}) {
@@ -95,15 +97,15 @@ func (s *State) draft(pod request.Pod, h *handed, most int, beside Purpose) *Pla
 	}
 	if p.Rejection != nil {
 		p.Trace.Taken = d.containers
-		return p
+		return p, d.wrong
 	}
 	p.Trace.Stage = StageEnd
 	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
-	if d.had != nil {
-		p.Grant.keep(d.had)
+	if had := d.had(); had != nil {
+		p.Grant.keep(had)
 	}
 	p.Delta.SharedAfter, p.usage, p.devices = d.without(d.shared, d.usage, d.devices)
-	return p
+	return p, nil
 }
 
 // EstimatedNote is the remark on every decision about a pod whose request is estimated.
@@ -116,8 +118,7 @@ type draft struct {
 	pod    request.Pod
 	demand *Demand
 	trace  *Trace
-	// resizing is set if the pod must keep its own assignments, not those of init containers.
-	resizing bool
+	chooser
 
 	// offer is what the pod can still get.
 	offer
@@ -134,32 +135,25 @@ type draft struct {
 	poolMemory []memory.Block
 	containers []ContainerGrant
 
-	// handed has the grant of another planner that the draft follows. If nil, the draft plans by
-	// itself.
-	handed *handed
-
-	// had is what the pod already has if a kubelet admits it again (Behavior.AdmitsAgain). It is
-	// nil for a new pod.
-	had *Grant
 	// served and pinned are set if a container was given CPUs and memory, so that a kubelet keeps
 	// what is left for this pod (Behavior.KeepsReuse).
 	served, pinned bool
 }
 
 // checkContainers rejects a pod that has more containers than the limit (R-DEM-102).
-func (d *draft) checkContainers(most int) *Rejection {
+func (d *draft) checkContainers(most int) *rejection.Rejection {
 	n := len(d.pod.Containers)
 	if most <= 0 || n <= most {
 		return nil
 	}
-	return d.reject(ContainersAboveBound, &Rejection{
+	return d.reject(rejection.ContainersAboveBound, &rejection.Rejection{
 		Detail: fmt.Sprintf("the pod has %d containers, init containers included, and this node admits at most %d in a pod: split the pod, or raise maxContainersPerPod in the agent's configuration", n, most),
 	})
 }
 
-func (d *draft) plan() *Rejection {
+func (d *draft) plan() *rejection.Rejection {
 	if d.pod.Kind == request.Unmanaged && !d.s.policy.PodLevelResources {
-		return d.reject(ResourcesOff, &Rejection{
+		return d.reject(rejection.ResourcesOff, &rejection.Rejection{
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
 		})
 	}
@@ -169,23 +163,23 @@ func (d *draft) plan() *Rejection {
 	}
 	switch d.demand.Path {
 	case Unaligned:
-		return d.planEach(func(int) (hint.Choice, *Rejection) {
+		return d.planEach(func(int) (hint.Choice, *rejection.Rejection) {
 			return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil
 		})
 	case ByContainer:
-		return d.planEach(func(i int) (hint.Choice, *Rejection) { // R-HINT-64
+		return d.planEach(func(i int) (hint.Choice, *rejection.Rejection) { // R-HINT-64
 			return d.alignContainer(i)
 		})
 	case AsPool:
 		return d.planPool()
 	case AsOne:
 	}
-	choice, rejection := d.alignSum()
-	if rejection != nil {
-		return rejection
+	choice, wrong := d.alignSum()
+	if wrong != nil {
+		return wrong
 	}
-	if rejection := d.planEach(func(int) (hint.Choice, *Rejection) { return choice, nil }); rejection != nil {
-		return rejection
+	if wrong := d.planEach(func(int) (hint.Choice, *rejection.Rejection) { return choice, nil }); wrong != nil {
+		return wrong
 	}
 	if d.trace.Alignments[0].Outcome == MemoryApart {
 		d.note("no set of NUMA nodes has enough memory for the containers together: each is placed by itself, and the pod is not aligned")
@@ -194,7 +188,7 @@ func (d *draft) plan() *Rejection {
 }
 
 // planEach gives every container what it asks for, one after the other.
-func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection {
+func (d *draft) planEach(align func(i int) (hint.Choice, *rejection.Rejection)) *rejection.Rejection {
 	for i := range d.pod.Containers {
 		choice, rejection := align(i)
 		if rejection != nil {
@@ -218,25 +212,16 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection
 func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
 
 // takeCPUs applies R-CPU-80…82 to one container.
-func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
+func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 	n := d.demand.Containers[i].CPUs
 	if n == 0 {
 		return nil
 	}
 	d.trace.Stage = StageCPU
 	d.trace.Requests.CPU++
-	name := d.pod.Containers[i].Name
-	set, has := d.hadCPUs(i)
-	if !has || d.s.policy.Behavior.CoresWithoutOwn {
-		if rejection := d.checkCores(name, n); rejection != nil {
-			return rejection
-		}
-	}
-	if !has {
-		var rejection *Rejection
-		if set, rejection = d.allocateCPUs(name, n, choice); rejection != nil {
-			return rejection
-		}
+	set, rejection := d.chooseCPUs(i, n, choice)
+	if rejection != nil {
+		return rejection
 	}
 	d.containers[i].CPUs, d.served = set, true
 	if d.pod.Containers[i].Type == request.Init {
@@ -247,39 +232,10 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// checkCores applies full-pcpus-only to n CPUs of a container or, if the name is empty, of the
+// freeCPUs lets the CPU allocator choose n CPUs, for container i or, if i is together, for the
 // pod's pool.
-func (d *draft) checkCores(container string, n int) *Rejection {
+func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
 	s := d.s
-	if !s.policy.CPU.FullPCPUsOnly {
-		return nil
-	}
-	physical := d.shared.Difference(s.reservedPhysical).Len()
-	if d.handed != nil {
-		physical = n // takeHanded checks the cores itself, including those that init containers leave.
-	}
-	if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
-		if d.had != nil && container != "" {
-			d.met(FaultCoresWithoutOwn, container)
-		}
-		return d.rejectCPU(container, n, err)
-	}
-	return nil
-}
-
-// allocateCPUs takes n CPUs from the node shared pool, for a container or, if the name is empty,
-// for the pod's pool.
-func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
-	s := d.s
-	from := d.available().Union(d.reusableCPUs)
-	if from.Len() < n {
-		return cpuset.Set{}, d.rejectCPU(container, n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
-	}
-	if d.handed != nil {
-		set, rejection := d.takeHanded(container, n, choice)
-		d.shared = d.shared.Difference(set)
-		return set, rejection
-	}
 	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
 	if s.policy.CPU.Behavior != (cpu.Behavior{}) {
 		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) {
@@ -287,14 +243,13 @@ func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuse
 		})
 	}
 	if err != nil {
-		return cpuset.Set{}, d.rejectCPU(container, n, err)
+		return cpuset.Set{}, d.rejectCPU(d.nameOf(i), n, err)
 	}
-	d.shared = d.shared.Difference(set)
 	return set, nil
 }
 
 // takeMemory applies R-MEM-30…41 to one container.
-func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
+func (d *draft) takeMemory(i int, choice hint.Choice) *rejection.Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
 		if d.s.policy.Behavior.PinsNothing {
@@ -312,11 +267,9 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	if d.keepsMemory(i) {
 		return nil
 	}
-	if d.handed != nil {
-		var rejection *Rejection
-		if choice, rejection = d.handedMemory(d.handed.grant.Containers[i].Memory, choice); rejection != nil {
-			return rejection
-		}
+	choice, rejection := d.chooseMemory(i, choice)
+	if rejection != nil {
+		return rejection
 	}
 	nodes, rejection := d.place(name, want, choice)
 	if rejection != nil {
@@ -341,7 +294,7 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 
 // place finds the NUMA nodes for the memory of a container or, if the name is empty, of the pod's
 // pool.
-func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *Rejection) {
+func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *rejection.Rejection) {
 	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
 	if err == nil {
 		return nodes, nil

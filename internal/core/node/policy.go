@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Cause,Fault -linecomment -output=enum_string.go
+//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Fault -linecomment -output=enum_string.go
 
 // TopologyPolicy is the Topology Manager policy.
 type TopologyPolicy int
@@ -81,6 +81,18 @@ type Policy struct {
 	// Behavior describes where a kubelet decides differently. The zero value means Paddock's own
 	// rules. As sets it.
 	Behavior Behavior
+}
+
+// QuotaPolicy determines which CFS quotas apply to pods with exclusive CPUs or with a pool. The
+// zero value means the reference's rules (R-ST-80 to R-ST-83).
+type QuotaPolicy struct {
+	// Isolated removes the quota from every cgroup above exclusive containers, so that no sibling
+	// and no debug container can throttle them. It bounds the other containers one by one: by the
+	// cpuset of the pod's pool, or by their own quota. It has no effect without Policy.LiftQuota.
+	Isolated bool
+	// EphemeralMilli is the limit of an ephemeral container of a pod without quota, in thousandths
+	// of a CPU, if Isolated is set. Zero means no limit.
+	EphemeralMilli int64
 }
 
 // MovePolicy limits how a node moves running pods (docs/rules/moves.md). The zero value allows no

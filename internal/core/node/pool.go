@@ -7,12 +7,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
-func (d *draft) planPool() *Rejection {
-	if d.had != nil {
+func (d *draft) planPool() *rejection.Rejection {
+	if d.way == staying {
 		d.met(FaultAdmitsAgain, "")
 	}
 	if d.s.policy.Behavior.UnreadFractions && d.pod.FractionalMemory && d.s.policy.StaticMemory {
@@ -28,7 +29,7 @@ func (d *draft) planPool() *Rejection {
 	for _, budget := range d.demand.Together.Memory {
 		d.divide(budget.Resource, budget.Value)
 	}
-	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together)) // R-HINT-20, R-HINT-30
+	choice, rejection := d.chooseNodes("", &d.demand.Together, d.hintSets(&d.demand.Together, together)) // R-HINT-20, R-HINT-30
 	if rejection != nil {
 		return rejection
 	}
@@ -53,28 +54,25 @@ func (d *draft) divide(resource request.Resource, budget int64) {
 	v := Division{Resource: resource, Layout: layout.Divide(budget, appendPoolClaims(room[:0], &d.pod, resource))}
 	switch {
 	case v.Empty != layout.NotEmpty, d.findsEmpty(&v):
-		v.Fault = PoolEmpty
+		v.Fault = rejection.PoolEmpty
 	case v.Overdrawn:
-		v.Fault = PoolOverdrawn
+		v.Fault = rejection.PoolOverdrawn
 	}
 	d.trace.Divisions = append(d.trace.Divisions, v)
 }
 
 // takePoolCPUs takes the pool and cuts the slices (R-CPU-90…94).
-func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
+func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	if d.demand.Together.CPUs == 0 {
 		return nil
 	}
 	d.trace.Stage = StageCPU
 	d.trace.Requests.CPU++
 	v := &d.trace.Divisions[0]
-	if v.Fault != NoCause {
+	if v.Fault != rejection.NoCause {
 		return d.rejectDivision(v, v.Fault)
 	}
-	if rejection := d.checkCores("", int(v.Budget)); rejection != nil {
-		return rejection
-	}
-	pool, rejection := d.allocateCPUs("", int(v.Budget), choice)
+	pool, rejection := d.chooseCPUs(together, int(v.Budget), choice)
 	if rejection != nil {
 		return rejection
 	}
@@ -86,7 +84,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 			d.containers[i].CPUs = left
 		case layout.Slice:
 			d.trace.Requests.CPU++
-			set, rejection := d.slice(d.pod.Containers[i].Name, int(piece.Amount), left)
+			set, rejection := d.chooseSlice(i, int(piece.Amount), left)
 			if rejection != nil {
 				return rejection
 			}
@@ -105,23 +103,20 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	return nil
 }
 
-// slice takes the slice of a container from what is left of the pool.
-func (d *draft) slice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
-	if d.handed != nil {
-		return d.takeHandedSlice(container, n, left)
-	}
+// freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.
+func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
 	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
 	if d.s.policy.CPU.Behavior != (cpu.Behavior{}) {
 		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
 	}
 	if err != nil {
-		return set, d.rejectCPU(container, n, err)
+		return set, d.rejectCPU(d.nameOf(i), n, err)
 	}
 	return set, nil
 }
 
 // takePoolMemory takes the pool's memory once and shows every container its part (R-MEM-50…55).
-func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
+func (d *draft) takePoolMemory(choice hint.Choice) *rejection.Rejection {
 	budget := d.demand.Together.Memory
 	if len(budget) == 0 {
 		return nil
@@ -130,7 +125,7 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 	d.trace.Requests.Memory++
 	divisions := d.trace.Divisions[len(d.trace.Divisions)-len(budget):]
 	for k := range divisions {
-		if v := &divisions[k]; v.Fault != NoCause {
+		if v := &divisions[k]; v.Fault != rejection.NoCause {
 			return d.rejectDivision(v, v.Fault)
 		}
 	}
@@ -138,15 +133,13 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 		for _, a := range c.Memory {
 			// A type that the pod-level budget lacks: defaulting and validation leave none.
 			if _, budgeted := d.pod.BudgetMemory.Get(a.Resource); !budgeted && a.Value > 0 {
-				return d.rejectDivision(&Division{Resource: a.Resource, Fault: PoolOverdrawn}, PoolOverdrawn)
+				return d.rejectDivision(&Division{Resource: a.Resource, Fault: rejection.PoolOverdrawn}, rejection.PoolOverdrawn)
 			}
 		}
 	}
-	if d.handed != nil {
-		var rejection *Rejection
-		if choice, rejection = d.handedMemory(d.handed.grant.PoolMemory, choice); rejection != nil {
-			return rejection
-		}
+	choice, rejection := d.chooseMemory(together, choice)
+	if rejection != nil {
+		return rejection
 	}
 	nodes, rejection := d.place("", budget, choice)
 	if rejection != nil {

@@ -11,98 +11,65 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Rejection explains why a pod was not admitted, with an account of the resources at that time.
-type Rejection struct {
-	Reason Reason
-	// Rule is the id of the rule that rejected the pod, as in docs/rules.
-	Rule string
-	// Container is the container that could not be served. If empty, the rejection is about the pod
-	// as a whole.
-	Container string
-	// Resource is the resource that was short, and Wanted how much was asked for, in CPUs or bytes.
-	// They are empty and 0 if the rejection is not about an amount.
-	Resource request.Resource
-	Wanted   int64
-	// Detail is a sentence about what is wrong, and what would help.
-	Detail string
-	// Nodes is the account of Resource, one entry for each NUMA node, ascending by id.
-	Nodes []NodeAccount
-	// Misfit is set if the pod cannot be aligned with its given devices.
-	Misfit *Misfit
-}
-
-// Error returns one line: the reason, the container, and the detail.
-func (r *Rejection) Error() string {
-	var b strings.Builder
-	b.WriteString(string(r.Reason))
-	b.WriteString(": ")
-	if r.Container != "" {
-		b.WriteString("container ")
-		b.WriteString(r.Container)
-		b.WriteString(": ")
-	}
-	b.WriteString(r.Detail)
-	return b.String()
-}
-
 // reject records the cause, and sets the reason and the rule of the rejection.
-func (d *draft) reject(c Cause, r *Rejection) *Rejection {
+func (d *draft) reject(c rejection.Cause, r *rejection.Rejection) *rejection.Rejection {
 	d.trace.Cause = c
-	r.Reason, r.Rule = c.names(r.Resource, d.s.policy.Topology)
-	if d.s.policy.Behavior.MemoryNowhere && d.trace.Stage == StageMemory && r.Reason == TopologyAffinityError {
-		r.Reason = UnexpectedAdmissionError
+	r.Reason, r.Rule = c.Names(r.Resource, d.s.policy.Topology == TopologySingleNUMANode)
+	if d.s.policy.Behavior.MemoryNowhere && d.trace.Stage == StageMemory && r.Reason == rejection.TopologyAffinityError {
+		r.Reason = rejection.UnexpectedAdmissionError
 	}
 	return r
 }
 
 // rejectDivision rejects a pod-level pod whose pool cannot be divided.
-func (d *draft) rejectDivision(v *Division, cause Cause) *Rejection {
+func (d *draft) rejectDivision(v *Division, cause rejection.Cause) *rejection.Rejection {
 	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
-	if v.Fault == PoolOverdrawn {
+	if v.Fault == rejection.PoolOverdrawn {
 		help = ": the API server rejects such a pod"
 	}
-	return d.reject(cause, &Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
+	return d.reject(cause, &rejection.Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
 }
 
 // rejectCPU returns a rejection for an error of package cpu.
-func (d *draft) rejectCPU(container string, n int, err error) *Rejection {
-	cause := TooFewCPUs
+func (d *draft) rejectCPU(container string, n int, err error) *rejection.Rejection {
+	cause := rejection.TooFewCPUs
 	var smt *cpu.SMTAlignmentError
 	switch {
 	case errors.Is(err, cpu.ErrEndless):
-		cause = KubeletHangs
+		cause = rejection.KubeletHangs
 	case !errors.As(err, &smt):
 	case smt.Scarce:
-		cause = TooFewCores
+		cause = rejection.TooFewCores
 	default:
-		cause = PartialCores
+		cause = rejection.PartialCores
 	}
-	return d.reject(cause, &Rejection{
+	return d.reject(cause, &rejection.Rejection{
 		Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error(), Nodes: d.s.account(request.CPU, d),
 	})
 }
 
 // rejectMemory returns a rejection for a *memory.PlacementError. The reference reports
 // UnexpectedAdmissionError. Paddock treats it as a failed alignment like any other.
-func (d *draft) rejectMemory(container string, err error) *Rejection {
-	cause, r := MemoryNotThere, &Rejection{Container: container, Detail: err.Error()}
+func (d *draft) rejectMemory(container string, err error) *rejection.Rejection {
+	cause, r := rejection.MemoryNotThere, &rejection.Rejection{Container: container, Detail: err.Error()}
 	var short *memory.PlacementError
 	if errors.As(err, &short) {
 		r.Resource, r.Wanted = short.Type, short.Wanted
 		switch short.Cause {
 		case memory.NoSuchType:
-			cause = NoMemoryType
+			cause = rejection.NoMemoryType
 			if d.s.policy.Behavior.PanicsAtUnknownPages {
 				d.met(FaultPanicsAtUnknownPages, container)
-				cause = KubeletPanics
+				cause = rejection.KubeletPanics
 			}
 		case memory.NoRoom:
-			cause = NoMemoryRoom
+			cause = rejection.NoMemoryRoom
 		case memory.GroupConflict:
-			cause = MemoryGroups
+			cause = rejection.MemoryGroups
 		case memory.NoExtension, memory.NotPreferred:
 		}
 		r.Nodes = d.s.account(short.Type, d)
@@ -112,7 +79,7 @@ func (d *draft) rejectMemory(container string, err error) *Rejection {
 
 // rejectApart rejects a pod whose containers request memory that fits no set of NUMA nodes together
 // . It names the first type that fits nowhere by itself, or all types.
-func (d *draft) rejectApart(want request.Amounts) *Rejection {
+func (d *draft) rejectApart(want request.Amounts) *rejection.Rejection {
 	short := want
 	for _, a := range want {
 		if d.usage.Hints(request.Amounts{a}, nil).Kind == hint.Any {
@@ -122,13 +89,13 @@ func (d *draft) rejectApart(want request.Amounts) *Rejection {
 	}
 	texts := make([]string, len(short))
 	for i, a := range short {
-		texts[i] = amountText(a.Resource, a.Value)
+		texts[i] = request.Words(a.Resource, a.Value)
 	}
 	who := ""
 	if len(d.pod.Containers) > 1 {
 		who = " by the containers together"
 	}
-	return d.reject(MemoryNotTogether, &Rejection{
+	return d.reject(rejection.MemoryNotTogether, &rejection.Rejection{
 		Resource: short[0].Resource, Wanted: short[0].Value,
 		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has that much free", strings.Join(texts, " and "), who) +
 			d.groupsText(len(d.s.machine.Nodes())),
@@ -138,7 +105,7 @@ func (d *draft) rejectApart(want request.Amounts) *Rejection {
 
 // rejectOutside rejects a container whose memory would be on more than the aligned NUMA nodes
 //
-func (d *draft) rejectOutside(container string, want request.Amounts, aligned, nodes mask.Mask) *Rejection {
+func (d *draft) rejectOutside(container string, want request.Amounts, aligned, nodes mask.Mask) *rejection.Rejection {
 	short := want[0]
 	for _, a := range want {
 		if d.usage.Free(aligned, a.Resource) < a.Value {
@@ -147,44 +114,44 @@ func (d *draft) rejectOutside(container string, want request.Amounts, aligned, n
 		}
 	}
 	d.trace.Stage = StageTopology // The memory manager would accept it.
-	return d.reject(MemoryOutside, &Rejection{
+	return d.reject(rejection.MemoryOutside, &rejection.Rejection{
 		Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
-			amountText(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
+			request.Words(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
 		Nodes: d.s.account(short.Resource, d),
 	})
 }
 
 // rejectAlignment rejects a pod that cannot be aligned. It names the first resource without a
 // preferred mask or, if each resource has one, explains that they have none in common.
-func (d *draft) rejectAlignment(a *Alignment) *Rejection {
-	r := &Rejection{Container: a.Container}
+func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
+	r := &rejection.Rejection{Container: a.Container}
 	if a.Outcome == OutOfSteps {
 		r.Detail = a.Choice.Why
-		return d.reject(SearchLimit, r)
+		return d.reject(rejection.SearchLimit, r)
 	}
 	if m := misfit(d.s, &d.pod, d.demand, a); m != nil {
 		r.Misfit, r.Detail = m, m.String()
 		if len(m.Short) == 0 {
 			r.Resource = a.Given[0].Of
-			return d.reject(GivenApart, r)
+			return d.reject(rejection.GivenApart, r)
 		}
 		r.Resource, r.Wanted = m.Short[0].Resource, m.Short[0].Wanted
 		r.Nodes = d.s.account(r.Resource, d)
-		return d.reject(GivenElsewhere, r)
+		return d.reject(rejection.GivenElsewhere, r)
 	}
 	for _, f := range a.HintSets {
 		if f.Kind != hint.None {
 			continue
 		}
 		for i := range d.trace.Divisions {
-			if v := &d.trace.Divisions[i]; v.Resource == f.Resource && v.Fault == PoolEmpty {
-				return d.rejectDivision(v, PoolNotAligned)
+			if v := &d.trace.Divisions[i]; v.Resource == f.Resource && v.Fault == rejection.PoolEmpty {
+				return d.rejectDivision(v, rejection.PoolNotAligned)
 			}
 		}
 		r.Resource, r.Wanted, r.Detail = f.Resource, d.wanted(a.Container, f.Resource), f.Why
 		r.Nodes = d.s.account(f.Resource, d)
-		return d.reject(NotAligned, r)
+		return d.reject(rejection.NotAligned, r)
 	}
 	var fitting []hint.Set
 	for _, f := range a.HintSets {
@@ -200,7 +167,7 @@ func (d *draft) rejectAlignment(a *Alignment) *Rejection {
 	}
 	r.Detail = d.disagreement(a.Container, fitting)
 	r.Nodes = d.s.account(r.Resource, d)
-	return d.reject(NotAligned, r)
+	return d.reject(rejection.NotAligned, r)
 }
 
 // disagreement explains why hint sets that can each be aligned cannot be aligned together. Either
@@ -209,21 +176,21 @@ func (d *draft) rejectAlignment(a *Alignment) *Rejection {
 func (d *draft) disagreement(container string, fitting []hint.Set) string {
 	amounts := map[int][]string{}
 	for _, f := range fitting {
-		amounts[f.Preferred] = append(amounts[f.Preferred], amountText(f.Resource, d.wanted(container, f.Resource)))
+		amounts[f.Preferred] = append(amounts[f.Preferred], request.Words(f.Resource, d.wanted(container, f.Resource)))
 	}
 	sizes := slices.Sorted(maps.Keys(amounts))
 	if size := sizes[0]; len(sizes) == 1 {
 		room := "no single NUMA node has"
 		if size > 1 {
-			room = fmt.Sprintf("no %s together have", numaCount(size))
+			room = fmt.Sprintf("no %s together have", mask.Count(size))
 		}
-		return fmt.Sprintf("%s would each fit on %s, but %s room for all of it", listText(amounts[size]), numaCount(size), room)
+		return fmt.Sprintf("%s would each fit on %s, but %s room for all of it", listText(amounts[size]), mask.Count(size), room)
 	}
 	parts := make([]string, len(sizes))
 	for i, size := range sizes {
 		parts[i] = fmt.Sprintf("%s only on %d", listText(amounts[size]), size)
 		if i == 0 {
-			parts[i] = fmt.Sprintf("%s would fit on %s", listText(amounts[size]), numaCount(size))
+			parts[i] = fmt.Sprintf("%s would fit on %s", listText(amounts[size]), mask.Count(size))
 		}
 	}
 	return fmt.Sprintf("%s: %s rejects a pod whose resources need different numbers of NUMA nodes", strings.Join(parts, ", but "), d.s.policy.Topology)
@@ -237,7 +204,7 @@ func listText(words []string) string {
 	return words[0]
 }
 
-func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
+func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.Rejection {
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
@@ -253,10 +220,10 @@ func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
 	if size > 1 {
 		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
 	}
-	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", amountText(r.Resource, r.Wanted), nodes)
+	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", request.Words(r.Resource, r.Wanted), nodes)
 	switch {
 	case f.Required.IsEmpty():
-	case d.resizing:
+	case d.way == staying:
 		r.Detail += fmt.Sprintf(", NUMA nodes %s included, where the pod has what it keeps", f.Required)
 	default:
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused", f.Required)
@@ -264,7 +231,7 @@ func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
 	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
-	return d.reject(NotAligned, r)
+	return d.reject(rejection.NotAligned, r)
 }
 
 // groupsText names the NUMA nodes that the rule of groups excludes from a request for size NUMA
@@ -275,12 +242,12 @@ func (d *draft) groupsText(size int) string {
 	if len(groups) > 0 {
 		names := make([]string, len(groups))
 		for i, g := range groups {
-			names[i] = numaText(g)
+			names[i] = g.Words()
 		}
 		text = fmt.Sprintf("; %s form one group of memory, which a request can use only as a whole", strings.Join(names, " and "))
 	}
 	if size > 1 && !single.IsEmpty() {
-		text += fmt.Sprintf("; %s serve only pods whose memory is on one NUMA node", numaText(single))
+		text += fmt.Sprintf("; %s serve only pods whose memory is on one NUMA node", single.Words())
 	}
 	return text
 }
@@ -295,17 +262,4 @@ func (d *Demand) wanted(pod *request.Pod, container string, resource request.Res
 		return d.Containers[i].Amount(resource)
 	}
 	return d.Together.Amount(resource)
-}
-
-func amountText(resource request.Resource, amount int64) string {
-	switch {
-	case resource == request.CPU && amount == 1:
-		return "1 CPU"
-	case resource == request.CPU:
-		return fmt.Sprintf("%d CPUs", amount)
-	}
-	if !request.IsMemory(resource) {
-		return fmt.Sprintf("%d %s", amount, resource)
-	}
-	return fmt.Sprintf("%s of %s", request.Bytes(amount), resource)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/account"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -207,7 +208,7 @@ func (s *State) forMove(uid string) offer {
 func (o *offer) keptFrom(cpus cpuset.Set) error {
 	for _, k := range o.kept {
 		if both := k.cpus.Intersection(cpus); !both.IsEmpty() {
-			return broken("CPUs %s are %s%s", both, reservedFor, k.pod)
+			return broken("CPUs %s are %s%s", both, account.ReservedFor, k.pod)
 		}
 	}
 	return nil
@@ -223,12 +224,12 @@ func (s *State) checkReserved() error {
 	free, usage := s.shared, s.usage
 	for _, k := range o.kept {
 		if !free.Contains(k.cpus) {
-			return broken("CPUs %s are %s%s and assigned, or reserved for another pod", k.cpus.Difference(free), reservedFor, k.pod)
+			return broken("CPUs %s are %s%s and assigned, or reserved for another pod", k.cpus.Difference(free), account.ReservedFor, k.pod)
 		}
 		free, usage = free.Difference(k.cpus), usage.Charge(k.blocks, nil)
 		for _, b := range k.blocks {
 			if over := usage.Overdrawn(b.Nodes, b.Type); over > 0 {
-				return broken("%s on NUMA nodes %s is %s%s, and %s of it is not free", amountText(b.Type, b.Size), b.Nodes, reservedFor, k.pod, amountText(b.Type, over))
+				return broken("%s on NUMA nodes %s is %s%s, and %s of it is not free", request.Words(b.Type, b.Size), b.Nodes, account.ReservedFor, k.pod, request.Words(b.Type, over))
 			}
 		}
 	}

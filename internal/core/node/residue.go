@@ -109,9 +109,9 @@ func (d *draft) leaves(rejected bool) *left {
 // if the pod has nothing.
 func (d *draft) stale() *Grant {
 	g := &Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: slices.Clone(d.containers)}
-	if d.had != nil {
-		g.Sequence = d.had.Sequence
-		g.keep(d.had)
+	if had := d.had(); had != nil {
+		g.Sequence = had.Sequence
+		g.keep(had)
 	}
 	if !g.OwnsAnything() || !d.s.policy.Behavior.KeepsRejected {
 		return nil

@@ -6,26 +6,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/account"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // resizable rejects what no node resizes: changes that Kubernetes does not allow (R-RSZ-2), pods
 // that have assignments of another policy (R-RSZ-3), and containers or pools that would begin or
 // cease to be exclusive (R-RSZ-4).
-func (r *resizing) resizable() *Rejection {
+func (r *resizing) resizable() *rejection.Rejection {
 	if what := fixed(&r.old.Pod, &r.pod); what != "" {
-		return r.reject(NotResizable, &Rejection{Detail: what + ": Kubernetes resizes cpu and memory of a pod's containers and of the pod, and nothing else; create the pod again"})
+		return r.reject(rejection.NotResizable, &rejection.Rejection{Detail: what + ": Kubernetes resizes cpu and memory of a pod's containers and of the pod, and nothing else; create the pod again"})
 	}
 	if r.old.Moving != nil {
-		return r.reject(BeingMoved, &Rejection{Detail: "the pod is being moved to other CPUs or memory: it can be resized when the move has ended"})
+		return r.reject(rejection.BeingMoved, &rejection.Rejection{Detail: "the pod is being moved to other CPUs or memory: it can be resized when the move has ended"})
 	}
 	if r.s.aboutToMove(r.old.Pod.UID) {
-		return r.reject(BeingMoved, &Rejection{Detail: "the pod is about to be moved to other CPUs or memory: it can be resized when the move has ended"})
+		return r.reject(rejection.BeingMoved, &rejection.Rejection{Detail: "the pod is about to be moved to other CPUs or memory: it can be resized when the move has ended"})
 	}
 	if what := r.admittedOtherwise(); what != "" {
-		return r.reject(OtherPolicy, &Rejection{Detail: what + ": the policy is another than when the pod was admitted; create the pod again"})
+		return r.reject(rejection.OtherPolicy, &rejection.Rejection{Detail: what + ": the policy is another than when the pod was admitted; create the pod again"})
 	}
 	return r.crossing()
 }
@@ -96,14 +98,14 @@ func (r *resizing) admittedOtherwise() string {
 }
 
 // crossing rejects a container or a pool that would begin or cease to have its own CPUs or memory.
-func (r *resizing) crossing() *Rejection {
-	reject := func(who string, resource request.Resource, now bool) *Rejection {
+func (r *resizing) crossing() *rejection.Rejection {
+	reject := func(who string, resource request.Resource, now bool) *rejection.Rejection {
 		from, to := "exclusive", "shared"
 		if now {
 			from, to = to, from
 		}
 		what := cmp.Or(map[string]string{request.CPU: "CPUs"}[resource], resource)
-		return r.reject(Crossing, &Rejection{Container: who, Resource: resource, Detail: fmt.Sprintf(
+		return r.reject(rejection.Crossing, &rejection.Rejection{Container: who, Resource: resource, Detail: fmt.Sprintf(
 			"%s would change from %s to %s: no resize does that; keep whole CPUs, with requests equal to limits, or create the pod again", what, from, to)})
 	}
 	if a, b := r.was.Together.CPUs > 0, r.demand.Together.CPUs > 0; r.demand.Path == AsPool && a != b {
@@ -125,33 +127,33 @@ func (r *resizing) crossing() *Rejection {
 }
 
 // rejectBelow rejects a resize to fewer CPUs than a container or the pool was admitted with.
-func (r *resizing) rejectBelow(container string, n int, base cpuset.Set) *Rejection {
-	return r.reject(BelowBaseline, &Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
-		"%s wanted, and it was admitted with %d, CPUs %s: no resize goes below; create the pod again", amountText(request.CPU, int64(n)), base.Len(), base)})
+func (r *resizing) rejectBelow(container string, n int, base cpuset.Set) *rejection.Rejection {
+	return r.reject(rejection.BelowBaseline, &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
+		"%s wanted, and it was admitted with %d, CPUs %s: no resize goes below; create the pod again", request.Words(request.CPU, int64(n)), base.Len(), base)})
 }
 
 // rejectSlices rejects sizes that fit into the pool, but not with the CPUs that the containers
 // keep.
-func (r *resizing) rejectSlices(container string, n int) *Rejection {
-	what := fmt.Sprintf("the pool cannot have %s with the CPUs that its exclusive containers keep", amountText(request.CPU, int64(n)))
+func (r *resizing) rejectSlices(container string, n int) *rejection.Rejection {
+	what := fmt.Sprintf("the pool cannot have %s with the CPUs that its exclusive containers keep", request.Words(request.CPU, int64(n)))
 	if container != "" {
-		what = fmt.Sprintf("%s wanted, and the other CPUs of the pool are those of containers that run at the same time", amountText(request.CPU, int64(n)))
+		what = fmt.Sprintf("%s wanted, and the other CPUs of the pool are those of containers that run at the same time", request.Words(request.CPU, int64(n)))
 	}
-	return r.reject(SlicesApart, &Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: what + ": resize exclusive containers to the sizes of their admission first"})
+	return r.reject(rejection.SlicesApart, &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: what + ": resize exclusive containers to the sizes of their admission first"})
 }
 
 // explain completes a rejection: it adds what was to be resized, and whether that would be possible
 // without the other pods, or without what is reserved for them (R-RSZ-20).
-func (r *resizing) explain(rejection *Rejection) {
-	if rejection.Reason == Infeasible || r.trace.Cause == BeingMoved {
+func (r *resizing) explain(why *rejection.Rejection) {
+	if why.Reason == rejection.Infeasible || r.trace.Cause == rejection.BeingMoved {
 		return
 	}
-	rejection.Detail = r.changes(rejection.Container) + ": " + rejection.Detail
-	rejection.Reason = Infeasible
+	why.Detail = r.changes(why.Container) + ": " + why.Detail
+	why.Reason = rejection.Infeasible
 	if len(r.kept) > 0 {
 		if r.s.WithReservations(nil).Resize(r.old.Pod.UID, r.pod).Rejection == nil {
-			rejection.Reason = Deferred
-			rejection.Detail += "; there would be enough without what is " + reservedFor + keptNames(r.kept)
+			why.Reason = rejection.Deferred
+			why.Detail += "; there would be enough without what is " + account.ReservedFor + keptNames(r.kept)
 			return
 		}
 	}
@@ -163,7 +165,7 @@ func (r *resizing) explain(rejection *Rejection) {
 		alone, err = alone.WithDevices(r.s.devices.Inventory())
 	}
 	if err == nil && alone.adopt(r.old) == nil && alone.Resize(r.old.Pod.UID, r.pod).Rejection == nil {
-		rejection.Reason = Deferred
+		why.Reason = rejection.Deferred
 	}
 }
 

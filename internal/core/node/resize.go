@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -24,7 +25,7 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	if !known {
 		p.Trace.Demand = s.Demand(&pod)
 		d := &draft{s: s, pod: pod, trace: &p.Trace}
-		p.Rejection = d.reject(NotHere, &Rejection{Detail: "the pod has no assignments here that could be resized: admit it first"})
+		p.Rejection = d.reject(rejection.NotHere, &rejection.Rejection{Detail: "the pod has no assignments here that could be resized: admit it first"})
 		return p
 	}
 	if len(pod.Containers) == len(old.Pod.Containers) {
@@ -38,7 +39,7 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	}
 	o := s.offerTo(pod.UID, OnItsWay)
 	r := &resizing{old: old, was: s.Demand(&old.Pod), memory: o.usage, draft: draft{
-		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, resizing: true, offer: o,
+		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, chooser: chooser{way: staying, grant: old}, offer: o,
 	}}
 	r.next = *old
 	r.next.Pod, r.next.Resized, r.next.Containers = pod, min(s.generation+1, MaxGeneration), slices.Clone(old.Containers)
@@ -77,7 +78,7 @@ type resizing struct {
 	memory memory.Usage
 }
 
-func (r *resizing) decide() *Rejection {
+func (r *resizing) decide() *rejection.Rejection {
 	if rejection := r.resizable(); rejection != nil {
 		return rejection
 	}
@@ -104,7 +105,7 @@ func (r *resizing) decide() *Rejection {
 
 // shrink takes from the containers what they do not need any more. It runs first, because other
 // containers may grow into it.
-func (r *resizing) shrink() *Rejection {
+func (r *resizing) shrink() *rejection.Rejection {
 	for i := range r.next.Containers {
 		c := &r.next.Containers[i]
 		n, has, base := r.demand.Containers[i].CPUs, c.CPUs.Len(), r.old.BaselineOf(i)
@@ -127,7 +128,7 @@ func (r *resizing) shrink() *Rejection {
 }
 
 // checkSize rejects a number of CPUs that a container or, if the name is empty, a pool cannot have.
-func (r *resizing) checkSize(container string, n int, base cpuset.Set) *Rejection {
+func (r *resizing) checkSize(container string, n int, base cpuset.Set) *rejection.Rejection {
 	r.trace.Stage = StageCPU
 	if n < base.Len() {
 		return r.rejectBelow(container, n, base)
@@ -162,7 +163,7 @@ func blocksOn(sizes request.Amounts, nodes mask.Mask) []memory.Block {
 // grow gives containers that are aligned together what they additionally ask for. It uses the NUMA
 // nodes that they have if those have room for all of it. Otherwise it uses those that the policy
 // allows (R-RSZ-11, R-RSZ-13).
-func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
+func (r *resizing) grow(who string, unit []int, ask *Ask) *rejection.Rejection {
 	grows := false
 	var kept cpuset.Set
 	for _, i := range unit {
@@ -178,7 +179,7 @@ func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
 		return nil
 	}
 	copy(r.next.Containers, containers)
-	r.memory, r.trace.Cause = usage, NoCause
+	r.memory, r.trace.Cause = usage, rejection.NoCause
 	choice := hint.Choice{Mask: r.s.machine.NodeMask(), Admit: true}
 	if r.demand.Path != Unaligned {
 		for _, i := range unit {
@@ -188,7 +189,7 @@ func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
 		if len(unit) > 1 {
 			free = r.available().Union(r.released())
 		}
-		var rejection *Rejection
+		var rejection *rejection.Rejection
 		if choice, rejection = r.align(who, unit, ask, free, kept, usage); rejection != nil {
 			return rejection
 		}
@@ -214,7 +215,7 @@ func (r *resizing) here(i int) hint.Choice {
 
 // align asks the Topology Manager about sets of NUMA nodes that contain what the containers have
 // already. usage is the memory accounting without their memory.
-func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set, usage memory.Usage) (hint.Choice, *Rejection) {
+func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set, usage memory.Usage) (hint.Choice, *rejection.Rejection) {
 	hintSets := r.hintSets(&Ask{Given: ask.Given}, together)
 	var has Grant
 	within := mask.Mask(0)
@@ -232,12 +233,12 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 	if len(ask.Memory) > 0 {
 		hintSets = append(hintSets, usage.HintsAround(ask.Memory, within))
 	}
-	return r.merge(who, ask, hintSets)
+	return r.chooseNodes(who, ask, hintSets)
 }
 
 // take gives the containers what they additionally ask for. If stay is set, take uses only the NUMA
 // nodes that each container has, and does not change Affinity and the NUMA nodes of memory.
-func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *Rejection {
+func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *rejection.Rejection {
 	if !stay {
 		for _, i := range unit {
 			r.memory = r.memory.Release(r.next.Containers[i].Memory)
@@ -272,7 +273,7 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *Rejection {
 
 // takeMemory places the memory of container i. Unless stay is set, that memory must not be charged
 // yet.
-func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *Rejection {
+func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *rejection.Rejection {
 	c := &r.next.Containers[i]
 	sizes, grows := r.sizes(i)
 	if len(c.Memory) == 0 || stay && !grows {
@@ -294,9 +295,9 @@ func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *Rejection {
 
 // elsewhere means that the NUMA nodes that a pod has are not enough. The caller then tries again
 // without that limit.
-var elsewhere = &Rejection{} //nolint:gochecknoglobals // a sentinel; nothing reads or changes it
+var elsewhere = &rejection.Rejection{} //nolint:gochecknoglobals // a sentinel; nothing reads or changes it
 
-func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *Rejection {
+func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *rejection.Rejection {
 	if stay {
 		return elsewhere
 	}
@@ -304,7 +305,7 @@ func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *
 }
 
 // place finds the NUMA nodes for memory of a container or, if the name is empty, of the pool.
-func (r *resizing) place(container string, sizes request.Amounts, choice hint.Choice, within mask.Mask, stay bool) (mask.Mask, *Rejection) {
+func (r *resizing) place(container string, sizes request.Amounts, choice hint.Choice, within mask.Mask, stay bool) (mask.Mask, *rejection.Rejection) {
 	if stay && r.memory.Fits(within, sizes) {
 		return within, nil
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // TestModelOfResizes is TestModel with mostly resizes, and some moves.
 func TestModelOfResizes(t *testing.T) {
 	setChecksTo(t, modelled)
-	resized, moved, rejected := 0, 0, map[node.Cause]int{}
+	resized, moved, rejected := 0, 0, map[rejection.Cause]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		from := start
 		if rapid.IntRange(0, 3).Draw(t, "tight") == 3 {
@@ -32,7 +33,7 @@ func TestModelOfResizes(t *testing.T) {
 			done, before := len(h.blocks), h.state()
 			if grants := before.Grants(); len(grants) > 0 && h.chance(2, "resize") {
 				cause := h.resize(grants[h.intn(0, len(grants)-1, "pod")])
-				if resized++; cause != node.NoCause {
+				if resized++; cause != rejection.NoCause {
 					rejected[cause]++
 				}
 			} else if len(grants) > 0 && h.chance(5, "move") {
@@ -53,10 +54,10 @@ func TestModelOfResizes(t *testing.T) {
 
 // resize describes a pod with other amounts and resizes it. It returns the cause of the rejection,
 // if any.
-func (h *history) resize(g *node.Grant) node.Cause {
+func (h *history) resize(g *node.Grant) rejection.Cause {
 	name := g.Pod.Name
 	if !h.describeResized(name) {
-		return node.NoCause
+		return rejection.NoCause
 	}
 	asked, err := h.n.Request(name)
 	if err != nil {
@@ -91,7 +92,7 @@ func (h *history) resize(g *node.Grant) node.Cause {
 			h.fatalf("resizing %s changed %s", name, other.Pod.Name)
 		}
 	}
-	return node.NoCause
+	return rejection.NoCause
 }
 
 // describeResized describes a pod again, with other amounts. It reports whether the API server
@@ -185,7 +186,7 @@ func (h *history) checkResized(old, now *node.Grant, i int) {
 // are the cause.
 func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node.Plan) {
 	r := p.Rejection
-	if r.Detail == "" || r.Rule == "" || p.Trace.Cause == node.NoCause || r.Reason != node.Infeasible && r.Reason != node.Deferred {
+	if r.Detail == "" || r.Rule == "" || p.Trace.Cause == rejection.NoCause || r.Reason != rejection.Infeasible && r.Reason != rejection.Deferred {
 		h.fatalf("%s is not resized without an explanation: %+v", g.Pod.Name, r)
 	}
 	s := h.state()
@@ -194,7 +195,7 @@ func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node
 			s = s.Release(other.Pod.UID)
 		}
 	}
-	if alone := s.Resize(asked.UID, asked).Rejection == nil; alone != (r.Reason == node.Deferred) {
+	if alone := s.Resize(asked.UID, asked).Rejection == nil; alone != (r.Reason == rejection.Deferred) {
 		h.fatalf("%s is rejected as %s, and without the other pods it is possible: %v", g.Pod.Name, r.Reason, alone)
 	}
 	if r.Resource == request.CPU {
@@ -226,7 +227,7 @@ func (h *history) checkResizeTwin(g *node.Grant, asked request.Pod, p *node.Plan
 	switch {
 	case !single || policy.StaticMemory || policy.CPU.AlignBySocket || has.IsEmpty() || n == 0 || len(g.Devices()) > 0 || len(p.Trace.Demand.Together.Given) > 0:
 		return
-	case cause == node.OtherPolicy || cause == node.NotResizable || cause == node.Crossing || cause == node.PoolEmpty || cause == node.PoolOverdrawn:
+	case cause == rejection.OtherPolicy || cause == rejection.NotResizable || cause == rejection.Crossing || cause == rejection.PoolEmpty || cause == rejection.PoolOverdrawn:
 		return
 	case slices.ContainsFunc(asked.Containers, func(c request.Container) bool { return len(c.Given) > 0 }):
 		return

@@ -6,12 +6,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // resizePool resizes a pool with its slices, and updates the containers that share it (R-RSZ-16 to
 // R-RSZ-18).
-func (r *resizing) resizePool() *Rejection {
+func (r *resizing) resizePool() *rejection.Rejection {
 	if r.demand.Together.CPUs > 0 {
 		r.divide(request.CPU, int64(r.demand.Together.CPUs))
 	}
@@ -19,7 +20,7 @@ func (r *resizing) resizePool() *Rejection {
 		r.divide(budget.Resource, budget.Value)
 	}
 	for i := range r.trace.Divisions {
-		if v := &r.trace.Divisions[i]; v.Fault != NoCause {
+		if v := &r.trace.Divisions[i]; v.Fault != rejection.NoCause {
 			r.trace.Stage = StageCPU
 			return r.rejectDivision(v, v.Fault)
 		}
@@ -59,7 +60,7 @@ func (r *resizing) resizePool() *Rejection {
 
 // growPool gives the pool what it additionally asks for. It uses the NUMA nodes that the pool has
 // if those have room for all of it.
-func (r *resizing) growPool() *Rejection {
+func (r *resizing) growPool() *rejection.Rejection {
 	cpus := !r.next.Pool.IsEmpty() && r.demand.Together.CPUs > r.next.Pool.Len()
 	bytes := false
 	for k, b := range r.old.PoolMemory {
@@ -80,7 +81,7 @@ func (r *resizing) growPool() *Rejection {
 	if r.takePool(cpus, usage, here, true) == nil {
 		return nil
 	}
-	r.trace.Cause = NoCause
+	r.trace.Cause = rejection.NoCause
 	choice, rejection := r.align("", all, &r.demand.Together, r.available(), r.next.Pool, usage)
 	if rejection != nil {
 		return rejection
@@ -96,7 +97,7 @@ func (r *resizing) growPool() *Rejection {
 
 // takePool takes the pool's CPUs, if they grow, and its memory. usage is the memory accounting
 // without the pool's memory. Nothing changes if takePool returns a rejection.
-func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, stay bool) *Rejection {
+func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, stay bool) *rejection.Rejection {
 	pool, blocks := r.next.Pool, r.next.PoolMemory
 	if cpus {
 		var err error
@@ -148,7 +149,7 @@ func (r *resizing) nextPoolMemory(blocks []memory.Block) {
 // resizeSlices cuts the slices in the pool as it is, those that shrink first. CPUs of the pool's
 // baseline are the last ones to leave a slice and the first ones to join one, so that the pool can
 // shrink again.
-func (r *resizing) resizeSlices(poolBase cpuset.Set) *Rejection {
+func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 	m, o := r.s.machine, r.s.policy.CPU
 	pieces := r.trace.Divisions[0].Pieces
 	for i, piece := range pieces {

@@ -40,7 +40,7 @@ func checkShape(g *Grant) error {
 		}
 		for _, b := range g.Containers[i].Memory {
 			if bytes = min(bytes, maxBytes) + b.Size; bytes > maxBytes && len(g.PoolMemory) == 0 || b.Size > maxBytes {
-				return broken("it has %s and more, which no machine has", amountText(b.Type, b.Size))
+				return broken("it has %s and more, which no machine has", request.Words(b.Type, b.Size))
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func checkMemory(g *Grant, i int) error {
 		}
 		less := len(g.PoolMemory) > 0 || asks.Type == request.Init
 		if !known || b.Size > want || b.Size < want && !less || k > 0 && has.Memory[k-1].Type >= b.Type {
-			return fmt.Errorf("has %s on NUMA nodes %s, and has a right to %s", amountText(b.Type, b.Size), b.Nodes, amountText(b.Type, want))
+			return fmt.Errorf("has %s on NUMA nodes %s, and has a right to %s", request.Words(b.Type, b.Size), b.Nodes, request.Words(b.Type, want))
 		}
 	}
 	if nodes := nodesOf(has.Memory); nodes != has.MemoryNodes && (len(has.Memory) > 0 || asks.Type != request.Init) {

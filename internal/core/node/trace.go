@@ -4,6 +4,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -25,7 +26,7 @@ type Trace struct {
 	Stage    Stage
 	Requests Requests
 	// Cause is why the pod was rejected.
-	Cause Cause
+	Cause rejection.Cause
 	// Taken is what the containers of a rejected pod had been given before one of them could not be
 	// served. It is parallel to the pod's containers, and nil for other pods. The pod does not keep
 	// any of it.
@@ -56,15 +57,15 @@ type Division struct {
 	Resource request.Resource
 	layout.Layout
 	// Fault is why the pool cannot be divided. NoCause means that it can.
-	Fault Cause
+	Fault rejection.Cause
 }
 
 // Wrong describes the fault of a division in words. It returns "" if there is none.
 func (v *Division) Wrong() string {
 	switch {
-	case v.Fault == PoolOverdrawn:
-		return "exclusive containers request more than the pod-level request of " + amountText(v.Resource, v.Budget)
-	case v.Fault != PoolEmpty:
+	case v.Fault == rejection.PoolOverdrawn:
+		return "exclusive containers request more than the pod-level request of " + request.Words(v.Resource, v.Budget)
+	case v.Fault != rejection.PoolEmpty:
 		return ""
 	case v.Empty == layout.EmptyForInit:
 		return "exclusive sidecars take all of the pod's " + v.Resource + ", none is left for an init container that shares"
@@ -74,7 +75,7 @@ func (v *Division) Wrong() string {
 
 // Rule returns the id of the rule behind a division's fault, as in docs/rules.
 func (v *Division) Rule() string {
-	_, rule := v.Fault.names(v.Resource, TopologyNone)
+	_, rule := v.Fault.Names(v.Resource, false)
 	return rule
 }
 

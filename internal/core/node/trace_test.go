@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 )
 
 // checkTrace compares the trace of a plan on s with the plan: a rejection has a cause and a stage,
@@ -11,7 +12,7 @@ import (
 func (h *history) checkTrace(s *node.State, p *node.Plan) {
 	t := &p.Trace
 	rejected := p.Rejection != nil
-	if rejected != (t.Cause != node.NoCause) || rejected == (t.Stage == node.StageEnd) {
+	if rejected != (t.Cause != rejection.NoCause) || rejected == (t.Stage == node.StageEnd) {
 		h.fatalf("the refusal is %v, and the trace has cause %d at stage %d", p.Rejection, t.Cause, t.Stage)
 	}
 	if p.Known {
@@ -61,7 +62,7 @@ func (h *history) checkRequests(p *node.Plan) {
 			given.CPU += min(1, p.Trace.Demand.Together.CPUs)
 		}
 	case node.StageTopology:
-		if p.Trace.Cause == node.MemoryOutside {
+		if p.Trace.Cause == rejection.MemoryOutside {
 			given.Memory++
 		}
 	case node.StageBegin, node.StageDevices, node.StageEnd:

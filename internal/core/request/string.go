@@ -93,3 +93,17 @@ func (p Pod) String() string {
 	}
 	return b.String()
 }
+
+// Words returns an amount of a resource as in a sentence: "1 CPU", "8 CPUs", "16Gi of memory",
+// "2 example.com/gpu".
+func Words(resource Resource, amount int64) string {
+	switch {
+	case resource == CPU && amount == 1:
+		return "1 CPU"
+	case resource == CPU:
+		return fmt.Sprintf("%d CPUs", amount)
+	case !IsMemory(resource):
+		return fmt.Sprintf("%d %s", amount, resource)
+	}
+	return fmt.Sprintf("%s of %s", Bytes(amount), resource)
+}

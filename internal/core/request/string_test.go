@@ -53,3 +53,17 @@ func TestRoundedBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		of     Resource
+		amount int64
+		want   string
+	}{
+		{CPU, 1, "1 CPU"}, {CPU, 8, "8 CPUs"}, {Memory, 3 << 29, "1536Mi of memory"}, {"hugepages-2Mi", 1 << 30, "1Gi of hugepages-2Mi"}, {"example.com/gpu", 2, "2 example.com/gpu"},
+	} {
+		if got := Words(c.of, c.amount); got != c.want {
+			t.Errorf("%q, expected %q", got, c.want)
+		}
+	}
+}

@@ -20,8 +20,8 @@
 // Three faults would distort the planner. The search of distribute-cpus-across-numa in lists that
 // share memory, which may also never end, is separate in cpu/subsets.go; the planner
 // gets its result or an error. A panic is a rejection with a separate cause
-// (node.KubeletPanics), and the kubelet has no state after it. Failed starts (Q-21, Q-23, Q-47,
-// Q-48) are not decisions about pods: their rules are in this package, in Restart and Start.
+// (rejection.KubeletPanics), and the kubelet has no state after it. Failed starts (Q-21, Q-23,
+// ) are not decisions about pods: their rules are in this package, in Restart and Start.
 //
 // Given devices are ignored: a kubelet 1.36 does not align with devices of claims, and the Device
 // Manager chooses its own.

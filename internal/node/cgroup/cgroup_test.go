@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
@@ -55,7 +55,7 @@ func v1(t *testing.T) cgroup.FS {
 }
 
 func TestRead(t *testing.T) {
-	pinned := converge.Setting{CPUs: cpuset.Of(2, 3, 7), Mems: mask.Of(0, 1), Quota: node.NoQuota}
+	pinned := converge.Setting{CPUs: cpuset.Of(2, 3, 7), Mems: mask.Of(0, 1), Quota: quota.None}
 	for _, c := range []struct {
 		name, path string
 		fs         cgroup.FS
@@ -104,7 +104,7 @@ func TestLiftQuota(t *testing.T) {
 		"v2": {v2(t), "kubepods/podp/cpu.max", "max\n"},
 		"v1": {v1(t), "cpu/kubepods/podp/cpu.cfs_quota_us", "-1\n"},
 	} {
-		changed, err := c.fs.SetQuota("/kubepods/podp", node.NoQuota)
+		changed, err := c.fs.SetQuota("/kubepods/podp", quota.None)
 		if err != nil || !changed {
 			t.Fatalf("%s: changed %v, error %v", name, changed, err)
 		}
@@ -113,11 +113,11 @@ func TestLiftQuota(t *testing.T) {
 		if err != nil || string(text[:len(c.want)]) != c.want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
-		if changed, err = c.fs.SetQuota("/kubepods/podp/abc", node.NoQuota); changed || err != nil {
+		if changed, err = c.fs.SetQuota("/kubepods/podp/abc", quota.None); changed || err != nil {
 			t.Errorf("%s: a quota that is not there: changed %v, error %v", name, changed, err)
 		}
 	}
-	if _, err := v2(t).SetQuota("/kubepods/podgone", node.NoQuota); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := v2(t).SetQuota("/kubepods/podgone", quota.None); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a cgroup that is gone: %v, want fs.ErrNotExist", err)
 	}
 }

@@ -8,34 +8,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
-// Quota returns the CFS quota of a cgroup, converted to periods of node.QuotaPeriod, or
-// node.NoQuota. If the cgroup is gone, the error wraps fs.ErrNotExist.
-func (f FS) Quota(path string) (node.Quota, error) {
+// Quota returns the CFS quota of a cgroup, converted to periods of quota.Period, or quota.None. If
+// the cgroup is gone, the error wraps fs.ErrNotExist.
+func (f FS) Quota(path string) (quota.Quota, error) {
 	name := f.quotaFile(path)
 	text, err := read(name)
 	if err != nil {
-		return node.KeepQuota, err
+		return quota.Keep, err
 	}
-	quota, period, err := cpuMax(text)
+	micros, period, err := cpuMax(text)
 	if err == nil && !f.v2() {
 		period, err = f.period(path)
 	}
 	if err != nil {
-		return node.KeepQuota, fmt.Errorf("%s: %w", name, err)
+		return quota.Keep, fmt.Errorf("%s: %w", name, err)
 	}
-	return node.QuotaIn(quota, period), nil
+	return quota.In(micros, period), nil
 }
 
 // cpuMax parses cpu.max, such as "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has
 // no period.
-func cpuMax(text string) (quota, period int64, err error) {
+func cpuMax(text string) (micros, period int64, err error) {
 	first, second, both := strings.Cut(text, " ")
-	quota, period = int64(node.NoQuota), node.QuotaPeriod
+	micros, period = int64(quota.None), quota.Period
 	if first != "max" {
-		if quota, err = strconv.ParseInt(first, 10, 64); err != nil {
+		if micros, err = strconv.ParseInt(first, 10, 64); err != nil {
 			return 0, 0, fmt.Errorf("%q is not a quota", text)
 		}
 	}
@@ -44,14 +44,14 @@ func cpuMax(text string) (quota, period int64, err error) {
 			return 0, 0, fmt.Errorf("%q has no period", text)
 		}
 	}
-	return quota, period, nil
+	return micros, period, nil
 }
 
 // period returns cpu.cfs_period_us, for v1. Without such a file it returns the kubelet's period.
 func (f FS) period(path string) (int64, error) {
 	text, err := read(f.file(path, "cpu", "cpu.cfs_period_us"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return node.QuotaPeriod, nil
+		return quota.Period, nil
 	}
 	if err != nil {
 		return 0, err
@@ -70,11 +70,11 @@ func (f FS) quotaFile(path string) string {
 	return f.file(path, "cpu", "cpu.cfs_quota_us")
 }
 
-// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether
-// the quota changed. node.NoQuota removes the quota and keeps the period. node.KeepQuota changes
+// SetQuota writes the CFS quota of a cgroup, in periods of quota.Period, and reports whether
+// the quota changed. quota.None removes the quota and keeps the period. quota.Keep changes
 // nothing. If the cgroup is gone, the error wraps fs.ErrNotExist.
-func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
-	if want == node.KeepQuota {
+func (f FS) SetQuota(path string, want quota.Quota) (bool, error) {
+	if want == quota.Keep {
 		return false, nil
 	}
 	has, err := f.Quota(path)
@@ -83,17 +83,17 @@ func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	}
 	name := f.quotaFile(path)
 	switch {
-	case f.v2() && want == node.NoQuota:
+	case f.v2() && want == quota.None:
 		return true, write(name, "max")
 	case f.v2():
-		return true, write(name, fmt.Sprintf("%d %d", want, int64(node.QuotaPeriod)))
-	case want == node.NoQuota:
+		return true, write(name, fmt.Sprintf("%d %d", want, int64(quota.Period)))
+	case want == quota.None:
 		return true, write(name, "-1")
 	}
 	// The kernel checks a quota against the present period. Without a quota it accepts any period.
 	err = write(name, "-1")
 	if err == nil {
-		err = write(f.file(path, "cpu", "cpu.cfs_period_us"), strconv.Itoa(node.QuotaPeriod))
+		err = write(f.file(path, "cpu", "cpu.cfs_period_us"), strconv.Itoa(quota.Period))
 	}
 	if err == nil {
 		err = write(name, strconv.FormatInt(int64(want), 10))

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
@@ -17,16 +17,16 @@ func TestQuota(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		want  node.Quota
+		want  quota.Quota
 		bad   string
 	}{
 		{"v2", map[string]string{"p/cpu.max": "150000 100000\n"}, 150_000, ""},
-		{"v2 none", map[string]string{"p/cpu.max": "max 100000\n"}, node.NoQuota, ""},
+		{"v2 none", map[string]string{"p/cpu.max": "max 100000\n"}, quota.None, ""},
 		{"v2 another period", map[string]string{"p/cpu.max": "5000 10000\n"}, 50_000, ""},
 		{"v2 no number", map[string]string{"p/cpu.max": "much 100000\n"}, 0, "is not a quota"},
 		{"v2 no period", map[string]string{"p/cpu.max": "1000 0\n"}, 0, "has no period"},
 		{"v1", map[string]string{"cpu/p/cpu.cfs_quota_us": "150000\n", "cpu/p/cpu.cfs_period_us": "50000\n"}, 300_000, ""},
-		{"v1 none", map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n", "cpu/p/cpu.cfs_period_us": "100000\n"}, node.NoQuota, ""},
+		{"v1 none", map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n", "cpu/p/cpu.cfs_period_us": "100000\n"}, quota.None, ""},
 		{"v1 no period", map[string]string{"cpu/p/cpu.cfs_quota_us": "1000\n", "cpu/p/cpu.cfs_period_us": "x\n"}, 0, "is not a period"},
 	} {
 		if strings.HasPrefix(c.name, "v2") {
@@ -43,21 +43,21 @@ func TestSetQuota(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		files   map[string]string
-		want    node.Quota
+		want    quota.Quota
 		changed bool
 		after   map[string]string // the beginning: the kernel replaces the value, a file of a test keeps what is longer
 	}{
 		{"v2", map[string]string{"p/cpu.max": "max 100000\n"}, 150_000, true, map[string]string{"p/cpu.max": "150000 100000\n"}},
-		{"v2 none", map[string]string{"p/cpu.max": "150000 100000\n"}, node.NoQuota, true, map[string]string{"p/cpu.max": "max\n"}},
+		{"v2 none", map[string]string{"p/cpu.max": "150000 100000\n"}, quota.None, true, map[string]string{"p/cpu.max": "max\n"}},
 		{"v2 the same", map[string]string{"p/cpu.max": "15000 10000\n"}, 150_000, false, map[string]string{"p/cpu.max": "15000 10000\n"}},
-		{"v2 keep", map[string]string{"p/cpu.max": "15000 10000\n"}, node.KeepQuota, false, map[string]string{"p/cpu.max": "15000 10000\n"}},
+		{"v2 keep", map[string]string{"p/cpu.max": "15000 10000\n"}, quota.Keep, false, map[string]string{"p/cpu.max": "15000 10000\n"}},
 		{
 			"v1",
 			map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n", "cpu/p/cpu.cfs_period_us": "50000\n"},
 			150_000, true,
 			map[string]string{"cpu/p/cpu.cfs_quota_us": "150000\n", "cpu/p/cpu.cfs_period_us": "100000\n"},
 		},
-		{"v1 none", map[string]string{"cpu/p/cpu.cfs_quota_us": "150000\n"}, node.NoQuota, true, map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n"}},
+		{"v1 none", map[string]string{"cpu/p/cpu.cfs_quota_us": "150000\n"}, quota.None, true, map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n"}},
 	} {
 		if strings.HasPrefix(c.name, "v2") {
 			c.files["cgroup.controllers"] = "cpu"

@@ -6,6 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -233,7 +234,7 @@ type Trace struct {
 // PodQuota is the CFS quota that the cgroups of a pod should have.
 type PodQuota struct {
 	Grant   *node.Grant
-	Want    node.Quota
+	Want    quota.Quota
 	Parents []string
 }
 

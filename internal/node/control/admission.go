@@ -238,7 +238,7 @@ func (e Decided) on(s *step) {
 		s.admitted(a, nil, fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", a.Box.Who, e.Err))
 		return
 	case e.Plan.Rejection != nil:
-		err := rejection(a.Pod, e.Plan.Rejection)
+		err := rejected(a.Pod, e.Plan.Rejection)
 		if e.Of.By != nil { // Otherwise its grant was released just now.
 			s.reject(a.Pod, e.Of.version, err)
 		}

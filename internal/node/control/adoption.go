@@ -100,7 +100,7 @@ func (e AllDecided) on(s *step) {
 		case e.Errs[i] != nil:
 			s.unplanned(a.who[i], c.Pod.UID, e.Errs[i])
 		case plan.Rejection != nil:
-			err := rejection(c.Pod, plan.Rejection)
+			err := rejected(c.Pod, plan.Rejection)
 			s.reject(c.Pod, a.version, err)
 			s.alert("a running pod cannot be assigned what it requests: it stays on the node shared pool", "pod", a.who[i], "uid", c.Pod.UID, "error", err)
 		}

@@ -2,7 +2,7 @@ package control
 
 import (
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -16,7 +16,7 @@ const (
 // Amounts are the numbers of a cgroup that the kubelet computes from a request. Zero means not set.
 type Amounts struct {
 	Shares uint64
-	Quota  node.Quota
+	Quota  quota.Quota
 	Memory int64
 }
 
@@ -60,7 +60,7 @@ func amountsOfPod(pod *request.Pod) Amounts {
 
 // amountsFor returns the amounts of a request that is equal to its limit.
 func amountsFor(milli, memory int64) Amounts {
-	a := Amounts{Quota: node.QuotaOf(milli), Memory: memory}
+	a := Amounts{Quota: quota.Of(milli), Memory: memory}
 	if milli > 0 {
 		a.Shares = uint64(min(max(milli*SharesPerCPU/1000, LeastShares), MostShares))
 	}

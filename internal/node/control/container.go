@@ -6,7 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // phase is what is known about the setting of a container.
@@ -223,8 +223,8 @@ func (c *container) see(file converge.Setting, late bool) {
 		if c.phase = updating; late && !there {
 			c.phase = missed
 		}
-		if q := last.after.Quota; late && there && q != node.KeepQuota && q != file.Quota {
-			c.has.Quota, c.phase = node.KeepQuota, missed // The kubelet's quota came with a resize, and ours did not.
+		if q := last.after.Quota; late && there && q != quota.Keep && q != file.Quota {
+			c.has.Quota, c.phase = quota.Keep, missed // The kubelet's quota came with a resize, and ours did not.
 		}
 		changed := !sameCPUs(c.has, file)
 		same := late && c.phase != missed && sameCPUs(c.everything(), file) // Applied or not, it has this.
@@ -266,7 +266,7 @@ func (c *container) everything() converge.Setting {
 			all.Mems |= next.Mems
 		}
 		if all.Quota != next.Quota {
-			all.Quota = node.KeepQuota // It is not known.
+			all.Quota = quota.Keep // It is not known.
 		}
 	}
 	return all

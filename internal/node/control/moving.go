@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 const (
@@ -135,7 +136,7 @@ func (m *move) describe() Moving {
 
 func placeOf(g *node.Grant, i int) converge.Setting {
 	c := &g.Containers[i]
-	return converge.Setting{CPUs: c.CPUs, Mems: c.MemoryNodes, Quota: node.KeepQuota}
+	return converge.Setting{CPUs: c.CPUs, Mems: c.MemoryNodes, Quota: quota.Keep}
 }
 
 // moved notes that a pod has one place again or, if there is false, no grant.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -20,8 +20,8 @@ const mostAccount = 600
 // ErrResizeRejected is wrapped by the error that stops a resize because the node rejects it.
 var ErrResizeRejected = errors.New("paddock rejects the resize of the pod")
 
-// rejection returns the error that a user sees as an event of the pod.
-func rejection(pod request.Pod, r *node.Rejection) error {
+// rejected returns the error that a user sees as an event of the pod.
+func rejected(pod request.Pod, r *rejection.Rejection) error {
 	how := ""
 	if pod.Estimated {
 		how = " (estimated from cgroup numbers, because the kubelet does not list it yet; the kubelet is asked again)"
@@ -35,7 +35,7 @@ func rejection(pod request.Pod, r *node.Rejection) error {
 
 // account lists what is free on each NUMA node and which pods have the rest. It adds NUMA nodes
 // while the text has at most room bytes.
-func account(r *node.Rejection, room int) string {
+func account(r *rejection.Rejection, room int) string {
 	if len(r.Nodes) == 0 {
 		return ""
 	}

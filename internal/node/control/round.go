@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // flight is an unsolicited update that is under way. It never changes.
@@ -139,7 +139,7 @@ func (s *step) keepQuotas(job string, only []string) {
 	state := s.state()
 	var pods []PodQuota
 	for _, g := range state.Grants() {
-		if want := g.PodQuota(state.Policy()); want != node.KeepQuota && (only == nil || slices.Contains(only, g.Pod.UID)) {
+		if want := quota.OfPod(g, state.Policy()); want != quota.Keep && (only == nil || slices.Contains(only, g.Pod.UID)) {
 			pods = append(pods, PodQuota{g, want, s.parents(g.Pod.UID)})
 		}
 	}

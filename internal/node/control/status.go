@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
 // Status is what readers see of the loop.
@@ -74,11 +72,8 @@ func (l *Loop) unmanaged() error {
 	return fmt.Errorf("container %s of pod %s%s has cpuset.cpus %q and cpuset.mems %q, which are not in Paddock's state: the kubelet's own managers or another NRI plugin manage this node, "+
 		"and two managers would overwrite each other's settings. Set cpuManagerPolicy: none and memoryManagerPolicy: None in the kubelet's configuration, remove its "+
 		"cpu_manager_state and memory_manager_state, restart the kubelet, and restart these pods. Paddock then manages this node. If an earlier Paddock left these CPUs, set nri.takeOver: true",
-		one.name, one.pod, more, one.setting.CPUs, memsText(one.setting.Mems))
+		one.name, one.pod, more, one.setting.CPUs, one.setting.Mems.List())
 }
-
-// memsText returns a list of NUMA nodes as the kernel writes it: "0-1,3".
-func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
 // publish shows readers the present status.
 func (s *step) publish() {

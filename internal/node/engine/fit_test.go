@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
@@ -36,7 +36,7 @@ func TestPodThatPassesTheBoundIsRejected(t *testing.T) {
 	}
 	r := decisions[1].Plan.Rejection
 	for _, want := range []string{
-		string(node.UnexpectedAdmissionError) + ": ", "1002 containers", "a state file has at most 16777216",
+		string(rejection.UnexpectedAdmissionError) + ": ", "1002 containers", "a state file has at most 16777216",
 		"the largest pod is default/huge with 1001 containers", "run it with fewer containers, or on another node",
 	} {
 		if r == nil || !strings.Contains(r.Error(), want) {

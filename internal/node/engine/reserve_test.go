@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
@@ -38,7 +39,7 @@ func TestReservations(t *testing.T) {
 	if plan, err := e.Admit(t.Context(), pod("c", 2)); err != nil || plan.Rejection == nil {
 		t.Errorf("after a failed write a pod gets what is reserved: %v", err)
 	}
-	if plan := e.State().Resize("a", pod("a", 4)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred {
+	if plan := e.State().Resize("a", pod("a", 4)); plan.Rejection == nil || plan.Rejection.Reason != rejection.Deferred {
 		t.Errorf("a pod grows into what is reserved: %v", plan.Rejection)
 	}
 	reserved := list

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -64,7 +65,7 @@ func (e *Engine) fit(plan *node.Plan) (*node.Plan, *node.State, error) {
 	next, err := e.next.Apply(plan)
 	if err == nil && next != e.next && e.config.Fits != nil {
 		if full := e.config.Fits(next); full != nil {
-			return plan.Rejected(node.StateFull, full.Error()), e.next, nil
+			return plan.Rejected(rejection.StateFull, full.Error()), e.next, nil
 		}
 	}
 	return plan, next, err

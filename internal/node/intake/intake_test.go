@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/intake"
 )
@@ -109,7 +110,7 @@ func TestResizeBesidesPromises(t *testing.T) {
 	if err := next.Check(); err != nil {
 		t.Error(err)
 	}
-	if plan := s.Resize("a", pod("a", 6)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred {
+	if plan := s.Resize("a", pod("a", 6)); plan.Rejection == nil || plan.Rejection.Reason != rejection.Deferred {
 		t.Errorf("it gets what is promised: %v", plan.Rejection)
 	}
 	if plan, _ := i.Plan(next, engine.Candidate{Pod: pod("promised", 2), Handed: text}); plan.Grant == nil || plan.Grant.CPUs().String() != "2-3" {

@@ -111,10 +111,8 @@ var levels = map[node.Isolation]string{node.HostIsolation: "node", node.PodIsola
 
 // set writes a setting into the notice.
 func (n *Notice) set(s Setting) {
-	n.CPUs, n.Mems, n.SharedWith = s.CPUs.String(), list(s.Mems), levels[s.Level]
+	n.CPUs, n.Mems, n.SharedWith = s.CPUs.String(), s.Mems.List(), levels[s.Level]
 }
-
-func list(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
 // same reports whether two notices differ at most in their revision.
 func same(a, b Notice) bool {

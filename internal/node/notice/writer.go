@@ -173,7 +173,7 @@ func (w *Writer) Pending(uid, container string, next Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := key{uid, container}
-	p := &Pending{CPUs: next.CPUs.String(), Mems: list(next.Mems), Deadline: next.Deadline.UTC()}
+	p := &Pending{CPUs: next.CPUs.String(), Mems: next.Mems.List(), Deadline: next.Deadline.UTC()}
 	w.pending[k] = p
 	if f := w.files[k]; f != nil {
 		f.want.Pending = p

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/promise"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -162,12 +163,12 @@ func TestResize(t *testing.T) {
 		if err := next.Check(); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if plan := resize(s, pod("grows", 8)); plan.Rejection == nil || plan.Rejection.Reason != node.Infeasible {
+		if plan := resize(s, pod("grows", 8)); plan.Rejection == nil || plan.Rejection.Reason != rejection.Infeasible {
 			t.Errorf("%s: 8 CPUs: %v", when, plan.Rejection)
 		}
 	}
 	check("before", s)
-	if plan := resize(s, pod("grows", 3)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred || !strings.Contains(plan.Rejection.Detail, "reserved for pod default/big") {
+	if plan := resize(s, pod("grows", 3)); plan.Rejection == nil || plan.Rejection.Reason != rejection.Deferred || !strings.Contains(plan.Rejection.Detail, "reserved for pod default/big") {
 		t.Errorf("it grows into what is promised: %v, %+v", plan.Rejection, plan.Grant)
 	}
 	moving, err := s.BeginMove(to.Grant)

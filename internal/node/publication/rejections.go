@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
@@ -45,7 +45,7 @@ func (r *rejections) decided(d engine.Decision, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	class := classOf(pod)
-	if d.Plan.Rejection.Reason == node.Infeasible || d.Plan.Rejection.Reason == node.Deferred {
+	if d.Plan.Rejection.Reason == rejection.Infeasible || d.Plan.Rejection.Reason == rejection.Deferred {
 		class = "resize to " + class
 	}
 	if r.counts == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 )
 
 // other is the value of a label for all values that have no series of their own.
@@ -39,11 +40,11 @@ var (
 	apiVersions = []string{"v1", "v1alpha1"}
 	endpoints   = []string{"List", "Get", "GetAllocatableResources"}
 	reasons     = []string{
-		string(node.TopologyAffinityError), string(node.SMTAlignmentError), string(node.EmptyPodSharedPoolError),
-		string(node.UnexpectedAdmissionError), string(node.PodLevelResourcesNotSupported), string(node.TopologySearchLimit),
-		string(node.TooManyContainers),
+		string(rejection.TopologyAffinityError), string(rejection.SMTAlignmentError), string(rejection.EmptyPodSharedPoolError),
+		string(rejection.UnexpectedAdmissionError), string(rejection.PodLevelResourcesNotSupported), string(rejection.TopologySearchLimit),
+		string(rejection.TooManyContainers),
 	}
-	resizes = []string{resized, notWritten, string(node.Infeasible), string(node.Deferred)}
+	resizes = []string{resized, notWritten, string(rejection.Infeasible), string(rejection.Deferred)}
 )
 
 // known returns value if it is one of values, and other otherwise. So no input becomes a new label

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
@@ -77,14 +78,14 @@ func (t *Telemetry) countRejection(d engine.Decision) {
 	aligns := t.config.Policy.Topology != node.TopologyNone
 	switch {
 	case d.Err != nil: // It was granted, but could not be written.
-		c.rejections.WithLabelValues(string(node.UnexpectedAdmissionError)).Inc()
+		c.rejections.WithLabelValues(string(rejection.UnexpectedAdmissionError)).Inc()
 	case r == nil:
 		return
 	default:
 		c.rejections.WithLabelValues(known(string(r.Reason), reasons)).Inc()
 		t.countManagerError(&d.Plan.Trace)
 		cause := d.Plan.Trace.Cause
-		aligns = aligns && cause != node.ResourcesOff && cause != node.ContainersAboveBound
+		aligns = aligns && cause != rejection.ResourcesOff && cause != rejection.ContainersAboveBound
 	}
 	if aligns {
 		c.admissionErrors.Inc()

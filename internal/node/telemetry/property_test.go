@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -248,7 +249,7 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 		r.telemetry.Served(word, word, nil)
 		r.telemetry.Limited(word, word)
 		r.telemetry.Released(word)
-		r.telemetry.Decided(engine.Decision{Plan: &node.Plan{Rejection: &node.Rejection{Reason: node.Reason(word)}}})
+		r.telemetry.Decided(engine.Decision{Plan: &node.Plan{Rejection: &rejection.Rejection{Reason: rejection.Reason(word)}}})
 	}
 	after := series(scrape(t, r.handler))
 	if len(after) != before || after[`kubelet_admission_rejections_total{reason="Other"}`] != 50 {

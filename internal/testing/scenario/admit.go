@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -182,7 +183,7 @@ func alignmentLines(p *node.Plan) []string {
 	return t.lines()
 }
 
-func describeRejection(r *node.Rejection) []string {
+func describeRejection(r *rejection.Rejection) []string {
 	who := ""
 	if r.Container != "" {
 		who = "container " + r.Container + ": "

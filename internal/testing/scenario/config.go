@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
@@ -111,7 +112,7 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 	switch mode := s["quota"]; mode {
 	case "", "kubelet":
 	case "isolated":
-		policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
+		policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: quota.DefaultEphemeralMilli}
 	default:
 		return policy, nil, fmt.Errorf("quota: %q is unknown; want isolated or kubelet", mode)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -107,17 +108,17 @@ func (n *Node) describeGrant(title string, g *node.Grant) []string {
 	if len(assigned) > 0 {
 		title += ": pool of " + strings.Join(assigned, " and ")
 	}
-	if g.LiftsPodQuota(n.state.Policy()) {
+	if quota.PodHasNone(g, n.state.Policy()) {
 		title += ", no CFS quota for the pod"
 	}
 	t := table{indent: "  "}
-	for i, quota := range n.state.Quotas(g).Containers {
-		t.add(n.containerCells(g, i, quota)...)
+	for i, q := range quota.Now(n.state, g).Containers {
+		t.add(n.containerCells(g, i, q)...)
 	}
 	return append([]string{title}, t.lines()...)
 }
 
-func (n *Node) containerCells(g *node.Grant, i int, q node.Quota) []string {
+func (n *Node) containerCells(g *node.Grant, i int, q quota.Quota) []string {
 	c, asked := g.Containers[i], g.Pod.Containers[i]
 	if c.Removed {
 		return []string{asked.Type.String(), asked.Name, "removed"}
@@ -145,15 +146,15 @@ func (n *Node) containerCells(g *node.Grant, i int, q node.Quota) []string {
 	case n.state.Policy().StaticMemory:
 		mems = "memory not pinned"
 	}
-	quota := "" // set only if the quota is not the kubelet's
+	limit := "" // set only if the quota is not the kubelet's
 	switch q {
-	case node.KeepQuota:
-	case node.NoQuota:
-		quota = "no CFS quota"
+	case quota.Keep:
+	case quota.None:
+		limit = "no CFS quota"
 	default:
-		quota = fmt.Sprintf("CFS quota %d µs", q)
+		limit = fmt.Sprintf("CFS quota %d µs", q)
 	}
-	return []string{asked.Type.String(), asked.Name, cpus, mems, strings.TrimSpace(assignedText(n.devices, c.Devices) + " " + givenText(asked.Given)), quota}
+	return []string{asked.Type.String(), asked.Name, cpus, mems, strings.TrimSpace(assignedText(n.devices, c.Devices) + " " + givenText(asked.Given)), limit}
 }
 
 // blocks returns a text such as "memory=1Gi on {0}". The blocks of one owner are always on the same

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -119,9 +120,9 @@ func TestCheckerOfMoves(t *testing.T) {
 func TestAtRest(t *testing.T) {
 	observed := func(pod, container, cpus string, lifted bool) converge.Observed {
 		e := event(sim.Created, "", pod, container, cpus)
-		e.Setting.Quota = node.QuotaOf(1000)
+		e.Setting.Quota = quota.Of(1000)
 		if lifted {
-			e.Setting.Quota = node.NoQuota
+			e.Setting.Quota = quota.None
 		}
 		return converge.Observed{ID: e.ID, Pod: pod, Container: container, Setting: e.Setting}
 	}

@@ -38,7 +38,7 @@ func underWay(g *node.Grant) Arrow {
 // places returns both places as text, and what they are: "CPUs " or "NUMA node ".
 func (a Arrow) places() (of, from, to string) {
 	if a.From.IsEmpty() || a.To.IsEmpty() {
-		return "NUMA node ", cpuset.Of(a.FromNodes.Nodes()...).String(), cpuset.Of(a.ToNodes.Nodes()...).String()
+		return "NUMA node ", a.FromNodes.List(), a.ToNodes.List()
 	}
 	return "CPUs ", a.From.String(), a.To.String()
 }

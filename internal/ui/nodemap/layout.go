@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -273,7 +272,7 @@ func (l layout) elsewhere() []*box {
 		out = append(out, l.frame(boxNode, "no NUMA node", "", stack(free, l.gap/2), l.node))
 	}
 	if !empty.IsEmpty() {
-		text := view.Plural(empty.Len(), "NUMA node") + " " + cpuset.Of(empty.Nodes()...).String() + ": neither CPUs nor memory"
+		text := view.Plural(empty.Len(), "NUMA node") + " " + empty.List() + ": neither CPUs nor memory"
 		out = append(out, &box{kind: boxGroup, pod: noPod, w: l.letter * terminal.Width(text), h: l.line, inner: []*box{
 			{kind: boxFaint, text: text, about: text, w: l.letter * terminal.Width(text), h: l.line, pod: noPod},
 		}})

@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -43,7 +44,7 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 
 // AccountOf returns the explanation of a rejection of which only the reason and the account are
 // known.
-func AccountOf(pod request.Pod, r *node.Rejection) Explanation {
+func AccountOf(pod request.Pod, r *rejection.Rejection) Explanation {
 	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
 		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
 		Notes: node.UnknownDevices(&pod, ^mask.Mask(0)),

@@ -11,6 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
@@ -189,7 +191,7 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 		out.NUMANodes = m.NodesOf(g.Pool).Nodes()
 	}
 	out.Quota = milliCPUs(g.Pod.CPULimit)
-	if g.LiftsPodQuota(s.Policy()) {
+	if quota.PodHasNone(g, s.Policy()) {
 		out.Quota = "none"
 	}
 	for _, remark := range s.UnknownDevices(g) {
@@ -207,10 +209,10 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 		out.Remote = far.String()
 	}
 	demand, devices := s.Demand(&g.Pod), explain.DevicesOf(s, g)
-	limits, cgroups := s.Limits(g), s.Cgroups(g)
+	limits, cgroups := quota.Limits(s, g), s.Cgroups(g)
 	for i := range g.Containers {
 		c := planContainer(g, i, s, &demand.Containers[i])
-		c.Quota = quota(limits[i])
+		c.Quota = quotaText(limits[i])
 		if s.Displaced(g, i) {
 			cpus, _ := cgroups.Of(i)
 			c.RunsOn = cpus.String()
@@ -269,13 +271,13 @@ func degradedNote(s *node.State, g *node.Grant) string {
 	return note + displaced.String()
 }
 
-func quota(l node.Limit) string {
+func quotaText(l quota.Limit) string {
 	switch l.Source {
-	case node.NoCFSQuota:
+	case quota.NoCFSQuota:
 		return "none"
-	case node.PodLimit:
+	case quota.PodLimit:
 		return "pod"
-	case node.NoLimit, node.OwnLimit, node.PodShare:
+	case quota.NoLimit, quota.OwnLimit, quota.PodShare:
 	}
 	return milliCPUs(l.Milli)
 }
@@ -312,7 +314,7 @@ func memoryFirst(typ string) int {
 	return 1
 }
 
-func planRejection(r *node.Rejection) *PlanRejection {
+func planRejection(r *rejection.Rejection) *PlanRejection {
 	out := &PlanRejection{
 		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container,
 		Resource: r.Resource, Wanted: r.Wanted, Message: r.Detail,

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -78,7 +77,7 @@ func (t Topology) tree() *terminal.Table {
 		}
 	}
 	if !empty.IsEmpty() {
-		text := Plural(empty.Len(), "NUMA node") + " " + cpuset.Of(empty.Nodes()...).String()
+		text := Plural(empty.Len(), "NUMA node") + " " + empty.List()
 		table.Cells(terminal.Faint.Of(text), terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of("neither CPUs nor memory"))
 	}
 	return table

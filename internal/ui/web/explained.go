@@ -104,31 +104,31 @@ func (w *Web) serveRejection(rw http.ResponseWriter, r *http.Request) {
 
 // askedRejection returns the rejection that a request names, and the present moment. If there is no
 // such rejection, it has answered the request and returns false.
-func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, rejection, bool) {
+func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, notAdmitted, bool) {
 	text := r.PathValue("number")
 	number, err := strconv.Atoi(text)
 	if err != nil {
 		fail(rw, http.StatusBadRequest, fmt.Sprintf("rejection %q is not a number", text))
-		return moment{}, rejection{}, false
+		return moment{}, notAdmitted{}, false
 	}
 	m, there := w.now()
 	if !there {
 		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
-		return moment{}, rejection{}, false
+		return moment{}, notAdmitted{}, false
 	}
 	w.mu.Lock()
 	list := w.rejections.list
 	w.mu.Unlock()
-	i := slices.IndexFunc(list, func(n rejection) bool { return n.number == number })
+	i := slices.IndexFunc(list, func(n notAdmitted) bool { return n.number == number })
 	if i < 0 {
 		fail(rw, http.StatusNotFound, fmt.Sprintf("rejection %d is not kept; only the last %d are, and a repeated rejection only once", number, maxRejections))
-		return moment{}, rejection{}, false
+		return moment{}, notAdmitted{}, false
 	}
 	return m, list[i], true
 }
 
 // serveRejected answers a request about a rejection. If the reader has gone, it does nothing.
-func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n rejection) {
+func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n notAdmitted) {
 	ctx, now := r.Context(), w.current(m)
 	var plan *node.Plan
 	var remedies explain.Remedies
@@ -172,7 +172,7 @@ func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 
 // admittedOf explains the first of the grants. If rejections is not empty, its last element is a
 // rejection of a pod with that name.
-func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection) Explained {
+func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []notAdmitted) Explained {
 	g := grants[0]
 	from := w.origin(m.state, g)
 	plan := admissionOf(from.base, g)
@@ -225,7 +225,7 @@ func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection)
 }
 
 // rejectedOf explains a rejection. plan is the pod's plan on the present node.
-func (w *Web) rejectedOf(now *node.State, n rejection, plan *node.Plan, remedies explain.Remedies) Explained {
+func (w *Web) rejectedOf(now *node.State, n notAdmitted, plan *node.Plan, remedies explain.Remedies) Explained {
 	var out Explained
 	switch {
 	case plan.Rejection != nil:
@@ -272,7 +272,7 @@ func (w *Web) current(m moment) *node.State {
 
 // remedies searches for changes that would admit a pod, unless the last search was the same. It
 // waits for a turn of searches. The errors are those of webui.Turns.
-func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (found explain.Remedies, err error) {
+func (w *Web) remedies(ctx context.Context, s *node.State, n notAdmitted) (found explain.Remedies, err error) {
 	if found, there := w.found(s, n); there {
 		return found, nil
 	}
@@ -293,7 +293,7 @@ func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (found e
 }
 
 // found returns the result of the last search if it was for the same state and rejection.
-func (w *Web) found(s *node.State, n rejection) (explain.Remedies, bool) {
+func (w *Web) found(s *node.State, n notAdmitted) (explain.Remedies, bool) {
 	w.finding.Lock()
 	defer w.finding.Unlock()
 	return w.searched.remedies, w.searched.state == s && w.searched.number == n.number
@@ -307,19 +307,19 @@ func (e *Explained) say(format string, args ...any) {
 // stamp formats a time.
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-func (n rejection) when() *RejectedWhen {
+func (n notAdmitted) when() *RejectedWhen {
 	return &RejectedWhen{Number: n.number, UID: n.pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
 }
 
 // often describes when a pod was rejected: "3 times since …, last at …".
-func (n rejection) often() string {
+func (n notAdmitted) often() string {
 	if n.times == 1 {
 		return "at " + stamp(n.last)
 	}
 	return fmt.Sprintf("%d times since %s, last at %s", n.times, stamp(n.first), stamp(n.last))
 }
 
-func (n rejection) reason() string {
+func (n notAdmitted) reason() string {
 	if n.rejection != nil {
 		return n.rejection.Error()
 	}
@@ -336,7 +336,7 @@ func assignment(s *node.State, g *node.Grant) string {
 }
 
 // unknown returns the answer for an unknown name.
-func unknown(s *node.State, list []rejection, name string) string {
+func unknown(s *node.State, list []notAdmitted, name string) string {
 	var names []string
 	for _, g := range s.Grants() {
 		names = append(names, g.Pod.ID())

@@ -52,7 +52,7 @@ func (w *Web) Restore(j journal.Journal, s *node.State) {
 		}
 	}
 	for _, r := range j.Rejections {
-		n := rejection{ // It has no base.
+		n := notAdmitted{ // It has no base.
 			pod: r.Pod, revision: r.Revision, rejection: r.Rejection, first: r.First, last: r.Last, times: r.Times, number: r.Number,
 		}
 		if r.Rejection == nil {
@@ -63,7 +63,7 @@ func (w *Web) Restore(j journal.Journal, s *node.State) {
 }
 
 // before reports whether an earlier agent made the decision, so that its steps are not known.
-func (n rejection) before() bool { return n.base == nil }
+func (n notAdmitted) before() bool { return n.base == nil }
 
 // decidedBefore describes such a decision.
 const decidedBefore = "this was decided before the agent was restarted: the account is the one of that time, the steps of the decision are not kept"

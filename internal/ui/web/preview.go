@@ -43,7 +43,7 @@ func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 
 // proposed returns the node with the pod after the proposal with that number. Pods that stay keep
 // their colours.
-func proposed(m moment, now *node.State, n rejection, proposals []explain.Proposal, proposal string) (moment, error) {
+func proposed(m moment, now *node.State, n notAdmitted, proposals []explain.Proposal, proposal string) (moment, error) {
 	s, pod := now, n.pod
 	if proposal != "now" {
 		i, err := strconv.Atoi(proposal)

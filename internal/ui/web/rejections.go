@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -19,13 +20,13 @@ const (
 	maxRejectionBytes = 16 << 20
 )
 
-// rejection is a pod that was not admitted, with everything that an explanation needs. It keeps
+// notAdmitted is a pod that was rejected, with everything that an explanation needs. It keeps
 // only the names of other pods, in the account. A stored rejection never changes.
-type rejection struct {
+type notAdmitted struct {
 	pod       request.Pod
-	revision  uint64          // of the state on which the decision is based
-	rejection *node.Rejection // the reason and the account; nil if err is set
-	err       error           // set if the pod fitted and the state could not be written
+	revision  uint64               // of the state on which the decision is based
+	rejection *rejection.Rejection // the reason and the account; nil if err is set
+	err       error                // set if the pod fitted and the state could not be written
 	// base is the state on which the decision is based, without its grants. Planning on it gives
 	// the explanation. It is nil for a decision before a restart.
 	base *node.State
@@ -39,13 +40,13 @@ type rejection struct {
 
 // rejections has the last rejections, with the newest at the end.
 type rejections struct {
-	list  []rejection
+	list  []notAdmitted
 	count int
 }
 
 // add keeps a rejection.
 func (r *rejections) add(d engine.Decision, at time.Time) {
-	n := rejection{
+	n := notAdmitted{
 		pod: d.Plan.Pod, revision: d.Plan.Base, rejection: d.Plan.Rejection, err: d.Err, base: d.Base.Bare(),
 		first: at, last: at, times: 1, number: r.count + 1,
 	}
@@ -57,7 +58,7 @@ func (r *rejections) add(d engine.Decision, at time.Time) {
 }
 
 // keep adds the newest rejection. It replaces earlier ones that are the same.
-func (r *rejections) keep(n rejection) {
+func (r *rejections) keep(n notAdmitted) {
 	r.count = n.number
 	n.bytes = podBytes(n.pod)
 	if n.rejection != nil {
@@ -96,7 +97,7 @@ func podBytes(pod request.Pod) int {
 }
 
 // same reports whether the pod was rejected for the same reason.
-func (n rejection) same(m rejection) bool {
+func (n notAdmitted) same(m notAdmitted) bool {
 	if n.pod.UID != m.pod.UID || (n.err == nil) != (m.err == nil) {
 		return false
 	}
@@ -107,7 +108,7 @@ func (n rejection) same(m rejection) bool {
 }
 
 // plan makes the decision again, with the original account.
-func (n rejection) plan() *node.Plan {
+func (n notAdmitted) plan() *node.Plan {
 	p := n.base.Plan(n.pod)
 	p.Rejection = n.rejection
 	return p
@@ -115,7 +116,7 @@ func (n rejection) plan() *node.Plan {
 
 // explanation explains the decision. If the decision was made before a restart, it has only the
 // account.
-func (n rejection) explanation() view.Explanation {
+func (n notAdmitted) explanation() view.Explanation {
 	if !n.before() {
 		return view.ExplanationOf(n.base, n.plan(), nil)
 	}
@@ -142,7 +143,7 @@ type Rejected struct {
 }
 
 // document returns the rejection for readers.
-func (n rejection) document() Rejected {
+func (n notAdmitted) document() Rejected {
 	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Revision: n.revision}
 	if n.err != nil {
 		out.Error = n.err.Error()

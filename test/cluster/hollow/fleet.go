@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
@@ -49,7 +49,7 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 	}
 	f := &Fleet{
 		ctx: ctx, client: client, log: slog.New(slog.NewTextHandler(os.Stderr, nil)), nodes: map[string]*Node{}, publishers: map[string]*publication.Client{},
-		record: &record{hooks: map[string]*Latency{}, decided: map[string]*node.Rejection{}, outcomes: map[string]int{}},
+		record: &record{hooks: map[string]*Latency{}, decided: map[string]*rejection.Rejection{}, outcomes: map[string]int{}},
 	}
 	for i, k := range kinds {
 		name := NodeName(k, i)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
@@ -36,8 +36,8 @@ type record struct {
 	troubles []Trouble
 	rejected int // how many of the troubles are rejections
 	hooks    map[string]*Latency
-	decided  map[string]*node.Rejection // the last one, by UID
-	outcomes map[string]int             // how pods got their assignments, by handover.Reason
+	decided  map[string]*rejection.Rejection // the last one, by UID
+	outcomes map[string]int                  // how pods got their assignments, by handover.Reason
 	writes   Writes
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/absence"
 	"github.com/paddock-project/paddock/internal/node/engine"
@@ -468,13 +469,13 @@ func (c cgroups) Pages(path string) (map[int]int64, error) {
 	return c.pages[path], nil
 }
 
-func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {
+func (c cgroups) SetQuota(path string, want quota.Quota) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	had, there := c.quotas[path]
 	if !there {
 		return false, fs.ErrNotExist
 	}
-	c.quotas[path] = want != node.NoQuota
+	c.quotas[path] = want != quota.None
 	return had != c.quotas[path], nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/control"
 )
@@ -178,23 +179,23 @@ func qosOf(parent string) (request.QoS, error) {
 // cpuOf reads the CPU request and limit of a Guaranteed pod, which are equal, in thousandths of a
 // CPU. most is the number of CPUs of the machine. The limit is 0 if the kubelet writes no quota.
 func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
-	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
+	shares, micros, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
 	case shares < control.LeastShares || shares > control.MostShares:
 		return 0, 0, fmt.Errorf("its CPU shares are %d: expected %d to %d", shares, control.LeastShares, control.MostShares)
-	case quota == 0 || quota == int64(node.NoQuota):
+	case micros == 0 || micros == int64(quota.None):
 		if shares == control.MostShares {
 			return 0, 0, fmt.Errorf("its CPU shares are %d, the most, which the kubelet writes for every request of %d CPUs or more, and it has no CFS quota", shares, control.MostShares/control.SharesPerCPU)
 		}
 		milli = (int64(shares)*1000 + control.SharesPerCPU - 1) / control.SharesPerCPU
-	case quota < 0 || period < leastPeriod || period > mostPeriod || quota > int64(most)*int64(period):
+	case micros < 0 || period < leastPeriod || period > mostPeriod || micros > int64(most)*int64(period):
 		return 0, 0, fmt.Errorf("its CFS quota is %d µs in a period of %d µs: expected a period of %d to %d µs, and a quota of more than 0 and at most the machine's %d CPUs",
-			quota, period, leastPeriod, mostPeriod, most)
+			micros, period, leastPeriod, mostPeriod, most)
 	default:
-		limit = (quota*1000 + int64(period) - 1) / int64(period)
+		limit = (micros*1000 + int64(period) - 1) / int64(period)
 		milli = limit
 		if of := min(max(milli*control.SharesPerCPU/1000, control.LeastShares), control.MostShares); of != int64(shares) {
-			return 0, 0, fmt.Errorf("its CPU shares are %d, and its CFS quota is %d µs in a period of %d µs: a Guaranteed pod with this quota has %d shares", shares, quota, period, of)
+			return 0, 0, fmt.Errorf("its CPU shares are %d, and its CFS quota is %d µs in a period of %d µs: a Guaranteed pod with this quota has %d shares", shares, micros, period, of)
 		}
 	}
 	if milli > int64(most)*1000 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
@@ -168,7 +169,7 @@ func holdsAsAWhole(t *rapid.T, s *node.State, pod request.Pod, doubt error) {
 	}
 	policy := s.Policy()
 	pools := policy.PodLevelManagers && policy.Scope == node.PodScope && policy.Topology != node.TopologyNone
-	if plan.Grant.Isolation(0) == node.ContainerIsolation || plan.Grant.LiftsPodQuota(policy) || (!pools || doubt != nil) && (plan.Grant.HasPool() || !plan.Grant.CPUs().IsEmpty()) {
+	if plan.Grant.Isolation(0) == node.ContainerIsolation || quota.PodHasNone(plan.Grant, policy) || (!pools || doubt != nil) && (plan.Grant.HasPool() || !plan.Grant.CPUs().IsEmpty()) {
 		t.Fatalf("%s holds %s under %+v", pod, plan.Grant.CPUs(), policy)
 	}
 }

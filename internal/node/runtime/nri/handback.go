@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
@@ -23,7 +24,7 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	}
 	parents, _ := ask[map[string][]string](ctx, p, control.HandBack{Before: now, Empty: empty})
 	for _, g := range now.Grants() {
-		p.setQuota(ctx, g, g.KubeletPodQuota(now.Policy()), parents[g.Pod.UID])
+		p.setQuota(ctx, g, quota.KubeletPod(g, now.Policy()), parents[g.Pod.UID])
 	}
 	left := func() error {
 		n, _ := ask[int](context.WithoutCancel(ctx), p, control.Left{})

@@ -8,7 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -158,7 +158,7 @@ func (b *bench) updateContainer(box *api.PodSandbox, name string, to sizes) erro
 		return err
 	}
 	b.mu.Lock()
-	r.setting.Quota = node.Quota(to.milli * 100)
+	r.setting.Quota = quota.Quota(to.milli * 100)
 	b.mu.Unlock()
 	b.carryOut(updates)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // link is a connection. Updates are applied at once unless the test delays them.
@@ -137,7 +138,7 @@ func (b *bench) broke(err error) {
 // resources returns a setting as a runtime shows it.
 func resources(s converge.Setting) *api.LinuxResources {
 	cpu := &api.LinuxCPU{Cpus: s.CPUs.String(), Mems: cpuset.Of(s.Mems.Nodes()...).String(), Quota: api.Int64(int64(200000))}
-	if s.Quota == node.NoQuota {
+	if s.Quota == quota.None {
 		cpu.Quota = api.Int64(int64(-1))
 	}
 	return &api.LinuxResources{Cpu: cpu}
@@ -160,7 +161,7 @@ func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting 
 		s.Mems = mask.Of(mems.IDs()...)
 	}
 	if q := r.GetCpu().GetQuota(); q != nil {
-		s.Quota = node.Quota(q.GetValue())
+		s.Quota = quota.Quota(q.GetValue())
 	}
 	return s
 }
@@ -276,11 +277,11 @@ func (b *bench) shown() map[string]string {
 func (b *bench) show() map[string]string {
 	out := map[string]string{}
 	for _, r := range b.runs {
-		quota := ""
-		if r.setting.Quota == node.NoQuota {
-			quota = " no quota"
+		limit := ""
+		if r.setting.Quota == quota.None {
+			limit = " no quota"
 		}
-		out[b.boxes[r.c.GetPodSandboxId()].GetUid()+"/"+r.c.GetName()] = fmt.Sprintf("%s on %s%s", r.setting.CPUs, r.setting.Mems, quota)
+		out[b.boxes[r.c.GetPodSandboxId()].GetUid()+"/"+r.c.GetName()] = fmt.Sprintf("%s on %s%s", r.setting.CPUs, r.setting.Mems, limit)
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
@@ -70,7 +70,7 @@ type stuck struct {
 	stall chan struct{}
 }
 
-func (s stuck) SetQuota(string, node.Quota) (bool, error) { <-s.stall; return false, nil }
+func (s stuck) SetQuota(string, quota.Quota) (bool, error) { <-s.stall; return false, nil }
 
 // TestSandboxDoesNotWait: a sandbox waits neither for a write in the kernel nor for a busy loop
 // beyond its time.

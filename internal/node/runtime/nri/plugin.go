@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/absence"
 	"github.com/paddock-project/paddock/internal/node/control"
@@ -58,7 +59,7 @@ type Cgroups interface {
 	// Pages returns the bytes of anonymous memory that a cgroup has on each NUMA node.
 	Pages(path string) (map[int]int64, error)
 	// SetQuota writes the CFS quota of a cgroup, and reports whether it changed.
-	SetQuota(path string, want node.Quota) (bool, error)
+	SetQuota(path string, want quota.Quota) (bool, error)
 }
 
 // Observer receives events for metrics. Its methods must not wait.

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -281,7 +282,7 @@ func (h *history) hold(t *rapid.T) {
 	}
 	h.keepPromise(t, s)
 	for _, g := range s.Grants() {
-		if g.Pod.Estimated && (!h.estimates || g.LiftsPodQuota(s.Policy()) || g.Isolation(0) == node.ContainerIsolation) {
+		if g.Pod.Estimated && (!h.estimates || quota.PodHasNone(g, s.Policy()) || g.Isolation(0) == node.ContainerIsolation) {
 			t.Fatalf("pod %s is estimated, which is %v here, and has %s", g.Pod.ID(), h.estimates, g.CPUs())
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	"io/fs"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // setQuotaWithin is setQuota for a hook: it waits at most until ctx ends. While a write of an
 // earlier hook still waits for the kernel, it does nothing, because rounds write all quotas again.
-func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
+func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want quota.Quota, parents []string) {
 	select {
 	case p.writes <- struct{}{}:
 	default:
@@ -28,8 +29,8 @@ func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want node.Qu
 }
 
 // setQuota writes the CFS quota of the pod's cgroups, because NRI cannot.
-func (p *Plugin) setQuota(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
-	if want == node.KeepQuota {
+func (p *Plugin) setQuota(ctx context.Context, g *node.Grant, want quota.Quota, parents []string) {
+	if want == quota.Keep {
 		return
 	}
 	for _, parent := range parents {

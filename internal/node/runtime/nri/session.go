@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
@@ -109,7 +110,7 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 		s.surely(ctx, leave)
 		return err
 	}
-	s.setQuotaWithin(ctx, grant, grant.PodQuota(s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
+	s.setQuotaWithin(ctx, grant, quota.OfPod(grant, s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
 	return nil
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
 // settingOf returns the setting in a message. If the message has no quota, or 0, which runtimes
-// ignore, the quota is not known. A quota is converted to a period of node.QuotaPeriod.
+// ignore, the quota is not known. A quota is converted to a period of quota.Period.
 func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 	cpu := r.GetCpu()
 	var s converge.Setting
@@ -31,11 +31,11 @@ func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 		return s, fmt.Errorf("cpuset.mems: %s: expected NUMA nodes from 0 to %d", mems, mask.MaxNode)
 	}
 	s.Mems = mask.Of(mems.IDs()...)
-	quota, period := cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
+	micros, period := cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
 	if period <= 0 {
-		period = node.QuotaPeriod
+		period = quota.Period
 	}
-	s.Quota = node.QuotaIn(quota, period)
+	s.Quota = quota.In(micros, period)
 	return s, nil
 }
 
@@ -85,15 +85,15 @@ func resources(s converge.Setting) *api.LinuxResources {
 	if !s.CPUs.IsEmpty() {
 		cpu.Cpus = s.CPUs.String()
 		switch s.Quota {
-		case node.KeepQuota:
-		case node.NoQuota:
-			cpu.Quota = api.Int64(int64(node.NoQuota))
+		case quota.Keep:
+		case quota.None:
+			cpu.Quota = api.Int64(int64(quota.None))
 		default:
-			cpu.Quota, cpu.Period = api.Int64(int64(s.Quota)), api.UInt64(uint64(node.QuotaPeriod))
+			cpu.Quota, cpu.Period = api.Int64(int64(s.Quota)), api.UInt64(uint64(quota.Period))
 		}
 	}
 	if !s.Mems.IsEmpty() {
-		cpu.Mems = memsText(s.Mems)
+		cpu.Mems = s.Mems.List()
 	}
 	if cpu.Cpus == "" && cpu.Mems == "" {
 		return nil
@@ -101,18 +101,15 @@ func resources(s converge.Setting) *api.LinuxResources {
 	return &api.LinuxResources{Cpu: &cpu}
 }
 
-// memsText returns a list of NUMA nodes as the kernel writes it, e.g. "0-1,3".
-func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
-
 // updatesOf returns updates as messages, in the same order. A quota is sent only if it differs from
-// the known one before. Before.Quota is node.KeepQuota if the quota is to be sent in any case. An
+// the known one before. Before.Quota is quota.Keep if the quota is to be sent in any case. An
 // update that only adds CPUs may fail: no other container needs it, and it is tried again.
 func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	var out []*api.ContainerUpdate
 	for _, u := range updates {
 		after := u.After
 		if after.Quota == u.Before.Quota {
-			after.Quota = node.KeepQuota // The kubelet may be writing another quota at this moment.
+			after.Quota = quota.Keep // The kubelet may be writing another quota at this moment.
 		}
 		if r := resources(after); r != nil {
 			out = append(out, &api.ContainerUpdate{
@@ -151,11 +148,11 @@ func atLeast(text string, least *version.Version) bool {
 // amountsShown returns the numbers of a cgroup in a message. No CFS quota counts as not set.
 func amountsShown(r *api.LinuxResources) control.Amounts {
 	a := control.Amounts{Shares: r.GetCpu().GetShares().GetValue(), Memory: max(0, r.GetMemory().GetLimit().GetValue())}
-	if quota, period := r.GetCpu().GetQuota().GetValue(), int64(r.GetCpu().GetPeriod().GetValue()); quota > 0 {
+	if micros, period := r.GetCpu().GetQuota().GetValue(), int64(r.GetCpu().GetPeriod().GetValue()); micros > 0 {
 		if period <= 0 {
-			period = node.QuotaPeriod
+			period = quota.Period
 		}
-		a.Quota = node.QuotaIn(quota, period)
+		a.Quota = quota.In(micros, period)
 	}
 	return a
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // cpuText returns the quota and the period of a message, in microseconds.
@@ -19,12 +19,12 @@ func cpuText(cpu *api.LinuxCPU) (quota, period int64) {
 func TestQuotaOfAMessage(t *testing.T) {
 	for _, c := range []struct {
 		quota, period int64
-		want          node.Quota
+		want          quota.Quota
 	}{
-		{0, 0, node.KeepQuota},
-		{0, 100_000, node.KeepQuota},
-		{-1, 100_000, node.NoQuota},
-		{-1, 0, node.NoQuota},
+		{0, 0, quota.Keep},
+		{0, 100_000, quota.Keep},
+		{-1, 100_000, quota.None},
+		{-1, 0, quota.None},
 		{150_000, 100_000, 150_000},
 		{150_000, 0, 150_000},
 		{5_000, 10_000, 50_000},
@@ -47,9 +47,9 @@ func TestQuotaOfAMessage(t *testing.T) {
 // does not change is not sent.
 func TestQuotaInAMessage(t *testing.T) {
 	for _, c := range []struct {
-		has           node.Quota
+		has           quota.Quota
 		quota, period int64
-	}{{node.KeepQuota, 0, 0}, {node.NoQuota, -1, 0}, {133_000, 133_000, 100_000}} {
+	}{{quota.Keep, 0, 0}, {quota.None, -1, 0}, {133_000, 133_000, 100_000}} {
 		s := converge.Setting{CPUs: cpuset.Of(1), Quota: c.has}
 		quota, period := cpuText(resources(s).GetCpu())
 		if quota != c.quota || period != c.period {
@@ -64,14 +64,14 @@ func TestQuotaInAMessage(t *testing.T) {
 func TestQuotaInAnUpdate(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after node.Quota
+		before, after quota.Quota
 		want          int64
 	}{
-		{"lifted", 200_000, node.NoQuota, -1},
-		{"not known before", node.KeepQuota, node.NoQuota, -1},
-		{"given", node.NoQuota, 100_000, 100_000},
+		{"lifted", 200_000, quota.None, -1},
+		{"not known before", quota.Keep, quota.None, -1},
+		{"given", quota.None, 100_000, 100_000},
 		{"the kubelet's stays", 50_000, 50_000, 0},
-		{"none stays", node.NoQuota, node.NoQuota, 0},
+		{"none stays", quota.None, quota.None, 0},
 	} {
 		out := updatesOf([]converge.Update{{
 			ID: "a", Before: converge.Setting{CPUs: cpuset.Of(1), Quota: c.before}, After: converge.Setting{CPUs: cpuset.Of(2), Quota: c.after},

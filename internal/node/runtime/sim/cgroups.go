@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Cgroups gives access to the cgroups of the runtime's pods and containers.
@@ -34,16 +34,16 @@ func (g Cgroups) Pages(path string) (map[int]int64, error) {
 }
 
 // SetQuota writes the CFS quota of a pod's or a container's cgroup, and reports whether it changed.
-// node.KeepQuota changes nothing. The error wraps fs.ErrNotExist for a cgroup that does not exist.
-func (g Cgroups) SetQuota(path string, want node.Quota) (bool, error) {
+// quota.Keep changes nothing. The error wraps fs.ErrNotExist for a cgroup that does not exist.
+func (g Cgroups) SetQuota(path string, want quota.Quota) (bool, error) {
 	r := g.runtime
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, err := r.at(path)
-	if err != nil || want == node.KeepQuota || at.setting().Quota == want {
+	if err != nil || want == quota.Keep || at.setting().Quota == want {
 		return false, err
 	}
-	at.Quota, at.Period = int64(want), node.QuotaPeriod
+	at.Quota, at.Period = int64(want), quota.Period
 	return true, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Kind is the kind of an event of a container.
@@ -64,8 +64,8 @@ func (e Event) String() string {
 		words = append(words, fmt.Sprintf("mems %s", e.Setting.Mems))
 	}
 	switch q := e.Setting.Quota; q {
-	case node.KeepQuota:
-	case node.NoQuota:
+	case quota.Keep:
+	case quota.None:
 		words = append(words, "without quota")
 	default:
 		words = append(words, fmt.Sprintf("quota %s", q))

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
@@ -19,8 +19,8 @@ func TestResize(t *testing.T) {
 			t.Helper()
 			w.follow(exclusive("x", pods), sharing("y"))
 			same(t, what, w.running(), want)
-			if quota, err := w.runtime.Cgroups().Read("/kubepods/podx"); err != nil || quota.Quota != node.NoQuota {
-				t.Errorf("%s: the pod's quota is %v, %v", what, quota, err)
+			if pod, err := w.runtime.Cgroups().Read("/kubepods/podx"); err != nil || pod.Quota != quota.None {
+				t.Errorf("%s: the pod's quota is %v, %v", what, pod, err)
 			}
 		}
 		step("at first", "x/app 1-2, x/log 0,3-7, y/web 0,3-7", 2)

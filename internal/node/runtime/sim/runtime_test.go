@@ -15,7 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/stub"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
@@ -126,7 +126,7 @@ func TestUpdates(t *testing.T) {
 			if err := r.UpdateContainer(t.Context(), a, sim.Resources{CPUs: cpuset.Of(5), Quota: 300_000}); err != nil {
 				t.Error(err)
 			}
-			if s, err := r.Cgroups().Read("/kubepods/burstable/podp/" + a); err != nil || s.CPUs.String() != "3" || s.Quota == node.NoQuota {
+			if s, err := r.Cgroups().Read("/kubepods/burstable/podp/" + a); err != nil || s.CPUs.String() != "3" || s.Quota == quota.None {
 				t.Errorf("%+v, %v", s, err)
 			}
 			failed, err := link.UpdateContainers([]*api.ContainerUpdate{pin("none", "0"), pin(b, "0"), pin(a, "4"), pin(a, "")})
@@ -134,7 +134,7 @@ func TestUpdates(t *testing.T) {
 				t.Errorf("failed %v, %v", failed, err)
 			}
 			same(t, "history", fmt.Sprint(r.History("p", "a"), r.History("p", "b")), "[created cpus 1-2 quota 200000 updated cpus 3 quota 300000 updated cpus 4 quota 300000 updated cpus 4 quota 300000] [created cpus 1-2 quota 200000 failed cpus 0 quota 200000]")
-			if had, err := r.Cgroups().SetQuota("/kubepods/burstable/podp/"+a, node.NoQuota); !had || err != nil {
+			if had, err := r.Cgroups().SetQuota("/kubepods/burstable/podp/"+a, quota.None); !had || err != nil {
 				t.Errorf("%t, %v", had, err)
 			}
 			if _, err := r.Cgroups().Read("/kubepods/none"); !errors.Is(err, fs.ErrNotExist) {

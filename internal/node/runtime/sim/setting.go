@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
 // Resources are the numbers of a cgroup. The zero value sets nothing.
@@ -28,22 +28,22 @@ type Resources struct {
 	Memory int64
 }
 
-// setting returns the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as
+// setting returns the part that Paddock sets. A cgroup without a CFS quota has quota.None, as
 // package cgroup reads it.
 func (r Resources) setting() converge.Setting {
-	quota := node.NoQuota
+	limit := quota.None
 	if r.Quota > 0 {
-		quota = node.QuotaIn(r.Quota, int64(cmp.Or(r.Period, node.QuotaPeriod)))
+		limit = quota.In(r.Quota, int64(cmp.Or(r.Period, quota.Period)))
 	}
-	return converge.Setting{CPUs: r.CPUs, Mems: r.Mems, Quota: quota}
+	return converge.Setting{CPUs: r.CPUs, Mems: r.Mems, Quota: limit}
 }
 
-// with returns the resources with the part that Paddock sets replaced. node.KeepQuota keeps the
+// with returns the resources with the part that Paddock sets replaced. quota.Keep keeps the
 // quota.
 func (r Resources) with(s converge.Setting) Resources {
 	r.CPUs, r.Mems = s.CPUs, s.Mems
-	if s.Quota != node.KeepQuota {
-		r.Quota, r.Period = int64(s.Quota), node.QuotaPeriod
+	if s.Quota != quota.Keep {
+		r.Quota, r.Period = int64(s.Quota), quota.Period
 	}
 	return r
 }
@@ -112,7 +112,7 @@ func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error)
 
 // message returns the numbers as a runtime shows them.
 func (r Resources) message() *api.LinuxResources {
-	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: cpuset.Of(r.Mems.Nodes()...).String()}
+	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: r.Mems.List()}
 	if r.Shares != 0 {
 		cpu.Shares = api.UInt64(r.Shares)
 	}

@@ -1,4 +1,4 @@
-package node
+package quota
 
 import (
 	"math/bits"
@@ -61,11 +61,11 @@ func (l level) times(weight Quota) Quota {
 //     every part at its request at once, and any other level only rises. If they do not fit, the
 //     level is below 1 and only falls. The fair share is then at most the request, and so at most
 //     the limit.
-//   - In equal parts, both can count. The only lower bound is LeastQuota, of the parts without a
-//     base, at a level below LeastQuota: of all of them or of none. Before they end there, upper
+//   - In equal parts, both can count. The only lower bound is Least, of the parts without a
+//     base, at a level below Least: of all of them or of none. Before they end there, upper
 //     bounds only raised the level. Ending them takes less than what the last turn of upper bounds
 //     left beyond their need, so the level does not fall below one at which an upper bound ended a
-//     part. Rounding can raise it above LeastQuota afterwards. These parts stay at LeastQuota.
+//     part. Rounding can raise it above Least afterwards. These parts stay at Least.
 //
 // So a part gets part.at of the last level or, if it can be at its lower bound, of the lowest of
 // the last level and the levels that ended parts at lower bounds. Both grow with the level,

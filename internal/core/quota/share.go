@@ -1,6 +1,9 @@
-package node
+package quota
 
-import "github.com/paddock-project/paddock/internal/core/request"
+import (
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
 
 // shares returns the quotas of the containers that run on the node shared pool: their shares of
 // what the pod's limit leaves to them. The entries of other containers mean nothing. Containers
@@ -13,10 +16,10 @@ import "github.com/paddock-project/paddock/internal/core/request"
 // its level is computed, with sums over the sidecars so far (see levels). The share of a sidecar
 // follows from the level alone, and grows with it, so the lowest level of its phases gives the
 // least share.
-func (g *Grant) shares() []Quota {
-	shares := make([]Quota, len(g.Containers))
-	rest := QuotaOf(g.Pod.CPULimit) - Quota(g.Pool.Len())*QuotaPeriod
-	members, parts, sidecars := g.members()
+func shares(g *node.Grant) []Quota {
+	all := make([]Quota, len(g.Containers))
+	rest := Of(g.Pod.CPULimit) - Quota(g.Pool.Len())*Period
+	members, parts, sidecars := membersOf(g)
 	of := make([]part, len(sidecars))
 	for k, at := range sidecars {
 		of[k] = parts[at]
@@ -25,7 +28,7 @@ func (g *Grant) shares() []Quota {
 	last := rest // the part of the limit that is left in the last phase
 	for i := range g.Pod.Containers {
 		c := &g.Pod.Containers[i]
-		taken, shared := g.takes(i)
+		taken, shared := takes(g, i)
 		switch {
 		case c.Type != request.Init:
 			last -= taken
@@ -38,28 +41,28 @@ func (g *Grant) shares() []Quota {
 		case shared:
 			own := partOf(c)
 			l.phase(rest, n, &own)
-			shares[i] = own.quota
+			all[i] = own.quota
 		default:
 			l.phase(rest-taken, n, nil)
 		}
 	}
 	divide(max(last, 0), parts)
 	for k, i := range members {
-		shares[i] = parts[k].quota
+		all[i] = parts[k].quota
 	}
 	l.least(func(k int, q Quota) {
 		i := members[sidecars[k]]
-		shares[i] = min(shares[i], q)
+		all[i] = min(all[i], q)
 	})
-	return shares
+	return all
 }
 
-// members returns the containers that share in the last phase, as indexes in the pod and as parts,
-// and the positions of the sidecars among them.
-func (g *Grant) members() (members []int, parts []part, sidecars []int) {
+// membersOf returns the containers that share in the last phase, as indexes in the pod and as
+// parts, and the positions of the sidecars among them.
+func membersOf(g *node.Grant) (members []int, parts []part, sidecars []int) {
 	for i := range g.Pod.Containers {
 		c := &g.Pod.Containers[i]
-		if _, shared := g.takes(i); !shared || c.Type == request.Init {
+		if _, shared := takes(g, i); !shared || c.Type == request.Init {
 			continue
 		}
 		if c.Type == request.Sidecar {
@@ -72,18 +75,18 @@ func (g *Grant) members() (members []int, parts []part, sidecars []int) {
 
 // takes returns how much of the pod's limit container i takes for CPUs that it has, or had, alone.
 // A container without such CPUs shares in what the others leave.
-func (g *Grant) takes(i int) (taken Quota, shared bool) {
+func takes(g *node.Grant, i int) (taken Quota, shared bool) {
 	c, has := &g.Pod.Containers[i], &g.Containers[i]
 	switch {
 	case has.CPUs.IsEmpty() && (!has.Removed || c.CPUs <= 0):
 		return 0, true
 	case g.Pool.IsEmpty():
-		return Quota(c.CPUs) * QuotaPeriod, false
+		return Quota(c.CPUs) * Period, false
 	}
 	return 0, false
 }
 
-// part is a container that shares in a division. A limit or request of KeepQuota is not set. A
+// part is a container that shares in a division. A limit or request of Keep is not set. A
 // request is at most the limit, which the API server enforces.
 type part struct {
 	limit, request Quota
@@ -96,7 +99,7 @@ type part struct {
 }
 
 func partOf(c *request.Container) part {
-	p := part{limit: QuotaOf(c.CPULimit), request: QuotaOf(c.CPURequest)}
+	p := part{limit: Of(c.CPULimit), request: Of(c.CPURequest)}
 	if p.limit > 0 {
 		p.request = min(p.request, p.limit)
 	}
@@ -127,7 +130,7 @@ type phase struct {
 // with returns the phase with another part.
 func (h phase) with(p *part) phase {
 	h.unlimited, h.unrequested = h.unlimited || p.limit <= 0, h.unrequested || p.request <= 0
-	if p.request > LeastQuota {
+	if p.request > Least {
 		h.requests += p.request
 	}
 	return h
@@ -148,13 +151,13 @@ func (h phase) rule(rest Quota) rule {
 
 // unbounded is above every quota. A part without a limit needs no bound: its fair share is never
 // more than the rest, or its request.
-const unbounded = 2 * mostQuota
+const unbounded = 2 * most
 
 // weigh sets the fair share of a part, and its bounds.
 func (p *part) weigh(r rule) {
-	p.base, p.weight, p.least, p.most = 0, 1, LeastQuota, unbounded
+	p.base, p.weight, p.least, p.most = 0, 1, Least, unbounded
 	if r.fit {
-		p.least = max(p.request, LeastQuota)
+		p.least = max(p.request, Least)
 	}
 	switch {
 	case r.by == byLimits:
@@ -171,7 +174,7 @@ func (p *part) weigh(r rule) {
 
 // divide splits rest by the rule of the phase. Every container gets at least its request, which the
 // API server has checked to fit, and at most its limit. The difference to the fair share goes to or
-// comes from the others. The sum is at most rest, except for what LeastQuota adds.
+// comes from the others. The sum is at most rest, except for what Least adds.
 //
 // Each turn ends with the bounds of some parts. The number of turns depends on the sizes of the
 // quotas and hardly on the number of parts: all remaining parts share what a turn moves, so after a
@@ -241,6 +244,6 @@ func (p *part) at(l level) Quota {
 	case fair > p.most:
 		return p.most
 	default:
-		return max(fair/LeastQuota*LeastQuota, p.least)
+		return max(fair/Least*Least, p.least)
 	}
 }

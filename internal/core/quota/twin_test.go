@@ -1,4 +1,4 @@
-package node_test
+package quota_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -19,7 +20,7 @@ func TestQuotasOneByOne(t *testing.T) {
 	p := many(t, node.ContainerScope).Policy()
 	rapid.Check(t, func(t *rapid.T) {
 		g := wideGrant(t)
-		got := g.Quotas(p).Containers
+		got := quota.OfGrant(g, p).Containers
 		for i := range g.Containers {
 			if want := quotaAlone(g, p, i); got[i] != want {
 				t.Fatalf("container %d has quota %s, alone %s; pod limit %dm, pool %s, containers %s", i, got[i], want, g.Pod.CPULimit, g.Pool, shown(g))
@@ -113,20 +114,20 @@ func shown(g *node.Grant) (text string) {
 }
 
 // kubeletAlone returns the quota that the kubelet writes for a container.
-func kubeletAlone(g *node.Grant, i int) node.Quota {
-	if own := node.QuotaOf(g.Pod.Containers[i].CPULimit); own != node.KeepQuota {
+func kubeletAlone(g *node.Grant, i int) quota.Quota {
+	if own := quota.Of(g.Pod.Containers[i].CPULimit); own != quota.Keep {
 		return own
 	}
-	return node.QuotaOf(g.Pod.CPULimit)
+	return quota.Of(g.Pod.CPULimit)
 }
 
 // quotaAlone returns the quota of one container: it lists and divides every phase again for it.
-func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
-	if g.LiftsQuota(p, i) {
-		return node.NoQuota
+func quotaAlone(g *node.Grant, p node.Policy, i int) quota.Quota {
+	if quota.HasNone(g, p, i) {
+		return quota.None
 	}
 	if !p.LiftQuota || !p.StaticCPU || g.Containers[i].Removed {
-		return node.KeepQuota
+		return quota.Keep
 	}
 	c := g.Pod.Containers[i]
 	kubelet := kubeletAlone(g, i)
@@ -134,11 +135,11 @@ func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
 	// A pod-level limit is divided among the containers on the node shared pool. In a plain pod,
 	// the limits of the containers are the pod's limit, so there is nothing to divide.
 	bounded := g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
-	if p.Quota.Isolated && g.LiftsPodQuota(p) && bounded {
+	if p.Quota.Isolated && quota.PodHasNone(g, p) && bounded {
 		want = shareAlone(g, i)
 	}
 	if want == kubelet && (c.CPUs == 0 || !g.Containers[i].CPUs.IsEmpty()) {
-		return node.KeepQuota
+		return quota.Keep
 	}
 	return want
 }
@@ -148,15 +149,15 @@ func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
 // container forms one with the sidecars before it, and finally all sidecars and apps form one. Each
 // phase is divided by itself, and a container gets the least of its shares in all phases, so that
 // the limit is kept in each of them.
-func shareAlone(g *node.Grant, i int) node.Quota {
-	least := node.QuotaOf(1 << 62)
+func shareAlone(g *node.Grant, i int) quota.Quota {
+	least := quota.Of(1 << 62)
 	for _, phase := range running(g.Pod) {
 		at := slices.Index(phase, i)
 		if at < 0 {
 			continue
 		}
 		var parts []part
-		var rest node.Quota
+		var rest quota.Quota
 		if rest, parts, at = restOf(g, phase, i); at >= 0 {
 			divide(rest, parts)
 			least = min(least, parts[at].quota)
@@ -167,33 +168,33 @@ func shareAlone(g *node.Grant, i int) node.Quota {
 
 // restOf returns what the pod's limit leaves to the containers of a phase that run on the node
 // shared pool, these containers, and the position of i among them.
-func restOf(g *node.Grant, phase []int, i int) (rest node.Quota, parts []part, at int) {
-	rest, at = node.QuotaOf(g.Pod.CPULimit)-node.Quota(g.Pool.Len())*node.QuotaPeriod, -1
+func restOf(g *node.Grant, phase []int, i int) (rest quota.Quota, parts []part, at int) {
+	rest, at = quota.Of(g.Pod.CPULimit)-quota.Quota(g.Pool.Len())*quota.Period, -1
 	for _, k := range phase {
 		c := g.Pod.Containers[k]
 		has := g.Containers[k]
 		switch {
 		case !has.CPUs.IsEmpty() || has.Removed && c.Exclusive():
 			if g.Pool.IsEmpty() {
-				rest -= node.Quota(c.CPUs) * node.QuotaPeriod
+				rest -= quota.Quota(c.CPUs) * quota.Period
 			}
 			continue
 		case k == i:
 			at = len(parts)
 		}
-		parts = append(parts, part{limit: node.QuotaOf(c.CPULimit), request: node.QuotaOf(c.CPURequest)})
+		parts = append(parts, part{limit: quota.Of(c.CPULimit), request: quota.Of(c.CPURequest)})
 	}
 	return max(rest, 0), parts, at
 }
 
-// part is a container that shares in a division. A limit or request of node.KeepQuota is not set.
+// part is a container that shares in a division. A limit or request of quota.Keep is not set.
 type part struct {
-	limit, request node.Quota
+	limit, request quota.Quota
 	// quota is the result.
-	quota node.Quota
+	quota quota.Quota
 	// base and weight determine the fair share: base, plus weight parts of what all bases leave.
 	// least and most bound it.
-	base, weight, least, most node.Quota
+	base, weight, least, most quota.Quota
 	done                      bool
 }
 
@@ -201,11 +202,11 @@ type part struct {
 // proportion to the requests if all have one. Otherwise each gets its request, and an equal part of
 // what the requests leave. Every container gets at least its request, which the API server has
 // checked to fit, and at most its limit. The difference to the fair share goes to or comes from the
-// others. The sum is at most rest, except for what node.LeastQuota adds.
-func divide(rest node.Quota, parts []part) {
+// others. The sum is at most rest, except for what quota.Least adds.
+func divide(rest quota.Quota, parts []part) {
 	weigh(rest, parts)
 	for {
-		var weights, surplus node.Quota
+		var weights, surplus quota.Quota
 		left := rest
 		for _, p := range parts {
 			if p.done {
@@ -231,7 +232,7 @@ func divide(rest node.Quota, parts []part) {
 
 // settle finishes the parts whose bounds count: those at a lower bound if the bounds give out more
 // than there is, those at an upper bound if they leave some, and all parts if they do neither.
-func settle(parts []part, left, weights, surplus node.Quota) {
+func settle(parts []part, left, weights, surplus quota.Quota) {
 	for i := range parts {
 		p := &parts[i]
 		if p.done {
@@ -242,7 +243,7 @@ func settle(parts []part, left, weights, surplus node.Quota) {
 			// It is a whole number of milliseconds, which systemd does not round up. A bound is
 			// exact, like the quota that the kubelet would write.
 			if p.quota == fair {
-				p.quota = max(fair/node.LeastQuota*node.LeastQuota, p.least)
+				p.quota = max(fair/quota.Least*quota.Least, p.least)
 			}
 			p.done = true
 		case surplus > 0:
@@ -254,20 +255,20 @@ func settle(parts []part, left, weights, surplus node.Quota) {
 }
 
 // weigh sets the fair shares, and the bounds.
-func weigh(rest node.Quota, parts []part) {
+func weigh(rest quota.Quota, parts []part) {
 	limits, requests := true, true
-	var sum node.Quota
+	var sum quota.Quota
 	for _, p := range parts {
 		limits, requests = limits && p.limit > 0, requests && p.request > 0
-		if p.request > node.LeastQuota {
+		if p.request > quota.Least {
 			sum += p.request
 		}
 	}
 	for i := range parts {
 		p := &parts[i]
-		p.weight, p.least, p.most = 1, node.LeastQuota, max(rest, node.LeastQuota)
+		p.weight, p.least, p.most = 1, quota.Least, max(rest, quota.Least)
 		if sum <= rest {
-			p.least = max(p.request, node.LeastQuota)
+			p.least = max(p.request, quota.Least)
 		}
 		switch {
 		case limits:
@@ -284,8 +285,8 @@ func weigh(rest node.Quota, parts []part) {
 }
 
 // proportion returns left·weight/weights, rounded down. A negative left counts as 0.
-func proportion(left, weight, weights node.Quota) node.Quota {
+func proportion(left, weight, weights quota.Quota) quota.Quota {
 	high, low := bits.Mul64(uint64(max(left, 0)), uint64(weight))
 	quotient, _ := bits.Div64(high, low, uint64(weights))
-	return node.Quota(quotient)
+	return quota.Quota(quotient)
 }

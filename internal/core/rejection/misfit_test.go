@@ -1,11 +1,11 @@
-package node_test
+package rejection_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -24,7 +24,7 @@ func TestManyGivenDevices(t *testing.T) {
 		{func(int) int { return 0 }, 1000, sixteen + " and 984 more devices"},
 		{func(i int) int { return i / 16 }, 1000, sixteen + " and 984 more devices"},
 	} {
-		m := &node.Misfit{}
+		m := &rejection.Misfit{}
 		for i := range c.n {
 			m.Devices = append(m.Devices, request.Given{Driver: "gpu.example.com", Name: fmt.Sprintf("d%d", i), Nodes: mask.Of(c.on(i))})
 		}

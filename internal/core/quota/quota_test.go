@@ -1,4 +1,4 @@
-package node_test
+package quota_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -26,7 +27,7 @@ func many(t testing.TB, scope node.Scope) *node.State {
 	}
 	s, err := node.New(m, node.Policy{
 		Topology: node.TopologyRestricted, Scope: scope, StaticCPU: true, ReservedCPUs: cpuset.Of(0),
-		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true, Quota: node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli},
+		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true, Quota: node.QuotaPolicy{Isolated: true, EphemeralMilli: quota.DefaultEphemeralMilli},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,15 +100,15 @@ func running(pod request.Pod) [][]int {
 // its CPUs.
 func allowed(s *node.State, g *node.Grant, i int) int64 {
 	c := g.Pod.Containers[i]
-	switch q := g.Quotas(s.Policy()).Containers[i]; {
-	case q == node.NoQuota:
-		return int64(g.Containers[i].CPUs.Len()) * node.QuotaPeriod
-	case q != node.KeepQuota:
+	switch q := quota.OfGrant(g, s.Policy()).Containers[i]; {
+	case q == quota.None:
+		return int64(g.Containers[i].CPUs.Len()) * quota.Period
+	case q != quota.Keep:
 		return int64(q)
 	case c.CPULimit > 0:
-		return int64(node.QuotaOf(c.CPULimit))
+		return int64(quota.Of(c.CPULimit))
 	}
-	return int64(node.QuotaOf(g.Pod.CPULimit))
+	return int64(quota.Of(g.Pod.CPULimit))
 }
 
 // TestQuotasNeverExceedTheLimit checks that containers that run at the same time never get more
@@ -125,11 +126,11 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 		g, exclusive := plan.Grant, false
 		for i, c := range g.Pod.Containers {
 			exclusive = exclusive || c.Exclusive()
-			if q := g.Quotas(s.Policy()).Containers[i]; (q == node.NoQuota) != c.Exclusive() {
+			if q := quota.OfGrant(g, s.Policy()).Containers[i]; (q == quota.None) != c.Exclusive() {
 				t.Fatalf("container %s has quota %s", c.Name, q)
 			}
 		}
-		if g.LiftsPodQuota(s.Policy()) != exclusive {
+		if quota.PodHasNone(g, s.Policy()) != exclusive {
 			t.Fatalf("the pod's quota is no CFS quota: %v", !exclusive)
 		}
 		if !exclusive {
@@ -151,15 +152,15 @@ func checkPhase(t *rapid.T, s *node.State, g *node.Grant, phase []int) {
 	for _, i := range phase {
 		c := g.Pod.Containers[i]
 		us := allowed(s, g, i)
-		if us < int64(node.QuotaOf(c.CPURequest)) || c.CPULimit > 0 && us > int64(node.QuotaOf(c.CPULimit)) {
+		if us < int64(quota.Of(c.CPURequest)) || c.CPULimit > 0 && us > int64(quota.Of(c.CPULimit)) {
 			t.Fatalf("container %s gets %d µs, requests %dm, limit %dm", c.Name, us, c.CPURequest, c.CPULimit)
 		}
 		sum += us
-		if us == int64(node.LeastQuota) {
+		if us == int64(quota.Least) {
 			small += us
 		}
 	}
-	if limit := int64(node.QuotaOf(g.Pod.CPULimit)); sum-small > limit {
+	if limit := int64(quota.Of(g.Pod.CPULimit)); sum-small > limit {
 		t.Fatalf("%v get %d µs, the pod's limit is %d", phase, sum, limit)
 	}
 }
@@ -173,7 +174,7 @@ func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
 		sum += allowed(s, g, i)
 		unlimited = unlimited || c.CPULimit == 0
 	}
-	if least := int64(len(g.Pod.Containers)) * int64(node.LeastQuota); unlimited && sum+least < int64(node.QuotaOf(g.Pod.CPULimit)) {
+	if least := int64(len(g.Pod.Containers)) * int64(quota.Least); unlimited && sum+least < int64(quota.Of(g.Pod.CPULimit)) {
 		t.Fatalf("all get %d µs, the pod's limit is %dm", sum, g.Pod.CPULimit)
 	}
 }
@@ -188,18 +189,18 @@ func TestQuotaInThePool(t *testing.T) {
 		if g == nil {
 			return // Its pool would be empty.
 		}
-		if !g.LiftsPodQuota(p) || g.PodQuota(p) != node.NoQuota {
+		if !quota.PodHasNone(g, p) || quota.OfPod(g, p) != quota.None {
 			t.Fatal("the pod has a quota beside its pool")
 		}
-		if q := g.Quotas(p).Ephemeral; q != 100_000 {
+		if q := quota.OfGrant(g, p).Ephemeral; q != 100_000 {
 			t.Fatalf("an ephemeral container gets %s", q)
 		}
 		for i, c := range g.Pod.Containers {
-			want := node.KeepQuota
+			want := quota.Keep
 			if c.Exclusive() {
-				want = node.NoQuota
+				want = quota.None
 			}
-			if q := g.Quotas(p).Containers[i]; q != want {
+			if q := quota.OfGrant(g, p).Containers[i]; q != want {
 				t.Fatalf("container %s has quota %s, want %s", c.Name, q, want)
 			}
 		}
@@ -221,7 +222,7 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 		},
 	}).Grant
 	shown := func() string {
-		q := g.Quotas(p)
+		q := quota.OfGrant(&g, p)
 		return fmt.Sprint(q.Containers[0], q.Containers[1], q.Containers[2], " pod ", q.Pod, " ephemeral ", q.Ephemeral)
 	}
 	for _, step := range []struct{ loses, want string }{
@@ -244,20 +245,20 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 func TestQuotaIn(t *testing.T) {
 	for _, c := range []struct {
 		quota, period int64
-		want          node.Quota
+		want          quota.Quota
 	}{
-		{-1, 100_000, node.NoQuota},
-		{0, 100_000, node.KeepQuota},
+		{-1, 100_000, quota.None},
+		{0, 100_000, quota.Keep},
 		{150_000, 100_000, 150_000},
 		{15_000, 10_000, 150_000},
 		{1 << 62, 1, 1 << 43},
 		{1, 1_000_000, 1},
 	} {
-		if got := node.QuotaIn(c.quota, c.period); got != c.want {
+		if got := quota.In(c.quota, c.period); got != c.want {
 			t.Errorf("%d in %d is %s, want %s", c.quota, c.period, got, c.want)
 		}
 	}
-	if got := fmt.Sprint(node.QuotaOf(1), node.QuotaOf(1500), node.QuotaOf(0), node.QuotaOf(1<<62), node.QuotaOf(1500).Milli()); got != "1000 150000 keep 8796093022208 1500" {
+	if got := fmt.Sprint(quota.Of(1), quota.Of(1500), quota.Of(0), quota.Of(1<<62), quota.Of(1500).Milli()); got != "1000 150000 keep 8796093022208 1500" {
 		t.Error(got)
 	}
 }

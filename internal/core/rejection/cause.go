@@ -1,4 +1,4 @@
-package node
+package rejection
 
 import "github.com/paddock-project/paddock/internal/core/request"
 
@@ -24,6 +24,8 @@ const (
 	Infeasible Reason = "Infeasible"
 	Deferred   Reason = "Deferred"
 )
+
+//go:generate go tool stringer -type=Cause -linecomment -output=enum_string.go
 
 // Cause is why a pod was rejected. Code that depends on a rejection depends on its cause. The
 // reason and the rule of a rejection follow from the cause and are for people.
@@ -106,11 +108,12 @@ const (
 // Down reports whether the admission takes the kubelet down.
 func (c Cause) Down() bool { return c == KubeletPanics || c == KubeletHangs }
 
-// names returns what people read about the cause: the reason, and the rule by which the pod was
-// rejected.
-func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, string) {
+// Names returns what people read about the cause: the reason, and the rule by which the pod was
+// rejected. resource is the resource of the rejection. single is set if the Topology Manager policy
+// is single-numa-node.
+func (c Cause) Names(resource request.Resource, single bool) (Reason, string) {
 	alignment := "R-HINT-62"
-	if t == TopologySingleNUMANode {
+	if single {
 		alignment = "R-HINT-63"
 	}
 	pool := "R-DEM-62"
