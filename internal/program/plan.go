@@ -43,7 +43,10 @@ is possible, which CPUs and NUMA nodes the pods would have, or why not. You can 
 With --as, the answer is that of a kubelet with its known faults. Notes show where this kubelet differs. A pod that it
 rejects is rejected here too. The end of the output shows what the kubelet's next restart does to the pods.
 
-Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
+Where the files do not show enough to know what the kubelet does, the answer is unsure, with the reason and what to
+give to be sure.
+
+Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected, or some answers are unsure.`,
 		Example: `  paddock plan --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 | paddock plan --machine node7.json -
@@ -74,7 +77,8 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if before, err = c.decider.on(before); err != nil {
+	c.decider.stock = c.node.stock
+	if before, err = c.decider.on(before, c.node.stock); err != nil {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
@@ -83,10 +87,15 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
+	if len(c.resize.paths) == 0 {
+		if err := c.decider.pending(cmd.Context(), before, pods, gates, decided); err != nil {
+			return err
+		}
+	}
 	answer := view.PlanOf(n.Found.Name, n.Policy.Text, plansOf(decided), state)
 	answer.Kubelet = c.decider.restart(state)
 	for i, made := range decided {
-		answer.Pods[i].Quirks = made.quirks
+		answer.Pods[i].Quirks, answer.Pods[i].Certainty = made.quirks, made.certainty(&c.decider)
 		if !c.explain {
 			continue
 		}
@@ -105,7 +114,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	for _, made := range decided {
-		if made.plan.Rejection != nil {
+		if made.plan.Rejection != nil || made.isUnsure() {
 			return &console.ExitError{Code: 2}
 		}
 	}
