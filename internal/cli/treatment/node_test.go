@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -52,7 +51,7 @@ type answer struct {
 	Op, Pod, StartError, Panic string
 	Endless                    bool
 	Admitted                   *bool
-	Reason                     string
+	Reason, Message            string
 	CPU                        struct{ Entries map[string]map[string]string }
 	Memory                     struct {
 		Entries map[string]map[string][]struct {
