@@ -65,10 +65,14 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("--state: %w", err)
 	case ofKubelet && f.as == nil:
-		err = fmt.Errorf("--state %s is a kubelet's: this command takes a state of Paddock", f.state)
+		return nil, nil, fmt.Errorf("--state %s is a kubelet's: this command takes a state of Paddock", f.state)
 	case ofKubelet:
 		return f.readStock(s)
-	case f.as != nil && f.as.auto:
+	}
+	saved, err := f.isSaved(r)
+	switch {
+	case err != nil:
+	case f.as != nil && f.as.auto && !f.as.kubelet():
 		err = errors.New("--as auto: there is no Node object whose kubelet could be meant: it belongs to a kubelet's --state; name the kubelet, such as --as " + newestKubelet())
 	case len(f.pods) > 0:
 		err = errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
@@ -90,8 +94,43 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	s.Notes(n.Found.Notes)
 	s.Notes(n.Policy.Warnings)
 	f.noteFlags(s, n)
+	if saved {
+		return f.readSaved(s, n)
+	}
 	state, err := r.State(f.state, n)
 	return n, state, err
+}
+
+// isSaved reports whether the state is that of a kubelet that plan --save wrote. The kubelet of the
+// state then decides, unless another one is given.
+func (f *nodeFlags) isSaved(r inputs.Reader) (bool, error) {
+	saved, err := treatment.OfSaved(r, f.state)
+	switch {
+	case err != nil || !saved:
+		return false, err
+	case f.as == nil:
+		return true, fmt.Errorf("--state %s is that of a kubelet: this command takes a state of Paddock", f.state)
+	case len(f.pods) > 0:
+		return true, errors.New("--pods belongs to a --state with the files of a kubelet: a saved state has its pods")
+	}
+	f.quota.mode = agent.QuotaKubelet
+	if !f.as.kubelet() {
+		f.as.version, err = treatment.SavedVersion(r, f.state)
+	}
+	return true, err
+}
+
+// readSaved reads the state of a kubelet that plan --save wrote.
+func (f *nodeFlags) readSaved(s console.Streams, n *inputs.Node) (*inputs.Node, *node.State, error) {
+	shown, err := treatment.Saved(s.Reader(), f.state, n)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--state: %w", err)
+	}
+	for _, d := range shown.OfNode() {
+		s.Notes([]string{"unsure: " + d.String()})
+	}
+	f.stock = &stock{shown: shown}
+	return n, shown.State, nil
 }
 
 // readStock reads the node of a kubelet's state. What is not given comes from the folder of the

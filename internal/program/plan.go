@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -62,7 +63,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected, or some answe
 	c.decider.register(cmd)
 	console.StrictFlag(cmd, &c.strict)
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "explain every decision, and what would admit a pod that is rejected; see paddock explain")
-	cmd.Flags().StringVar(&c.save, "save", "", "write the node with the admitted pods to a `FILE`")
+	cmd.Flags().StringVar(&c.save, "save", "", "write the node with the admitted pods to a `FILE`; where a kubelet decides, with its version and what it has lost")
 	c.output.Register(cmd, "text", "wide", "json", "yaml")
 	return cmd
 }
@@ -106,7 +107,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		answer.Explanations = append(answer.Explanations, e)
 	}
 	if c.save != "" {
-		if err := save(c.save, state); err != nil {
+		if err := c.saveTo(c.save, state); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
@@ -121,11 +122,18 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
-func save(name string, state *node.State) error {
-	if residue := state.Residue(); len(residue) > 0 {
-		return fmt.Errorf("the node has a residue, %s, that no state file of Paddock has: plan without --as", residue[0])
+// saveTo writes a state. That of a kubelet has its version and what it has lost.
+func (c *planCommand) saveTo(name string, state *node.State) error {
+	var data []byte
+	var err error
+	switch from := c.decider.stock; {
+	case !c.decider.as.kubelet():
+		data, err = statefile.Encode(state)
+	case from == nil:
+		data, err = treatment.Save(state, c.decider.as.version, nil, nil)
+	default:
+		data, err = treatment.Save(state, c.decider.as.version, from.shown, podNames(from.waiting))
 	}
-	data, err := statefile.Encode(state)
 	if err != nil {
 		return err
 	}

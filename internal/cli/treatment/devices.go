@@ -31,6 +31,8 @@ type devices struct {
 	// doubts maps resources to the reason why their devices are not known well enough to align a
 	// pod with them. counts does the same for their number.
 	doubts, counts map[string]view.Doubt
+	// saved is set for a state that was saved, which has the devices of pods and no others.
+	saved bool
 }
 
 // giveDevices and giveCheckpoint are what to give if devices are not known.
@@ -278,7 +280,9 @@ func (d *devices) doubt(s *node.State, pod *request.Pod) (all []view.Doubt) {
 		count, counted := d.counts[resource]
 		place, placed := d.doubts[resource]
 		switch {
-		case d.plugins == nil:
+		case d.saved && !counted && !s.Devices().Inventory().Has(resource):
+			all = append(all, view.Doubt{Reason: "it is not known which devices of " + resource + " are free, because a saved state has only those of its pods", Give: giveDevices})
+		case d.plugins == nil && !d.saved:
 			all = append(all, view.Doubt{Reason: "it is not known which devices of " + resource + " are free, because kubelet_internal_checkpoint is missing", Give: giveCheckpoint})
 		case counted:
 			all = append(all, count)

@@ -23,18 +23,18 @@ type Shown struct {
 	devices *devices
 }
 
-// doubt is a reason why the kubelet can have another state. about reports whether it matters for a
-// pod. If nil, it matters for all.
+// doubt is a reason why the kubelet can have another state. It matters for pods that can get CPUs or
+// memory of their own, or only for those that can get memory.
 type doubt struct {
 	view.Doubt
-	about func(pod *request.Pod) bool
+	memory bool
 }
 
 // Doubts returns why the kubelet can decide about a pod in another way than the state does.
 func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
 	var all []view.Doubt
 	for _, d := range s.doubts {
-		if d.about == nil || d.about(pod) {
+		if d.memory && asksForMemory(pod) || !d.memory && owns(s.State, pod) {
 			all = append(all, d.Doubt)
 		}
 	}
@@ -84,7 +84,7 @@ func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []doubt {
 			Reason: fmt.Sprintf("%s has NUMA node %d in the group %s, and the blocks of its pods make %s: the kubelet can place memory in another way than shown here",
 				f.Path, has.ID, mask.Of(in.Cells...), has.Group),
 			Give: "ask again when the pods with memory on these NUMA nodes have ended: no file has the order of their admission",
-		}, asksForMemory}}
+		}, true}}
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (f Found) strangers(whole *doctor.State) []doubt {
 	return []doubt{{view.Doubt{
 		Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(uids), len(f.Pods)),
 		Give:   "add the Node with --pods, or as node.json in the folder of --state",
-	}, nil}}
+	}, false}}
 }
 
 // absent returns a doubt if a pod runs that asks for CPUs or memory of its own, and the files have
@@ -114,7 +114,7 @@ func (f Found) absent(s *node.State, asked []request.Pod) []doubt {
 		return []doubt{{view.Doubt{
 			Reason: fmt.Sprintf("%s runs and asks for CPUs or memory of its own, and %s has nothing of it: the files are older than the pod, or it has run since before the present policy", pod.ID(), f.Path),
 			Give:   "collect the files and the pods at the same time",
-		}, nil}}
+		}, false}}
 	}
 	return nil
 }
@@ -136,6 +136,9 @@ func (f Found) runs(uid string) bool {
 // owns reports whether a pod gets CPUs or memory of its own when it is admitted.
 func owns(s *node.State, pod *request.Pod) bool {
 	policy, demand := s.Policy(), s.Demand(pod)
+	if demand.Together.CPUs > 0 && policy.StaticCPU {
+		return true
+	}
 	for i := range demand.Containers {
 		c := &demand.Containers[i]
 		if pod.Containers[i].Type != request.Init && (policy.StaticCPU && c.CPUs > 0 || policy.StaticMemory && slices.ContainsFunc(c.Memory, func(a request.Amount) bool { return a.Value > 0 })) {
