@@ -20,8 +20,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the published schemas from the types of the documents")
 
-// TestSchemas checks that the published schemas are those of the documents. The descriptions are the
-// comments of the fields, with the names that the fields have in a document.
+// TestSchemas checks that the published schemas are those of the documents. The descriptions are
+// the comments of the fields, with the names that the fields have in a document.
 func TestSchemas(t *testing.T) {
 	for name, of := range map[string]reflect.Type{"plan": reflect.TypeFor[view.Plan](), "explain": reflect.TypeFor[view.Explanation]()} {
 		root := document{comments: map[string]map[string]string{}}.object(t, of)

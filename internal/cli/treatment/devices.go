@@ -86,8 +86,8 @@ func (d *devices) assign(pods inputs.Roster) {
 	}
 }
 
-// stock completes the inventory: it has the devices that the user gave, and of other resources those
-// that are registered. The file has the NUMA nodes only of devices that a pod has or had.
+// stock completes the inventory: it has the devices that the user gave, and of other resources
+// those that are registered. The file has the NUMA nodes only of devices that a pod has or had.
 func (d *devices) stock(m *machine.Machine) error {
 	places := map[string]map[string]mask.Mask{}
 	for i := range d.plugins.Entries {

@@ -20,8 +20,8 @@ import (
 // lists matches lists of numbers, whose order in a message is random.
 var lists = regexp.MustCompile(`\[\d+( \d+)*\]`)
 
-// TestRecordedMessages checks that 1.33 and 1.34 write the same reason and message about a rejection
-// as 1.35, and that the status of a pod shows both as they were written.
+// TestRecordedMessages checks that 1.33 and 1.34 write the same reason and message about a
+// rejection as 1.35, and that the status of a pod shows both as they were written.
 func TestRecordedMessages(t *testing.T) {
 	newer := rejections(t, "1.35")
 	for _, minor := range []string{"1.33", "1.34"} {

@@ -33,7 +33,9 @@ func OfKubelet(r inputs.Reader, path string) (bool, error) {
 	if err != nil || statefile.Begins(data) {
 		return false, err
 	}
-	_, err = kubeletstate.Recognise(data)
+	if _, err = kubeletstate.Recognise(data); err != nil {
+		_, err = kubeletstate.RecogniseDevices(data)
+	}
 	return err == nil, nil
 }
 
@@ -56,7 +58,8 @@ type Found struct {
 	Unreleased bool
 }
 
-// State returns the state of the kubelet with its behavior, on a node, with the devices of its pods.
+// State returns the state of the kubelet with its behavior, on a node, with the devices of its
+// pods.
 //
 // Pods that have ended, or are not among Pods, have nothing any more: the kubelet removes what they
 // had before it admits the next pod. CPUs that are neither in the file's default set nor assigned

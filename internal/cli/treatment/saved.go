@@ -24,8 +24,8 @@ import (
 const savedFormat = "paddock-kubelet-state"
 
 // savedHead is the first line of a saved state of a kubelet. The other lines are a state file of
-// Paddock with the pods. The head has what a state of Paddock cannot have: which kubelet decides, and
-// what it has lost.
+// Paddock with the pods. The head has what a state of Paddock cannot have: which kubelet decides,
+// and what it has lost.
 type savedHead struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -49,9 +49,9 @@ type savedExcess struct {
 }
 
 // Save returns a file with the state of a kubelet: its pods, its version, and what is neither free
-// nor assigned. s is a state that was made from that of found, which is nil if the state is not from
-// a kubelet's files. waiting are the names of the pods about which the kubelet has not decided. It
-// returns an error if Saved cannot read the file.
+// nor assigned. s is a state that was made from that of found, which is nil if the state is not
+// from a kubelet's files. waiting are the names of the pods about which the kubelet has not
+// decided. It returns an error if Saved cannot read the file.
 func Save(s *node.State, version behavior.Version, found *Shown, waiting []string) ([]byte, error) {
 	state, err := statefile.Encode(s)
 	if err != nil {
@@ -112,7 +112,8 @@ func OfSaved(r inputs.Reader, path string) (bool, error) {
 	return err == nil && bytes.HasPrefix(data, []byte(`{"format":"`+savedFormat+`"`)), err
 }
 
-// Saved reads a state of a kubelet that was saved, on a node. It returns the version of the kubelet.
+// Saved reads a state of a kubelet that was saved, on a node. It returns the version of the
+// kubelet.
 func Saved(r inputs.Reader, path string, n *inputs.Node) (*Shown, error) {
 	head, state, err := readSaved(r, path)
 	if err != nil {

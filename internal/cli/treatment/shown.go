@@ -23,8 +23,8 @@ type Shown struct {
 	devices *devices
 }
 
-// doubt is a reason why the kubelet can have another state. It matters for pods that can get CPUs or
-// memory of their own, or only for those that can get memory.
+// doubt is a reason why the kubelet can have another state. It matters for pods that can get CPUs
+// or memory of their own, or only for those that can get memory.
 type doubt struct {
 	view.Doubt
 	memory bool

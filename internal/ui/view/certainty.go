@@ -97,8 +97,8 @@ func (p Plan) certainties() [][]terminal.Cell {
 	return lines
 }
 
-// lines returns a line for each doubt or, if there is none, for the pods that wait. Each begins with
-// the answer.
+// lines returns a line for each doubt or, if there is none, for the pods that wait. Each begins
+// with the answer.
 func (c *Certainty) lines() []string {
 	if c == nil || c.Answer == Exact {
 		return nil
