@@ -2,13 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
@@ -54,11 +58,54 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 	})
 	p.access.Register(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.namespace, "agent-namespace", "paddock", "the `NAMESPACE` in which the agents run")
-	root.AddCommand(p.explain(), p.mapOf(),
+	root.AddCommand(p.explain(), p.mapOf(), program.NewCollect(&p),
 		p.ask("pods", "Show what the pods of nodes have", "table", "wide", "json"),
 		p.ask("report", "Show how the CPUs and memory of nodes are used, and how large a pod still fits", "text", "json", "yaml"),
 		p.ask("verify", "Compare what runs on nodes with what its pods were given"))
 	return root
+}
+
+// NodeOf implements program.Cluster.
+func (p *pluginCommand) NodeOf(cmd *cobra.Command, pod string) (string, error) {
+	cluster, err := p.access.Cluster()
+	if err != nil {
+		return "", err
+	}
+	namespace, name, err := podArgument(pod, cluster.Namespace)
+	if err != nil {
+		return "", err
+	}
+	return cluster.NodeOf(cmd.Context(), namespace, name)
+}
+
+// completionTime is how long a person at a prompt waits for the names of nodes.
+const completionTime = 5 * time.Second
+
+// Nodes implements program.Cluster.
+func (p *pluginCommand) Nodes(cmd *cobra.Command) []string {
+	cluster, err := p.access.Cluster()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	names, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// Kubectl implements program.Cluster.
+func (p *pluginCommand) Kubectl(cmd *cobra.Command) (kubeconfig, inContext string, err error) {
+	passed := []string{"kubeconfig", "context", "namespace", "request-timeout", "agent-namespace"}
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && !slices.Contains(passed, f.Name) {
+			err = fmt.Errorf("--%s would not be in the script: put it into a context of the kubeconfig, and give --context", f.Name)
+		}
+	})
+	kubeconfig, inContext = p.access.File()
+	return kubeconfig, inContext, err
 }
 
 func (p *pluginCommand) explain() *cobra.Command {
@@ -72,7 +119,7 @@ func (p *pluginCommand) explain() *cobra.Command {
 POD for some time: to ask about it, add --node.
 
 On a node without an agent, the kubelet decides. To explain a pod there, collect the kubelet's files with the
-script that paddock collect --print prints, and run paddock explain POD --state FOLDER.
+script that kubectl paddock collect --print POD prints, and run paddock explain POD --state FOLDER.
 
 Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  kubectl paddock explain database

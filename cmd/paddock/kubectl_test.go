@@ -32,8 +32,9 @@ import (
 //	agents FIELDS                                          the configuration that the agents print, as YAML
 //	answer COMMAND [code=N]                                what an agent's command prints; "stderr:" begins what it prints there;
 //	                                                       "^[" is ESC and "^G" is BEL
-//	kubectl                                                the input is the rest of the command line; the answer is what is
-//	                                                       run in which pod, and what is printed
+//	kubectl [only=TEXT]                                    the input is the rest of the command line; the answer is what is
+//	                                                       run in which pod, and what is printed, of the output only lines
+//	                                                       that have TEXT
 func TestPlugin(t *testing.T) {
 	datadriven.Walk(t, "testdata/kubectl", func(t *testing.T, path string) {
 		c := newCluster(t)
@@ -205,7 +206,15 @@ func (c *cluster) kubectl(d *datadriven.TestData) string {
 	}
 	slices.Sort(ran) // Agents are asked concurrently.
 	out.WriteString(strings.Join(ran, ""))
-	out.Write(stdout.Bytes())
+	only := ""
+	if d.HasArg("only") {
+		d.ScanArgs(c.t, "only", &only)
+	}
+	for line := range strings.Lines(stdout.String()) {
+		if strings.Contains(line, only) {
+			out.WriteString(strings.ReplaceAll(line, filepath.Dir(c.file), "HOME"))
+		}
+	}
 	for line := range strings.Lines(stderr.String()) {
 		line = port.ReplaceAllString(address.ReplaceAllString(line, "https://SERVER"), "SERVER: ")
 		fmt.Fprintf(&out, "stderr: %s", strings.ReplaceAll(line, filepath.Dir(c.file), "HOME"))

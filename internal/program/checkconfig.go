@@ -9,6 +9,8 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
@@ -44,7 +46,8 @@ configuration on this machine: which pods are affected, and how to avoid them.
 FILE is a KubeletConfiguration, or the answer of a kubelet's /configz, which also has the flags of that
 kubelet. It can be a directory: /configz there is preferred, then config.yaml or the only
 KubeletConfiguration, with the drop-ins of config.yaml.d or another directory NAME.d merged into it as
-by the kubelet's --config-dir. A finding in a drop-in names it.
+by the kubelet's --config-dir. A finding in a drop-in names it. Of a directory that the script of "paddock collect"
+made, the machine is used too.
 
 Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		Example: `  paddock check-config /var/lib/kubelet/config.yaml
@@ -72,6 +75,9 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	s.Notes(config.Notes())
+	if folder, err := treatment.FolderOf(args[0]); err == nil && c.machine == discover.LiveName && folder.Machine != "" {
+		c.machine = folder.Machine
+	}
 	found, err := r.Machine(c.machine)
 	if err != nil {
 		return err

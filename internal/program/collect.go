@@ -16,6 +16,42 @@ import (
 type collectCommand struct {
 	print, filter bool
 	script        collect.Script
+	// cluster is the cluster of the plugin of kubectl, or nil.
+	cluster Cluster
+}
+
+// Cluster is a cluster of which "kubectl paddock collect" collects.
+type Cluster interface {
+	// NodeOf returns the node of a pod: NAME, or NAMESPACE/NAME.
+	NodeOf(cmd *cobra.Command, pod string) (string, error)
+	// Nodes returns the names of the nodes, or none if they cannot be read.
+	Nodes(cmd *cobra.Command) []string
+	// Kubectl returns the flags --kubeconfig and --context. It returns an error if others were
+	// given.
+	Kubectl(cmd *cobra.Command) (kubeconfig, context string, err error)
+}
+
+// NewCollect returns the command collect for the plugin of kubectl. It also takes the name of a pod
+// in place of that of its node. The flag --namespace is that of kubectl there.
+func NewCollect(of Cluster) *cobra.Command {
+	c := collectCommand{cluster: of}
+	cmd := c.command()
+	cmd.Use, cmd.Args = "collect --print [POD]", cobra.MaximumNArgs(1)
+	cmd.Long += `
+
+With POD, the script collects from the node of that pod. It calls kubectl with the same --context and --kubeconfig.`
+	cmd.Example = `  kubectl paddock collect --print shop/database > collect.sh
+  kubectl paddock collect --print database -n shop > collect.sh
+  kubectl paddock collect --print --node node7 > collect.sh`
+	return cmd
+}
+
+// namespaceFlag is the name of the flag for the namespace of the debug pod.
+func (c *collectCommand) namespaceFlag() string {
+	if c.cluster != nil {
+		return "debug-namespace"
+	}
+	return "namespace"
 }
 
 func (c *collectCommand) command() *cobra.Command {
@@ -61,27 +97,41 @@ kubelet_internal_checkpoint is copied unchanged: what device plugins answered ca
 	flags.StringVar(&s.Node, "node", "", "collect from this `NODE`; without it, it is the argument of the script")
 	flags.StringVar(&s.Via, "via", collect.Debug, "how the script reads the node: debug, in a pod of kubectl debug, or ssh")
 	flags.StringVar(&s.Image, "image", collect.DefaultImage, "the `IMAGE` of the debug pod")
-	flags.StringVar(&s.Namespace, "namespace", collect.DefaultNamespace, "the `NAMESPACE` of the debug pod; it must admit privileged pods")
+	flags.StringVar(&s.Namespace, c.namespaceFlag(), collect.DefaultNamespace, "the `NAMESPACE` of the debug pod; it must admit privileged pods")
 	flags.StringVar(&s.Host, "host", "", "the `HOST` or USER@HOST for ssh, if it is not the name of the node")
 	flags.StringVar(&s.KubeletDir, "kubelet-dir", collect.DefaultKubeletDir, "the kubelet's root `DIRECTORY` on the node")
 	flags.StringVar(&s.Folder, "folder", "", "the `FOLDER` to make (default ./paddock-NODE; with --anonymize ./paddock-anonymous)")
 	cmd.MarkFlagsMutuallyExclusive("print", "filter")
 	console.CompleteWords(cmd, "via", collect.Debug, collect.SSH)
+	if c.cluster != nil {
+		names := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return c.cluster.Nodes(cmd), cobra.ShellCompDirectiveNoFileComp
+		}
+		if err := cmd.RegisterFlagCompletionFunc("node", names); err != nil {
+			panic(err) // The flag was defined above.
+		}
+	}
 	return cmd
 }
 
-func (c *collectCommand) run(cmd *cobra.Command, _ []string) error {
+func (c *collectCommand) run(cmd *cobra.Command, pods []string) error {
 	s := console.StreamsOf(cmd)
+	if c.filter && len(pods) > 0 {
+		return fmt.Errorf("%s belongs to --print: --filter reads only standard input; remove one of them", pods[0])
+	}
 	if c.filter {
 		return c.reduce(cmd, s)
 	}
 	if !c.print {
 		return errors.New("collect runs nothing: it only prints a script, so that you can read what will be run on your cluster; add --print, read the script, and run it")
 	}
-	for _, of := range []struct{ flag, via string }{{"image", collect.Debug}, {"namespace", collect.Debug}, {"host", collect.SSH}} {
+	for _, of := range []struct{ flag, via string }{{"image", collect.Debug}, {c.namespaceFlag(), collect.Debug}, {"host", collect.SSH}} {
 		if cmd.Flags().Changed(of.flag) && c.script.Via != of.via {
 			return fmt.Errorf("--%s belongs to --via %s, and --via is %s: remove one of them", of.flag, of.via, c.script.Via)
 		}
+	}
+	if err := c.of(cmd, pods); err != nil {
+		return err
 	}
 	c.script.Version = Version()
 	text, err := c.script.Text()
@@ -92,9 +142,25 @@ func (c *collectCommand) run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
+// of finds the node of a pod, and how the script reaches the cluster.
+func (c *collectCommand) of(cmd *cobra.Command, pods []string) error {
+	if c.cluster == nil {
+		return nil
+	}
+	var err error
+	if c.script.Kubeconfig, c.script.Context, err = c.cluster.Kubectl(cmd); err != nil || len(pods) == 0 {
+		return err
+	}
+	if c.script.Node != "" {
+		return fmt.Errorf("--node %s and the pod %s: give one of them", c.script.Node, pods[0])
+	}
+	c.script.Node, err = c.cluster.NodeOf(cmd, pods[0])
+	return err
+}
+
 // reduce reduces the objects on standard input.
 func (c *collectCommand) reduce(cmd *cobra.Command, s console.Streams) error {
-	for _, flag := range []string{"node", "via", "image", "namespace", "host", "kubelet-dir", "folder"} {
+	for _, flag := range []string{"node", "via", "image", c.namespaceFlag(), "host", "kubelet-dir", "folder"} {
 		if cmd.Flags().Changed(flag) {
 			return fmt.Errorf("--%s belongs to --print: --filter reads only standard input; remove one of them", flag)
 		}

@@ -89,6 +89,8 @@ type decider struct {
 	claims    *claims.Resolver
 	allocator claims.Allocator
 	kubelet   quirk.Kubelet
+	// stock is what the files of a kubelet's state show, or nil.
+	stock *stock
 }
 
 // kubeNodeFlag defines --node.
@@ -116,8 +118,9 @@ func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
 }
 
 // on returns the state with the behavior of the kubelet or of Paddock, whichever decides. It
-// returns an error if the kubelet cannot have the policy.
-func (d *decider) on(s *node.State) (*node.State, error) {
+// returns an error if the kubelet cannot have the policy. from is what the kubelet's files show, or
+// nil.
+func (d *decider) on(s *node.State, from *stock) (*node.State, error) {
 	switch {
 	case !d.as.kubelet():
 		return s, nil
@@ -129,7 +132,11 @@ func (d *decider) on(s *node.State) (*node.State, error) {
 		return nil, err
 	}
 	d.kubelet = quirk.New(d.as.version)
-	return s.As(as), nil
+	s = s.As(as)
+	if from != nil {
+		return from.shown.ForPlans(s)
+	}
+	return s, nil
 }
 
 // decision is the answer for one pod.
@@ -139,6 +146,10 @@ type decision struct {
 	quirks []quirk.Quirk
 	// resize is true for a pod that is on the node and requests other amounts.
 	resize bool
+	// doubts are why the kubelet can decide in another way. pending are the names of the pods about
+	// which it has not decided.
+	doubts  []view.Doubt
+	pending []string
 }
 
 // request returns the request of a pod, with notes about ResourceClaims.
@@ -171,6 +182,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 		made.plan = quirk.Answer(made.plan, made.quirks)
 	}
 	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
+	d.doubt(&made)
 	next, err := state.Apply(made.plan)
 	if err != nil || made.plan.Grant == nil || !d.started {
 		return made, next, err

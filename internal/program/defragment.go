@@ -109,6 +109,9 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 		return c.askAgent(cmd, s, paths, wish)
 	}
 	if kubelets, err := treatment.OfKubelet(s.Reader(), c.node.state); err == nil && kubelets {
+		if err := treatment.Usable(c.node.state); err != nil {
+			return fmt.Errorf("--state: %w", err)
+		}
 		return fmt.Errorf("--state %s is a kubelet's: a kubelet moves no running pod; paddock explain shows what else would admit a pod", c.node.state)
 	}
 	n, state, err := c.node.read(s)

@@ -76,7 +76,10 @@ changed manifest requests. You can leave PODS out.
 With --as, the answer is that of a kubelet with its known faults. It proposes only what this kubelet admits, and no
 moves, because a kubelet moves no running pod.
 
-Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
+Where the files do not show enough to know what the kubelet does, the answer is unsure, with the reason and what to
+give to be sure.
+
+Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected, or the answer is unsure.`,
 		Example: `  paddock explain --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ --pod default/analytics
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
@@ -153,7 +156,7 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err
 	}
-	if explained.Answer.Rejection != nil {
+	if explained.Answer.Rejection != nil || explained.Answer.Certainty.IsUnsure() {
 		return &console.ExitError{Code: 2}
 	}
 	return nil
@@ -263,8 +266,10 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 		if i == 0 {
 			c.decider.kubeNode, c.objects = cmp.Or(c.decider.kubeNode, flags.kubeNode), flags.objects
 		}
-		noted = flags.noted
-		if state, err = c.decider.on(state); err != nil {
+		if noted = flags.noted; i == 0 {
+			c.decider.stock = flags.stock
+		}
+		if state, err = c.decider.on(state, flags.stock); err != nil {
 			return nil, err
 		}
 		name := n.Found.Name
@@ -306,11 +311,16 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	if known {
 		state = state.Release(asked.UID)
 	}
-	fresh := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version)}
+	fresh := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version), stock: d.stock}
 	made, _, err := fresh.admit(ctx, state, pod, gates)
 	if err != nil {
 		return view.Explanation{}, err
 	}
+	decided := []decision{made}
+	if err := fresh.pending(ctx, state, []*v1.Pod{pod}, gates, decided); err != nil {
+		return view.Explanation{}, err
+	}
+	made = decided[0]
 	plan := made.plan
 	if known {
 		note := fmt.Sprintf("the pod has been on the node since revision %d and keeps what it has; this is what Paddock would decide now", g.Sequence)
@@ -326,7 +336,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 		}
 	}
 	explained := view.ExplanationOf(state, plan, remedies)
-	explained.Answer.Quirks = made.quirks
+	explained.Answer.Quirks, explained.Answer.Certainty = made.quirks, made.certainty(d)
 	return explained, nil
 }
 

@@ -34,6 +34,9 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	} else if !kubelets {
 		return nil
 	}
+	if err := treatment.Usable(c.states[0]); err != nil {
+		return fmt.Errorf("--state: %w", err)
+	}
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
 		return nil // Reading the manifest shows the error.
 	}
@@ -97,23 +100,28 @@ func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidat
 		return view.Explanation{}, err
 	}
 	status := treatment.PodStatusOf(c.named, c.objects.On(c.decider.kubeNode))
-	status.Remarks = remarks(&status, explained.Answer.Rejection)
+	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
 }
 
-// remarks returns sentences about an answer beside the pod's status.
-func remarks(f *view.PodStatus, now *view.PlanRejection) []string {
+// remarks returns sentences about an answer beside the pod's status. unsure is set if the answer is
+// not certain.
+func remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
 	var out []string
+	fits := "it fits now"
+	if unsure {
+		fits = "it can fit now"
+	}
 	switch {
 	case f.Node == "" && now == nil:
 		out = append(out, "it has no node yet, and this node would admit it")
 	case f.Node == "" || !f.Rejected:
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
-		out = append(out, fmt.Sprintf("it fits now, and has since %s ended at %s or earlier; the kubelet does not try a rejected pod again: delete it, or let its controller make another", last.Pod, view.Clock(last.At)))
+		out = append(out, fmt.Sprintf(fits+", and has since %s ended at %s or earlier; the kubelet does not try a rejected pod again: delete it, or let its controller make another", last.Pod, view.Clock(last.At)))
 	case now == nil:
-		out = append(out, "it fits now; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
+		out = append(out, fits+"; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
 			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
 	case now.Reason != f.Reason && f.Reason != "" && !sameRejection(now, f):
 		out = append(out, fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason))

@@ -13,7 +13,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // machineUsage is the help of --machine.
@@ -38,6 +37,8 @@ type nodeFlags struct {
 	kubeNode string
 	// objects are what pods has, if it was read.
 	objects *inputs.Objects
+	// stock is set by read for a kubelet's state.
+	stock *stock
 	// noted is set after the note about the flags of a kubelet, which is printed once.
 	noted bool
 }
@@ -63,9 +64,15 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("--state: %w", err)
+	case ofKubelet && f.as == nil:
+		return nil, nil, fmt.Errorf("--state %s is a kubelet's: this command takes a state of Paddock", f.state)
 	case ofKubelet:
-		err = f.complete(s)
-	case f.as != nil && f.as.auto:
+		return f.readStock(s)
+	}
+	saved, err := f.isSaved(r)
+	switch {
+	case err != nil:
+	case f.as != nil && f.as.auto && !f.as.kubelet():
 		err = errors.New("--as auto: there is no Node object whose kubelet could be meant: it belongs to a kubelet's --state; name the kubelet, such as --as " + newestKubelet())
 	case len(f.pods) > 0:
 		err = errors.New("--pods belongs to a --state of a kubelet: a state of Paddock has its pods")
@@ -86,78 +93,77 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	}
 	s.Notes(n.Found.Notes)
 	s.Notes(n.Policy.Warnings)
-	if note := n.Policy.FlagsNote; f.as != nil && f.as.kubelet() && note != "" && !f.noted {
-		s.Notes([]string{note})
-		f.noted = true
-	}
-	if ofKubelet {
-		found := treatment.Found{Path: f.state, Pods: f.objects.On(f.kubeNode), Elsewhere: f.objects.Elsewhere(f.kubeNode), Version: f.as.version}
-		state, notes, err := found.State(r, n)
-		s.Notes(notes)
-		return n, state, err
+	f.noteFlags(s, n)
+	if saved {
+		return f.readSaved(s, n)
 	}
 	state, err := r.State(f.state, n)
 	return n, state, err
 }
 
-// complete fills in what is not given about the node of a kubelet's state: from the folder of the
-// state and from the objects of the node. Nothing is assumed: what is in neither is an error.
-func (f *nodeFlags) complete(s console.Streams) error {
-	if f.as == nil {
-		return fmt.Errorf("--state %s is a kubelet's: this command takes a state of Paddock", f.state)
-	}
-	folder, err := treatment.FolderOf(f.state)
-	if err != nil {
-		return fmt.Errorf("--state: %w", err)
-	}
-	if f.machine == discover.LiveName && folder.Machine != "" {
-		f.machine = folder.Machine
-	}
-	if f.config == "" {
-		f.config = folder.Config
-	}
-	if f.config == "" {
-		return fmt.Errorf("%s has neither configz.json nor config.yaml, so it is not known how the kubelet decides: add --kubelet-config FILE, its config.yaml or the answer of its /configz", f.state)
-	}
-	if err := f.readObjects(s, folder); err != nil {
-		return err
-	}
-	if f.kubeNode == "" {
-		if f.kubeNode, err = f.objects.NodeName(); err != nil {
-			return fmt.Errorf("--pods: %w", err)
-		}
+// isSaved reports whether the state is that of a kubelet that plan --save wrote. The kubelet of the
+// state then decides, unless another one is given.
+func (f *nodeFlags) isSaved(r inputs.Reader) (bool, error) {
+	saved, err := treatment.OfSaved(r, f.state)
+	switch {
+	case err != nil || !saved:
+		return false, err
+	case f.as == nil:
+		return true, fmt.Errorf("--state %s is that of a kubelet: this command takes a state of Paddock", f.state)
+	case len(f.pods) > 0:
+		return true, errors.New("--pods belongs to a --state with the files of a kubelet: a saved state has its pods")
 	}
 	f.quota.mode = agent.QuotaKubelet
-	if f.as.kubelet() {
-		return nil
+	if !f.as.kubelet() {
+		f.as.version, err = treatment.SavedVersion(r, f.state)
 	}
-	n := f.objects.Nodes[f.kubeNode]
-	if n == nil {
-		return fmt.Errorf("the Node is missing, so it is not known which kubelet decides on %s: put it into the folder (kubectl get node NODE -o json > node.json) or into --pods, or name the kubelet of the node, such as --as %s", f.state, newestKubelet())
-	}
-	text := n.Status.NodeInfo.KubeletVersion
-	version, exact, err := behavior.OfNode(text)
-	if err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	f.as.version = version
-	if newest, _ := behavior.Newest(f.as.version.Minor); !exact {
-		s.Notes([]string{fmt.Sprintf("node %s runs kubelet %s: answered as %s; of this minor, the answers of %s are recorded", n.Name, text, f.as.version, newest)})
-	}
-	return nil
+	return true, err
 }
 
-// readObjects reads the objects of the node once: from --pods, or else from the folder.
-func (f *nodeFlags) readObjects(s console.Streams, folder treatment.Folder) error {
-	if f.objects != nil {
-		return nil
-	}
-	paths, err := folder.Objects(f.pods)
+// readSaved reads the state of a kubelet that plan --save wrote.
+func (f *nodeFlags) readSaved(s console.Streams, n *inputs.Node) (*inputs.Node, *node.State, error) {
+	shown, err := treatment.Saved(s.Reader(), f.state, n)
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("--state: %w", err)
 	}
-	f.objects, err = s.Reader().Objects(paths)
-	return err
+	for _, d := range shown.OfNode() {
+		s.Notes([]string{"unsure: " + d.String()})
+	}
+	f.stock = &stock{shown: shown}
+	return n, shown.State, nil
+}
+
+// readStock reads the node of a kubelet's state. What is not given comes from the folder of the
+// state and from the objects of the node. The kubelet of the node is then the one that decides.
+func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, error) {
+	f.quota.mode = agent.QuotaKubelet
+	quota, err := f.quota.policy()
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := treatment.Stock{
+		Path: f.state, Machine: f.machine, Config: f.config, Devices: f.devices, Pods: f.pods, Objects: f.objects,
+		Name: f.kubeNode, Version: f.as.version, Quota: quota,
+	}.Read(s.Reader())
+	s.Notes(n.Notes)
+	f.objects, f.kubeNode, f.as.version = n.Objects, n.Name, n.Version
+	if n.Node != nil {
+		f.noteFlags(s, n.Node)
+	}
+	if err != nil {
+		return n.Node, nil, err
+	}
+	f.stock = &stock{shown: n.Shown}
+	f.stock.waiting, err = n.Waiting()
+	return n.Node, n.Shown.State, err
+}
+
+// noteFlags prints once, where a kubelet decides, that its flags can override its file.
+func (f *nodeFlags) noteFlags(s console.Streams, n *inputs.Node) {
+	if note := n.Policy.FlagsNote; f.as != nil && f.as.kubelet() && note != "" && !f.noted {
+		s.Notes([]string{note})
+		f.noted = true
+	}
 }
 
 // ofStateUsage is the help of --pods beside --state.

@@ -17,8 +17,16 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
+
+// mapped is the output of map as a document.
+type mapped struct {
+	nodemap.Map
+	// Certainty is nil where Paddock decides.
+	Certainty *view.Certainty `json:"certainty,omitempty"`
+}
 
 // mapCommand is one invocation of paddock map.
 type mapCommand struct {
@@ -27,8 +35,10 @@ type mapCommand struct {
 	strict bool
 	// decider admits the pods of the arguments as running pods.
 	decider decider
-	agent   agentFlag
-	output  console.Form
+	// certainty is how sure the map of a kubelet's state is.
+	certainty *view.Certainty
+	agent     agentFlag
+	output    console.Form
 }
 
 func (c *mapCommand) command() *cobra.Command {
@@ -92,6 +102,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	}
 	s.Notes(rejected)
 	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
+	c.certainty = c.node.stock.certainty(&c.as)
 	if err := c.draw(s, nodemap.Of(machine, n.Policy.Text, state, nodemap.NextSlots(nil, nil, state))); err != nil {
 		return err
 	}
@@ -107,7 +118,7 @@ func (c *mapCommand) draw(s console.Streams, m nodemap.Map) error {
 	var err error
 	switch c.output.Value {
 	case "json", "yaml":
-		return s.Print(c.output.Value, m, nil)
+		return s.Print(c.output.Value, mapped{m, c.certainty}, nil)
 	case "svg":
 		err = m.SVG(&picture, true)
 	case "html":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -43,7 +44,10 @@ is possible, which CPUs and NUMA nodes the pods would have, or why not. You can 
 With --as, the answer is that of a kubelet with its known faults. Notes show where this kubelet differs. A pod that it
 rejects is rejected here too. The end of the output shows what the kubelet's next restart does to the pods.
 
-Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
+Where the files do not show enough to know what the kubelet does, the answer is unsure, with the reason and what to
+give to be sure.
+
+Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected, or some answers are unsure.`,
 		Example: `  paddock plan --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 | paddock plan --machine node7.json -
@@ -59,7 +63,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
 	c.decider.register(cmd)
 	console.StrictFlag(cmd, &c.strict)
 	cmd.Flags().BoolVar(&c.explain, "explain", false, "explain every decision, and what would admit a pod that is rejected; see paddock explain")
-	cmd.Flags().StringVar(&c.save, "save", "", "write the node with the admitted pods to a `FILE`")
+	cmd.Flags().StringVar(&c.save, "save", "", "write the node with the admitted pods to a `FILE`; where a kubelet decides, with its version and what it has lost")
 	c.output.Register(cmd, "text", "wide", "json", "yaml")
 	return cmd
 }
@@ -74,7 +78,8 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if before, err = c.decider.on(before); err != nil {
+	c.decider.stock = c.node.stock
+	if before, err = c.decider.on(before, c.node.stock); err != nil {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
@@ -83,10 +88,15 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
+	if len(c.resize.paths) == 0 {
+		if err := c.decider.pending(cmd.Context(), before, pods, gates, decided); err != nil {
+			return err
+		}
+	}
 	answer := view.PlanOf(n.Found.Name, n.Policy.Text, plansOf(decided), state)
 	answer.Kubelet = c.decider.restart(state)
 	for i, made := range decided {
-		answer.Pods[i].Quirks = made.quirks
+		answer.Pods[i].Quirks, answer.Pods[i].Certainty = made.quirks, made.certainty(&c.decider)
 		if !c.explain {
 			continue
 		}
@@ -97,7 +107,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		answer.Explanations = append(answer.Explanations, e)
 	}
 	if c.save != "" {
-		if err := save(c.save, state); err != nil {
+		if err := c.saveTo(c.save, state); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
@@ -105,18 +115,25 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	for _, made := range decided {
-		if made.plan.Rejection != nil {
+		if made.plan.Rejection != nil || made.isUnsure() {
 			return &console.ExitError{Code: 2}
 		}
 	}
 	return nil
 }
 
-func save(name string, state *node.State) error {
-	if residue := state.Residue(); len(residue) > 0 {
-		return fmt.Errorf("the node has a residue, %s, that no state file of Paddock has: plan without --as", residue[0])
+// saveTo writes a state. That of a kubelet has its version and what it has lost.
+func (c *planCommand) saveTo(name string, state *node.State) error {
+	var data []byte
+	var err error
+	switch from := c.decider.stock; {
+	case !c.decider.as.kubelet():
+		data, err = statefile.Encode(state)
+	case from == nil:
+		data, err = treatment.Save(state, c.decider.as.version, nil, nil)
+	default:
+		data, err = treatment.Save(state, c.decider.as.version, from.shown, podNames(from.waiting))
 	}
-	data, err := statefile.Encode(state)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r := view.Report{Machine: n.Found.Name, Policy: n.Policy.Text, Usage: usage}
+	r := view.Report{Machine: n.Found.Name, Policy: n.Policy.Text, Usage: usage, Certainty: c.node.stock.certainty(&c.as)}
 	return s.Print(c.output.Value, r, func() string { return r.Text(s.Style()) })
 }
 

@@ -32,6 +32,10 @@ and on those in which it records the devices of pods, from DRA drivers and devic
   /var/lib/kubelet/dra_manager_state
   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 
+In place of the files, show, verify, convert and repair take the kubelet's directory, or a folder that the script
+of "paddock collect" made. The machine, the configuration, the version and the pods then come from there too, if
+they are there.
+
 It needs no cluster and no agent. show, diff and verify only read the files. convert and repair first
 show what they will do, and keep the old file beside the new one.`,
 		Example: `  # "checkpoint is corrupted", "cannot unmarshal object", "doesn't match with CPUs in state":
@@ -52,6 +56,9 @@ show what they will do, and keep the old file beside the new one.`,
 	return cmd
 }
 
+// filesOrDir are the arguments of a command about state files.
+const filesOrDir = "FILE... | DIRECTORY"
+
 // kubeletConfigFlag defines --kubelet-config for the kubelet's own configuration.
 func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {
 	flags.StringVar(name, "kubelet-config", "", "the kubelet's own configuration: a KubeletConfiguration `FILE`, the answer of its /configz, "+
@@ -62,7 +69,7 @@ func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {
 func kubeletFlags(cmd *cobra.Command, k *treatment.Kubelet) {
 	machineFlag(cmd, &k.Machine)
 	kubeletConfigFlag(cmd.Flags(), &k.Config)
-	cmd.Flags().StringVar(&k.Version, "kubelet", "1.36", "the kubelet's `VERSION`, from 1.21 to 1.37")
+	cmd.Flags().StringVar(&k.Version, "kubelet", "", "the kubelet's `VERSION`, from 1.21 to 1.37; by default the one that the node.json of a DIRECTORY names, or "+treatment.DefaultVersion+" for a FILE")
 }
 
 // podsFlag defines --pods.

@@ -21,7 +21,7 @@ type stateConvertCommand struct {
 
 func (c *stateConvertCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "convert --to TARGET FILE...",
+		Use:   "convert --to TARGET " + filesOrDir,
 		Short: "Make state files for another kubelet, or for Paddock",
 		Long: `Convert rewrites the CPU and memory state files of one kubelet for another one, so that an upgrade,
 a downgrade or a switch of the gate PodLevelResourceManagers needs no drain. It shows what the new
@@ -38,6 +38,9 @@ configuration of the new kubelet, they are written only if that kubelet would st
 From kubelet to paddock, --save names the file, --machine and --kubelet-config are those of the
 agent, and --pods must name every running pod. From paddock to kubelet, FILE is the state of
 the agent, --machine its machine, and --save the directory.
+
+A DIRECTORY means the two files in it. If they are there, these are used too: the machine, the configuration for a
+kubelet, the pods.
 
 Exit codes: 0 done, 1 error, 2 the new kubelet would not start with the files.`,
 		Example: `  systemctl stop kubelet

@@ -22,7 +22,7 @@ type stateRepairCommand struct {
 
 func (c *stateRepairCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "repair FILE...",
+		Use:   "repair " + filesOrDir,
 		Short: "Repair state files with which the kubelet does not start",
 		Long: `Repair gives leaked CPUs back to the node shared pool, drops pods that are gone (--pods),
 rebuilds the memory accounting, and adapts the files to the machine, the configuration
@@ -38,7 +38,8 @@ two pods, and drops the device plugins' devices of pods that are gone. It drops 
 kubelet needs the entry so that the driver unprepares the claim.
 
 Stop the kubelet first, and give both files of the node. Repair shows the changes and asks before it makes
-them. The old files stay beside the new ones as NAME.before-1.
+them. The old files stay beside the new ones as NAME.before-1. For a DIRECTORY, the configuration, the version,
+the machine and the pods come from there.
 
 Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 		Example: `  systemctl stop kubelet
@@ -52,9 +53,6 @@ Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 	cmd.Flags().StringVar(&c.repair.Save, "save", "", "write into the directory `PATH` instead of in place")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
-	if err := cmd.MarkFlagRequired("kubelet-config"); err != nil {
-		panic(err) // The flag was defined above.
-	}
 	return cmd
 }
 

@@ -20,7 +20,7 @@ type stateVerifyCommand struct {
 
 func (c *stateVerifyCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "verify FILE...",
+		Use:   "verify " + filesOrDir,
 		Short: "Show whether a kubelet would start with state files, and if not, why",
 		Long: `Verify checks state files against all rules of the kubelet's own start: format, version and
 checksum, policy, reserved CPUs, overlaps, leaked and unknown CPUs, the memory accounting. Every
@@ -31,12 +31,14 @@ By comparing the files, it finds devices that two pods have, and devices on othe
 CPUs of their pod. With --pods, it names pods that are gone but still have entries.
 
 --kubelet-config is the configuration that this kubelet runs with; its gate
-PodLevelResourceManagers matters. Without this flag, verify makes only the checks that need no configuration,
-and assumes that the gate is as it was when the file was written.
+PodLevelResourceManagers matters. Without it, and with FILES, verify makes only the checks that need no configuration,
+and assumes that the gate is as it was when the file was written. For a DIRECTORY, nothing is assumed: what is
+neither there nor given is an error.
 
 Exit codes: 0 the kubelet starts, 1 error, or it is unknown whether it starts, 2 it does not start, or it
 starts without a damaged kubelet_internal_checkpoint and gives the devices of running pods to others.`,
 		Example: `  paddock state verify --kubelet-config /var/lib/kubelet/config.yaml /var/lib/kubelet/*_manager_state
+  paddock state verify ./paddock-node7                     # see paddock collect
   # May this node be downgraded?
   paddock state verify --kubelet 1.35 --kubelet-config config.yaml --machine node7.json cpu_manager_state`,
 		Args: cobra.MinimumNArgs(1),
@@ -50,11 +52,15 @@ starts without a damaged kubelet_internal_checkpoint and gives the devices of ru
 
 func (c *stateVerifyCommand) run(cmd *cobra.Command, names []string) error {
 	s := console.StreamsOf(cmd)
-	texts, err := treatment.Read(s.Reader(), names)
+	from, err := treatment.Sources{Names: names, Kubelet: c.kubelet, Pods: c.pods}.Complete(s.Reader(), treatment.NeedVersion)
 	if err != nil {
 		return err
 	}
-	setup, notes, err := c.kubelet.Setup(s.Reader())
+	texts, err := treatment.Read(s.Reader(), from.Names)
+	if err != nil {
+		return err
+	}
+	setup, notes, err := from.Kubelet.Setup(s.Reader())
 	s.Notes(notes)
 	if treatment.KubeletRejects(err) {
 		return &console.ExitError{Code: 2, Err: fmt.Errorf("the kubelet does not start with this configuration, whatever its state: %w", err)}
@@ -62,11 +68,7 @@ func (c *stateVerifyCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	pods, err := s.Reader().Roster(c.pods)
-	if err != nil {
-		return err
-	}
-	verified := treatment.Verify(texts, setup, pods)
+	verified := treatment.Verify(texts, setup, from.Roster)
 	shown := stateview.VerifiedOf(verified)
 	if err := s.Print(c.output.Value, shown, func() string { return shown.Text(s.Style()) }); err != nil {
 		return err

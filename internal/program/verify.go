@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 )
 
 // verifyCommand is one invocation of paddock verify.
@@ -51,6 +52,9 @@ func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
 	config, err := c.config(cmd)
 	if err != nil {
 		return err
+	}
+	if is, err := treatment.OfKubelet(console.StreamsOf(cmd).Reader(), config.State); err == nil && is {
+		return fmt.Errorf("state: %s is a kubelet's: verify compares this node with the state of its agent; to check the files of a kubelet: paddock state verify %s", config.State, config.State)
 	}
 	v, err := agent.Verify(cmd.Context(), config, slog.New(slog.DiscardHandler), time.After)
 	if err != nil {

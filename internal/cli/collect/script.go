@@ -52,6 +52,8 @@ type Script struct {
 	Folder string
 	// Anonymize hashes names.
 	Anonymize bool
+	// Context and Kubeconfig are given to each kubectl of the script. They may be empty.
+	Context, Kubeconfig string
 }
 
 var (
@@ -78,6 +80,8 @@ func (s Script) check() error {
 		return fmt.Errorf("--kubelet-dir %q: expected the kubelet's root directory as an absolute path without spaces and quotes, such as %s", s.KubeletDir, DefaultKubeletDir)
 	case strings.ContainsAny(s.Folder, "\x00\n\r"):
 		return errors.New("--folder: expected a path on one line")
+	case strings.ContainsAny(s.Context+s.Kubeconfig, "\x00\n\r"):
+		return errors.New("--context and --kubeconfig: expected words on one line")
 	}
 	return nil
 }
@@ -119,6 +123,7 @@ umask 077
 	b.WriteString("directory=" + quote(s.KubeletDir) + " # the kubelet's root directory\n")
 	b.WriteString("elsewhere='print the script with the right --kubelet-dir: MicroK8s has /var/snap/microk8s/common/var/lib/kubelet, k0s has /var/lib/k0s/kubelet'\n")
 	s.objects(&b)
+	s.kubectl(&b)
 	b.WriteString("\n")
 	if s.Via == Debug {
 		b.WriteString(debugPart)
@@ -127,6 +132,20 @@ umask 077
 	}
 	b.WriteString("\n" + lastPart)
 	return b.String(), nil
+}
+
+// kubectl writes how the script calls kubectl, if it is with flags.
+func (s Script) kubectl(b *strings.Builder) {
+	flags := ""
+	if s.Kubeconfig != "" {
+		flags += " --kubeconfig " + quote(s.Kubeconfig)
+	}
+	if s.Context != "" {
+		flags += " --context " + quote(s.Context)
+	}
+	if flags != "" {
+		b.WriteString("\nkubectl() { command kubectl" + flags + " \"$@\"; }\n")
+	}
 }
 
 // way writes what is needed to reach the node.

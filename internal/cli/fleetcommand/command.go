@@ -58,8 +58,10 @@ func New(p Program) *cobra.Command {
 "paddock plan" does for this node alone. A pod goes to the node where it strands the fewest CPUs, or
 to the one that --scoring prefers. Fleet changes no node.
 
-NODES is a file with a list of {name, count, machine, kubeletConfig, devices, as, labels, taints, price}; files in
-it are relative to it. NODES can also be the output of
+NODES is a file with a list of {name, count, machine, kubeletConfig, devices, as, state, labels, taints, price};
+files in it are relative to it. With state, the directory of a kubelet or one that the script of "paddock collect"
+made, the entry is that node with its pods, and what is not given comes from there. NODES can also be such a
+directory, or the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
 or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,
 the nodes have the pods that are bound to them, and without --pods, fleet places the pods that are not

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/discover"
@@ -41,7 +42,7 @@ func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
 // reader returns the reader of the files of a question.
 func (c *fleetCommand) reader(s console.Streams) inputs.Reader {
 	r := s.Reader()
-	r.KeepGoing, r.Peers = c.keep, c.program.Rules != nil
+	r.KeepGoing, r.Peers, r.Stock = c.keep, c.program.Rules != nil, treatment.ReadStock
 	return r
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -39,6 +38,8 @@ import (
 //	  kubeletConfig: gpu-kubelet.yaml # without it a usual policy
 //	  devices: gpu-devices.yaml
 //	  as: kubelet-1.36                # what decides there; without it Paddock
+//	- name: node7
+//	  state: paddock-node7            # a kubelet's directory: the node as it is, with its pods
 //	  labels: {pool: gpu}
 //	  taints: [{key: gpu, effect: NoSchedule}]
 //	  price: 3.2 # of a node, in any unit
@@ -85,15 +86,17 @@ type fleetFile struct {
 }
 
 type fleetEntry struct {
-	Name          string            `json:"name"`
-	Count         *int              `json:"count,omitempty"`
-	Machine       string            `json:"machine"`
-	KubeletConfig string            `json:"kubeletConfig,omitempty"`
-	Devices       string            `json:"devices,omitempty"`
-	As            string            `json:"as,omitempty"`
-	Labels        map[string]string `json:"labels,omitempty"`
-	Taints        []v1.Taint        `json:"taints,omitempty"`
-	Price         *float64          `json:"price,omitempty"`
+	Name          string `json:"name"`
+	Count         *int   `json:"count,omitempty"`
+	Machine       string `json:"machine"`
+	KubeletConfig string `json:"kubeletConfig,omitempty"`
+	Devices       string `json:"devices,omitempty"`
+	As            string `json:"as,omitempty"`
+	// State is the directory of the kubelet of one node, or a copy of it.
+	State  string            `json:"state,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []v1.Taint        `json:"taints,omitempty"`
+	Price  *float64          `json:"price,omitempty"`
 }
 
 // maxPrice limits the price of a node, so that sums of prices stay exact enough.
@@ -105,6 +108,9 @@ const maxNodes = 100_000
 // Fleet reads a file of nodes or the objects of a cluster. An error names the file, the entry and
 // the field.
 func (r Reader) Fleet(name string) (*FleetNodes, error) {
+	if isFolder(name) {
+		return r.folder(name)
+	}
 	from, err := r.open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--nodes: %w", err)
@@ -131,7 +137,7 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	if len(file.Nodes) == 0 {
 		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine, kubeletConfig, devices}", name)
 	}
-	out := &FleetNodes{Policies: map[string]string{}, Prices: map[string]float64{}, objects: map[string]*v1.Node{}, Peers: r.Peers}
+	out := newFleetNodes(r.Peers)
 	total := 0
 	var wrong error
 	for i, e := range file.Nodes {
@@ -168,8 +174,17 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 		return fmt.Errorf(".count: %d: expected 0 to %d nodes in all", count, maxNodes)
 	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):
 		return fmt.Errorf(".price: %v: expected a number above 0, at most %v", *e.Price, maxPrice)
-	case e.Machine == "":
+	case e.State != "" && count != 1:
+		return fmt.Errorf(".count: %d: a state is that of one node: list each node with its own", count)
+	case e.Machine == "" && e.State == "":
 		return errors.New(".machine is missing: expected a file that \"paddock topology -o json\" wrote")
+	}
+	if e.State != "" {
+		if err := r.stock(out, e, dir); err != nil {
+			return fmt.Errorf(" (%s): %w", e.Name, err)
+		}
+		*total += count
+		return nil
 	}
 	if err := r.kind(out, e, count, dir); err != nil {
 		return fmt.Errorf(" (%s): %w", e.Name, err)
@@ -209,14 +224,16 @@ func decodeFleet(data []byte, file *fleetFile) error {
 	return errors.Join(strict...)
 }
 
+// relativeTo returns a name that is relative to a directory.
+func relativeTo(dir, name string) string {
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
 // kind reads the files of an entry.
 func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error {
-	relative := func(name string) string {
-		if name == "" || filepath.IsAbs(name) {
-			return name
-		}
-		return filepath.Join(dir, name)
-	}
 	from := Reader{Names: Fields}
 	var kubelet behavior.Version
 	var err error
@@ -226,7 +243,7 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		}
 		from.Minor = kubelet.Minor
 	}
-	n, err := from.Node(NodeFiles{Machine: relative(e.Machine), Policy: relative(e.KubeletConfig), Devices: relative(e.Devices)})
+	n, err := from.Node(NodeFiles{Machine: relativeTo(dir, e.Machine), Policy: relativeTo(dir, e.KubeletConfig), Devices: relativeTo(dir, e.Devices)})
 	if err != nil {
 		return err
 	}
@@ -246,23 +263,12 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		state = state.As(as)
 		n.Policy.Text += "; kubelet " + kubelet.String() + " decides"
 	}
-	amounts, err := from.allocatable(relative(e.KubeletConfig), n)
+	amounts, err := from.allocatable(relativeTo(dir, e.KubeletConfig), n)
 	if err != nil {
 		return err
 	}
 	out.Kinds = append(out.Kinds, capacity.Kind{Name: e.Name, Count: count, State: state, Allocatable: amounts})
-	out.Policies[e.Name] = n.Policy.Text
-	if e.Price != nil {
-		out.Prices[e.Name] = *e.Price
-	}
-	labels := maps.Clone(e.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	for key, value := range map[string]string{v1.LabelOSStable: "linux", v1.LabelHostname: e.Name} {
-		labels[key] = cmp.Or(labels[key], value)
-	}
-	out.objects[e.Name] = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.Name, Labels: labels}, Spec: v1.NodeSpec{Taints: e.Taints}}
+	out.describe(e, n.Policy.Text)
 	return nil
 }
 

@@ -36,6 +36,8 @@ type Reader struct {
 	// Minor is the minor of the Kubernetes whose feature gates a KubeletConfiguration may name. If
 	// zero, it is Paddock's own.
 	Minor int
+	// Stock reads the nodes of a fleet on which a kubelet decides. If nil, a fleet has none.
+	Stock StockReader
 	// Peers keeps the parts of pods and nodes of a fleet that other pods depend on: labels,
 	// affinity, namespaces.
 	Peers bool

@@ -53,6 +53,10 @@ type Cluster struct {
 	core     *rest.RESTClient
 }
 
+// File returns the kubeconfig file and the context that were chosen by flags. They are empty if
+// none was.
+func (a *Access) File() (file, context string) { return a.file, a.overrides.CurrentContext }
+
 // Config returns how to reach the API server. Without files, in a pod, it uses the pod's service
 // account. It sends no request.
 func (a *Access) Config() (*rest.Config, error) {

@@ -26,10 +26,24 @@ func (c *Cluster) NodeOf(ctx context.Context, namespace, name string) (string, e
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == v1.PodScheduled && condition.Message != "" {
-			return "", fmt.Errorf("pod %s/%s is not bound to a node, so no agent has decided about it; the scheduler reports: %s", namespace, name, condition.Message)
+			return "", fmt.Errorf("pod %s/%s is not bound to a node, so no node has decided about it; the scheduler reports: %s", namespace, name, condition.Message)
 		}
 	}
-	return "", fmt.Errorf("pod %s/%s is not bound to a node yet, so no agent has decided about it: try again when it is", namespace, name)
+	return "", fmt.Errorf("pod %s/%s is not bound to a node yet, so no node has decided about it: try again when it is", namespace, name)
+}
+
+// Nodes returns the names of all nodes, ascending.
+func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
+	var list v1.NodeList
+	if err := c.core.Get().Resource("nodes").Do(ctx).Into(&list); err != nil {
+		return nil, c.explained(ctx, permission{"list", "nodes", "all"}, err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // Agent is a container in which the agent of a node runs.

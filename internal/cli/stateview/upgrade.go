@@ -3,6 +3,7 @@ package stateview
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // KindUpgradeCheck is the kind of Upgrade. Its fields are in docs/schemas/upgrade-check.json.
@@ -43,6 +45,8 @@ type Upgrade struct {
 	// NextStart are the reasons why the start after this one fails.
 	NextStart []UpgradeReason `json:"nextStart"`
 	Notes     []string        `json:"notes"`
+	// Certainty is unsure if it is for one of the pods, or if the files do not show enough.
+	Certainty view.Certainty `json:"certainty"`
 
 	to behavior.Version
 }
@@ -73,6 +77,8 @@ type UpgradePod struct {
 	Why      []UpgradeReason `json:"why"`
 	// Do is what to do before the start.
 	Do string `json:"do,omitempty"`
+	// Certainty is unsure for the outcome "unsure".
+	Certainty view.Certainty `json:"certainty"`
 	// AlsoNow is true if a restart of the present kubelet has the same outcome.
 	AlsoNow bool `json:"alsoAtRestartOfPresent"`
 }
@@ -105,14 +111,17 @@ func UpgradeOf(u *treatment.Upgraded) *Upgrade {
 		out.Configuration = append(out.Configuration, UpgradeProblem{p.Field, p.Why, p.Fix, p.Kubelet})
 	}
 	for _, why := range u.Start.Unsure {
-		out.Notes = append(out.Notes, treatment.Unsure+why)
+		out.Notes = append(out.Notes, "unsure: "+why.String())
 	}
 	out.Notes = append(out.Notes, u.Notes...)
 	out.Changed, out.Unsure = u.Changes()
 	out.Kept = len(u.Pods) - out.Changed - out.Unsure
+	doubts := slices.Clone(u.Start.Unsure)
 	for i := range u.Pods {
-		out.Pods = append(out.Pods, podOf(&u.Pods[i], u.Machine))
+		p := podOf(&u.Pods[i], u.Machine)
+		out.Pods, doubts = append(out.Pods, p), append(doubts, p.Certainty.Doubts...)
 	}
+	out.Certainty = *view.CertaintyOf(doubts, nil)
 	return out
 }
 
@@ -121,6 +130,11 @@ func podOf(p *treatment.PodStart, m *machine.Machine) UpgradePod {
 		Pod: p.Pod, UID: p.UID, Outcome: string(p.Outcome), Now: placeOf(p.Now, m), Then: placeOf(p.Then, m),
 		Why: []UpgradeReason{}, Do: p.Do, AlsoNow: p.SameNow,
 	}
+	var doubts []view.Doubt
+	if p.Outcome == treatment.Unknown {
+		doubts = append(doubts, view.Doubt{Reason: p.Why, Give: p.Give})
+	}
+	out.Certainty = *view.CertaintyOf(doubts, nil)
 	var lost cpuset.Set
 	for _, r := range p.Lost {
 		lost = lost.Union(r.CPUs)

@@ -44,9 +44,9 @@ type Conversion struct {
 	Pods []string
 }
 
-// Plan plans a conversion of the files of a node. The error wraps doctor.ErrRejected if the target
-// would not start with Config on the files. Even with an error, a plan can be returned for its
-// notes.
+// Plan plans a conversion of the files of a node, or of those in a directory. The error wraps
+// doctor.ErrRejected if the target would not start with Config on the files. Even with an error, a
+// plan can be returned for its notes.
 func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	to, isKubelet := kubelets[c.To]
 	if !isKubelet && c.To != Paddock {
@@ -55,10 +55,15 @@ func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err := notStdin(names); err != nil {
 		return nil, err
 	}
-	pods, err := r.Roster(c.Pods)
+	from, err := Sources{Names: names, Kubelet: Kubelet{Machine: c.Machine, Config: c.Config}, Pods: c.Pods}.Complete(r, NeedFiles)
 	if err != nil {
 		return nil, err
 	}
+	names, c.Machine = from.Names, from.Kubelet.Machine
+	if isKubelet { // The configuration of a folder is that of a kubelet, and not the agent's.
+		c.Config = from.Kubelet.Config
+	}
+	pods := from.Roster
 	if data, err := r.File(names[0]); err != nil {
 		return nil, err
 	} else if statefile.Begins(data) {
@@ -72,7 +77,7 @@ func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 		return nil, err
 	}
 	texts, devices := split(texts)
-	if len(devices) > 0 {
+	if len(devices) > 0 && !from.InFolder {
 		return nil, fmt.Errorf("%s: every kubelet has the same file of its %s: leave it where it is, and name the CPU and memory states", devices[0].Name, devices[0].Manager)
 	}
 	var notes []string
@@ -167,8 +172,13 @@ func (c Conversion) fromPaddock(r inputs.Reader, name string, data []byte, to ku
 }
 
 func (c Conversion) toPaddock(r inputs.Reader, old *doctor.State, notes []string, pods inputs.Roster) (*Plan, error) {
-	if c.Save == "" || c.Config == "" || len(c.Pods) == 0 {
-		return nil, errors.New("--to paddock needs --save FILE, --kubelet-config FILE, the agent's, and --pods, all that run on the node")
+	switch {
+	case c.Save == "":
+		return nil, errors.New("--save is missing: the file for the state of Paddock, such as /var/lib/paddock/state.json")
+	case c.Config == "":
+		return nil, errors.New("--kubelet-config is missing: the configuration of the agent, which can be another one than that of the kubelet")
+	case pods == nil:
+		return nil, errors.New("--pods is missing: all pods that run on the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)")
 	}
 	found, err := r.Machine(c.Machine)
 	if err != nil {

@@ -1,6 +1,7 @@
 package treatment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,9 +11,12 @@ import (
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
+// DefaultVersion is the kubelet that reads single files of which the kubelet is not given.
+const DefaultVersion = "1.36"
+
 // Kubelet describes a kubelet by flags.
 type Kubelet struct {
-	// Version is for example "1.36".
+	// Version is for example "1.36". If empty, it is DefaultVersion.
 	Version string
 	// Machine and Config are names of files. If Config is empty, the configuration is not known.
 	Machine, Config string
@@ -21,7 +25,7 @@ type Kubelet struct {
 // Setup reads the machine and the configuration with which the kubelet starts. The notes are about
 // what is not known of the machine, and where the configuration comes from.
 func (k Kubelet) Setup(r inputs.Reader) (s doctor.Setup, notes []string, err error) {
-	minor, err := kubeletstate.ParseMinor(k.Version)
+	minor, err := kubeletstate.ParseMinor(cmp.Or(k.Version, DefaultVersion))
 	if err != nil {
 		return s, nil, fmt.Errorf("--kubelet %w", err)
 	}

@@ -5,11 +5,12 @@ import (
 	"os"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -32,7 +33,9 @@ func OfKubelet(r inputs.Reader, path string) (bool, error) {
 	if err != nil || statefile.Begins(data) {
 		return false, err
 	}
-	_, err = kubeletstate.Recognise(data)
+	if _, err = kubeletstate.Recognise(data); err != nil {
+		_, err = kubeletstate.RecogniseDevices(data)
+	}
 	return err == nil, nil
 }
 
@@ -44,6 +47,10 @@ type Found struct {
 	Pods inputs.Roster
 	// Elsewhere maps the UIDs of pods on other nodes to the names of these nodes.
 	Elsewhere map[string]string
+	// Unlinked is set if no Node shows that the pods and the files are of the same node.
+	Unlinked bool
+	// Node is the Node of the pods, or nil if it is not known.
+	Node *v1.Node
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Unreleased leaves what pods have that do not run as residue, as a kubelet does during its
@@ -51,26 +58,38 @@ type Found struct {
 	Unreleased bool
 }
 
-// State returns the state of the kubelet with its behavior, on a node. The notes say what the
-// kubelet removes before its next admission, what is missing, and what is wrong with the files.
+// State returns the state of the kubelet with its behavior, on a node, with the devices of its
+// pods.
 //
 // Pods that have ended, or are not among Pods, have nothing any more: the kubelet removes what they
 // had before it admits the next pod. CPUs that are neither in the file's default set nor assigned
 // are residue.
-func (f Found) State(r inputs.Reader, n *inputs.Node) (*node.State, []string, error) {
+func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 	names, err := f.files()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if isDir(f.Path) {
+		if names, err = StateFiles(f.Path); err != nil {
+			return nil, err
+		}
 	}
 	texts, err := Read(r, names)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return f.Of(texts, n)
+	_, more := split(texts)
+	known, err := f.devicesOf(more, n)
+	if err != nil {
+		return nil, err
+	}
+	return f.of(texts, n, known)
 }
 
-// Of is State for files that were read.
-func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
+// Of is State without devices, for files that were read.
+func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(texts, n, nil) }
+
+func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {
 	texts, _ = split(texts)
 	pods := f.Pods
 	var notes []string
@@ -79,7 +98,7 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 	for _, t := range texts {
 		d := doctor.Verify(t.Manager, t.Data, setup)
 		if d.Read == nil {
-			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
+			return nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
 		}
 		for _, x := range d.Findings {
 			if x.Level == doctor.Fault {
@@ -89,10 +108,10 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 		found.AddRead(d.Read)
 	}
 	if found.CPU == nil && n.Policy.Policy.StaticCPU {
-		return nil, nil, fmt.Errorf("%s has no %s, so it is not known which CPUs the pods have: copy that file from the kubelet's directory on the node", f.Path, kubeletstate.CPUManager.FileName())
+		return nil, f.lacks(kubeletstate.CPUManager, "CPUs")
 	}
 	if found.Memory == nil && n.Policy.Policy.StaticMemory {
-		return nil, nil, fmt.Errorf("%s has no %s, so it is not known which memory the pods have: copy that file from the kubelet's directory on the node", f.Path, kubeletstate.MemoryManager.FileName())
+		return nil, f.lacks(kubeletstate.MemoryManager, "memory")
 	}
 	whole := *found
 	gone := found.Drop(pods.Alive)
@@ -100,7 +119,7 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 		known := make([]string, len(gone))
 		for i, uid := range gone {
 			if other := f.Elsewhere[uid]; other != "" {
-				return nil, nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
+				return nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
 			}
 			known[i] = pods.Name(uid)
 		}
@@ -111,20 +130,24 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 	}
 	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if known != nil {
+		known.give(asked, pods)
+		found.Devices = known.assigned
 	}
 	state, err := doctor.ToPaddock(found, n.Found.Machine, n.Policy.Policy, asked)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w; \"paddock state verify\" shows everything that is wrong with the files", f.Path, err)
+		return nil, fmt.Errorf("%s: %w; \"paddock state verify\" shows everything that is wrong with the files", f.Path, err)
 	}
 	as, err := behavior.Of(f.Version)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	shared := state.SharedCPUs()
 	if found.CPU != nil && n.Policy.Policy.StaticCPU {
 		if shared, err = f.shared(found.CPU, n); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	var beyond []memory.Excess
@@ -134,16 +157,32 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*node.State, []string, error) {
 			entries = found
 		}
 		if beyond, err = entries.MemoryBeyond(state.Memory().Capacity(), setup.Kubelet.CountsPools()); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Path, err)
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}
 	state = state.As(as).Found(shared, beyond)
-	notes = append(notes, f.lost(state)...)
+	out := &Shown{Notes: append(notes, f.lost(state)...), doubts: append(f.strangers(&whole), f.absent(state, asked)...), devices: known}
 	if n.Policy.Policy.StaticMemory {
-		notes = append(notes, f.regrouped(found.Memory, state)...)
+		out.doubts = append(out.doubts, f.regrouped(found.Memory, state)...)
 	}
-	state, err = state.WithDevices(n.Devices)
-	return state, notes, err
+	inventory := n.Devices
+	if known != nil {
+		if inventory, err = known.left(n.Found.Machine, state); err != nil {
+			return nil, err
+		}
+	}
+	if out.State, err = state.WithDevices(inventory); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return out, nil
+}
+
+// lacks returns the error for a file without which it is not known what the pods have.
+func (f Found) lacks(m kubeletstate.Manager, what string) error {
+	if isDir(f.Path) {
+		return fmt.Errorf("%s has no %s, so it is not known which %s the pods have: copy that file from the kubelet's directory on the node", f.Path, m.FileName(), what)
+	}
+	return fmt.Errorf("%s is not a %s, so it is not known which %s the pods have: name a directory with both files, such as /var/lib/kubelet", f.Path, m.FileName(), what)
 }
 
 // lost returns a note about everything that is neither free nor assigned.
@@ -169,24 +208,6 @@ func (f Found) lost(s *node.State) []string {
 
 // releases ends the note about pods that have something and do not run.
 const releases = "they count as free, because the kubelet releases them before its next admission"
-
-// Unsure begins a note about why the state can give another answer than the kubelet.
-const Unsure = "unsure: "
-
-// regrouped returns a note if the accounting of the file has NUMA nodes in other groups than the
-// blocks of the pods make. A kubelet takes a NUMA node out of its group when it serves a container
-// alone, and which blocks came last is not in the file.
-func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []string {
-	for _, has := range s.Memory().Nodes() {
-		in, is := m.Nodes[has.ID]
-		if !is || in == nil || mask.Of(in.Cells...) == has.Group {
-			continue
-		}
-		return []string{fmt.Sprintf("%s%s has NUMA node %d in the group %s, and the blocks of its pods make %s: the kubelet can place memory in another way than shown here",
-			Unsure, f.Path, has.ID, mask.Of(in.Cells...), has.Group)}
-	}
-	return nil
-}
 
 // shared returns the node shared pool of a file. The kubelet fills an empty one at its start if no
 // pod has CPUs.
@@ -215,7 +236,7 @@ func (f Found) files() ([]string, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has neither %s nor %s: it is not a kubelet's directory, such as /var/lib/kubelet", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())
+		return nil, fmt.Errorf("%s has neither %s nor %s: it is not a kubelet's directory, such as /var/lib/kubelet, or a copy of one", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())
 	}
 	return names, nil
 }

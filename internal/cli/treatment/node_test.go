@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -53,7 +51,7 @@ type answer struct {
 	Op, Pod, StartError, Panic string
 	Endless                    bool
 	Admitted                   *bool
-	Reason                     string
+	Reason, Message            string
 	CPU                        struct{ Entries map[string]map[string]string }
 	Memory                     struct {
 		Entries map[string]map[string][]struct {
@@ -149,24 +147,24 @@ func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[s
 			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
 		}
 	}
-	state, notes, err := treatment.Found{Version: s.version, Pods: alive}.Of(texts, n)
+	shown, err := treatment.Found{Version: s.version, Pods: alive}.Of(texts, n)
 	if err != nil {
 		s.unsure++
 		t.Logf("%s: no state: %v", name, err)
 		return
 	}
-	if slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, treatment.Unsure) }) {
-		s.unsure++
-		return
-	}
-	s.all++
 	gates := podspec.GatesOf(n.Policy.Policy)
 	asked, err := podspec.Request(pod, gates)
 	if err != nil {
 		t.Error(name, err)
 		return
 	}
-	plan := state.Plan(asked)
+	if len(shown.Doubts(&asked)) > 0 {
+		s.unsure++
+		return
+	}
+	s.all++
+	plan := shown.State.Plan(asked)
 	if (plan.Rejection == nil) != *e.Admitted || plan.Rejection != nil && string(plan.Rejection.Reason) != e.Reason {
 		t.Logf("%s: predicted %v, the kubelet: admitted %t, %s", name, plan.Rejection, *e.Admitted, e.Reason)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // Outcome is what a start does to a pod.
@@ -54,6 +55,8 @@ type PodStart struct {
 	// is the reason if there is none.
 	Quirks []quirk.Quirk
 	Why    string
+	// Give is what to give or to do to be sure, for the outcome Unknown.
+	Give string
 	// Do is what to do before the start. It is empty for a pod that keeps what it has.
 	Do string
 	// SameNow is set if a restart of the present kubelet has the same outcome.
@@ -66,6 +69,7 @@ type readmission struct {
 	before, after *node.State
 	kubelet       quirk.Kubelet
 	notes         []string
+	doubts        []view.Doubt
 	// tied is set if pods were created in the same second, so that their order is not known.
 	tied bool
 }
@@ -83,10 +87,11 @@ type assumptions struct {
 // their creation.
 func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assumptions) (*readmission, error) {
 	f.Unreleased = as.late
-	state, notes, err := f.Of(texts, n)
+	shown, err := f.Of(texts, n)
 	if err != nil {
 		return nil, err
 	}
+	state := shown.State
 	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assum
 		return cmp.Or(cmp.Compare(api(a), api(b)), cmp.Compare(a.Created, b.Created))
 	}
 	slices.SortStableFunc(asked, order)
-	r := &readmission{before: state, notes: notes}
+	r := &readmission{before: state, notes: shown.Notes, doubts: shown.OfNode()}
 	for i := range asked {
 		r.tied = r.tied || i > 0 && order(asked[i-1], asked[i]) == 0
 	}
@@ -120,16 +125,11 @@ func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assum
 func (s *Start) decide(f Found, texts []Text, pods inputs.Roster, n *inputs.Node) error {
 	first, err := readmit(f, texts, pods, n, assumptions{})
 	if err != nil {
-		s.unsureOf(pods, err.Error())
+		s.unsureOf(pods, view.Doubt{Reason: err.Error(), Give: "collect the files, the pods and the configuration at the same time"})
 		return nil // The files show the answer for the start, and no state.
 	}
-	for _, note := range first.notes {
-		if why, is := strings.CutPrefix(note, Unsure); is {
-			s.Unsure = append(s.Unsure, why)
-		} else {
-			s.notes = append(s.notes, note)
-		}
-	}
+	s.Unsure = append(s.Unsure, first.doubts...)
+	s.notes = append(s.notes, first.notes...)
 	s.Pods = first.pods(pods)
 	for i := range s.Pods {
 		s.Pods[i].doubt(pods, f.Version, s.Unsure, first)
@@ -156,10 +156,10 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 	for _, c := range []struct {
 		matters bool
 		as      assumptions
-		why     string
+		doubt   view.Doubt
 	}{
-		{first.tied, assumptions{reversed: true}, "it depends on the order in which the kubelet admits pods that were created in the same second"},
-		{rejects || released, assumptions{late: true}, "it depends on when the kubelet releases what pods have that do not run, or that it rejects"},
+		{first.tied, assumptions{reversed: true}, view.Doubt{Reason: "it depends on the order in which the kubelet admits pods that were created in the same second", Give: giveNothing}},
+		{rejects || released, assumptions{late: true}, view.Doubt{Reason: "it depends on when the kubelet releases what pods have that do not run, or that it rejects", Give: giveNothing}},
 	} {
 		if !c.matters {
 			continue
@@ -175,7 +175,7 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 			switch {
 			case p.Outcome == Unknown:
 			case others[at].Outcome != p.Outcome:
-				p.unsure(c.why)
+				p.unsure(c.doubt)
 			case !samePlace(others[at].Then, p.Then):
 				p.Then = nil
 			}
@@ -198,7 +198,7 @@ func (r *readmission) pods(pods inputs.Roster) []PodStart {
 			if !done[uid] {
 				rest := PodStart{UID: uid, Pod: pods.Name(uid)}
 				rest.Now, _ = r.before.Grant(uid)
-				rest.unsure("the kubelet stops at " + p.Pod + " before it decides about this pod")
+				rest.unsure(view.Doubt{Reason: "the kubelet stops at " + p.Pod + " before it decides about this pod", Give: "ask again without " + p.Pod})
 				all = append(all, rest)
 			}
 		}
@@ -245,6 +245,9 @@ func (r *readmission) pod(a *quirk.Readmission) PodStart {
 	}
 	return p
 }
+
+// giveNothing is for a doubt that no input can remove.
+const giveNothing = "no file of the node shows it: treat the pod as one that changes"
 
 // ended returns a note about pods whose init containers have ended and get memory again.
 func (r *readmission) ended(pods []PodStart) []string {
@@ -306,13 +309,13 @@ func on(blocks []memory.Block) mask.Mask {
 }
 
 // unsure makes the answer about the pod unsure.
-func (p *PodStart) unsure(why string) {
-	p.Outcome, p.Then, p.Lost, p.Quirks, p.Why = Unknown, nil, nil, nil, why
+func (p *PodStart) unsure(d view.Doubt) {
+	p.Outcome, p.Then, p.Lost, p.Quirks, p.Why, p.Give = Unknown, nil, nil, nil, d.Reason, d.Give
 	p.Do = "treat it as a pod that changes: " + quirk.DeleteFirst
 }
 
 // unsureOf makes the answer about every pod unsure.
-func (s *Start) unsureOf(pods inputs.Roster, why string) {
+func (s *Start) unsureOf(pods inputs.Roster, why view.Doubt) {
 	s.Pods = nil
 	for _, uid := range alive(pods) {
 		p := PodStart{UID: uid, Pod: pods.Name(uid)}
@@ -322,7 +325,7 @@ func (s *Start) unsureOf(pods inputs.Roster, why string) {
 }
 
 // doubt makes the answer about a pod unsure if it depends on something that the inputs do not show.
-func (p *PodStart) doubt(pods inputs.Roster, version behavior.Version, groups []string, r *readmission) {
+func (p *PodStart) doubt(pods inputs.Roster, version behavior.Version, groups []view.Doubt, r *readmission) {
 	if p.Outcome == Unknown {
 		return
 	}
@@ -331,14 +334,14 @@ func (p *PodStart) doubt(pods inputs.Roster, version behavior.Version, groups []
 	pod := pods[p.UID]
 	switch why := amountsInStatus(pod, version); {
 	case why != "" && r.before.Policy().StaticCPU || why != "" && r.before.Policy().StaticMemory:
-		p.unsure(why)
+		p.unsure(view.Doubt{Reason: why, Give: "collect the pods again when the kubelet has written their status"})
 	case p.Now == nil && p.Outcome != Keeps && waits(pod):
-		p.unsure("it is not in the files and has not started: the present kubelet can decide about it before")
+		p.unsure(view.Doubt{Reason: "it is not in the files and has not started: the present kubelet can decide about it before", Give: "collect the files and the pods again when the pod has started or failed"})
 	case again && len(groups) > 0:
 		p.unsure(groups[0])
 	case slices.ContainsFunc(p.Quirks, func(q quirk.Quirk) bool { return !q.Certain }) && p.Outcome != Keeps:
-		p.unsure(p.Quirks[0].Reason())
+		p.unsure(view.Doubt{Reason: p.Quirks[0].Reason(), Give: giveNothing})
 	case restartedDevices(pod, version):
-		p.unsure(fmt.Sprintf("a container with devices has restarted, and kubelet %s can reject such a pod at its start; a newer patch does not", version))
+		p.unsure(view.Doubt{Reason: fmt.Sprintf("a container with devices has restarted, and kubelet %s can reject such a pod at its start; a newer patch does not", version), Give: "choose a newer patch of this minor"})
 	}
 }

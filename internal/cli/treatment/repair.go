@@ -19,25 +19,29 @@ type Repair struct {
 	Save string
 }
 
-// Plan plans a repair. The plan has no files if the kubelet starts on the files as they are,
-// nothing in them needs a repair, and all their pods exist. The error wraps doctor.ErrUnmendable or
-// doctor.ErrRejected if they cannot be repaired.
+// Plan plans a repair of state files, or of those in a directory. The plan has no files if the
+// kubelet starts on the files as they are, nothing in them needs a repair, and all their pods
+// exist. The error wraps doctor.ErrUnmendable or doctor.ErrRejected if they cannot be repaired.
 func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err := notStdin(names); err != nil {
 		return nil, err
 	}
-	texts, err := Read(r, names)
+	from, err := Sources{Names: names, Kubelet: c.Kubelet, Pods: c.Pods}.Complete(r, NeedVersion)
 	if err != nil {
 		return nil, err
 	}
-	setup, notes, err := c.Kubelet.Setup(r)
+	if from.Kubelet.Config == "" {
+		return nil, from.Folder.NoConfig()
+	}
+	texts, err := Read(r, from.Names)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := r.Roster(c.Pods)
+	setup, notes, err := from.Kubelet.Setup(r)
 	if err != nil {
 		return nil, err
 	}
+	pods := from.Roster
 	texts, devices := split(texts)
 	sound := true // set while the kubelet starts on the files, and no finding recommends a command
 	old, err := stateOf(texts, func(t Text, f *kubeletstate.File, err error) error {

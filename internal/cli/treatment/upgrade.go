@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // Upgrade asks what the start of another kubelet does to a node, from the node's own files.
@@ -65,7 +65,7 @@ type Start struct {
 	// NextStart are the faults because of which the start after this one fails.
 	NextStart []quirk.Quirk
 	// Unsure are reasons why the kubelet can act in another way than shown.
-	Unsure []string
+	Unsure []view.Doubt
 
 	notes []string
 }
@@ -115,10 +115,10 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		return nil, fmt.Errorf("%s: no pods there: all pods of the node are needed (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", strings.Join(u.Pods, ", "))
 	}
 	var notes []string
+	if err := OneNode(objects); err != nil {
+		return nil, err
+	}
 	for name, n := range objects.Nodes {
-		if at := nodeNames(pods); len(at) == 1 && objects.Nodes[at[0]] == nil {
-			return nil, fmt.Errorf("the pods are on node %s, and the Node is %s: give the pods and the Node of one node", at[0], name)
-		}
 		if u.As == (behavior.Version{}) && len(objects.Nodes) == 1 {
 			if u.As, _, err = behavior.OfNode(n.Status.NodeInfo.KubeletVersion); err != nil { // The files show which minors it can be.
 				notes = append(notes, fmt.Sprintf("node %s: %v", name, err))
@@ -174,11 +174,10 @@ func (u Upgrade) complete(texts []Text, found *discover.Found, config *kubeletcf
 // files returns the names of all state files of the kubelet, also those about devices.
 func (u Upgrade) files() ([]string, error) {
 	names, err := Found{Path: u.Path}.files()
-	if err != nil || len(names) == 1 && names[0] == u.Path {
+	if err != nil || !isDir(u.Path) {
 		return names, err
 	}
-	devices, err := filesIn(u.Path, kubeletstate.DRAManager.FileName(), filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName()), kubeletstate.DeviceManager.FileName())
-	return append(names, devices...), err
+	return StateFiles(u.Path)
 }
 
 // Of is Check for files and pods that were read.
@@ -288,7 +287,7 @@ func (u Upgrade) start(version behavior.Version, texts []Text, pods inputs.Roste
 	}
 	if len(problems) > 0 {
 		s.Answer, s.Problems = doctor.Unsure, problems
-		s.unsureOf(pods, fmt.Sprintf("with this %s, it is not known what the kubelet does", problems[0].Field))
+		s.unsureOf(pods, view.Doubt{Reason: fmt.Sprintf("with this %s, it is not known what the kubelet does", problems[0].Field), Give: "ask with another " + problems[0].Field})
 		return s, nil
 	}
 	s.Files = Verify(texts, setupOf(version, n), pods)

@@ -133,9 +133,9 @@ func (s *State) Farthest(g *Grant) Distance {
 }
 
 // UnknownDevices returns the sentences of the function UnknownDevices about an admitted pod, if the
-// policy aligns it.
+// policy aligns it with its devices.
 func (s *State) UnknownDevices(g *Grant) []string {
-	if s.policy.path(&g.Pod) == Unaligned {
+	if s.policy.path(&g.Pod) == Unaligned || s.policy.Behavior.GivenUnaligned {
 		return nil
 	}
 	return UnknownDevices(&g.Pod, s.machine.NodeMask())

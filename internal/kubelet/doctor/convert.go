@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
@@ -24,6 +25,9 @@ type State struct {
 	// Unprotected maps a file to the reason why a change of its content would not have been
 	// detected: its checksum is broken, or it has none. Files that are not in the map are intact.
 	Unprotected map[kubeletstate.Manager]string
+	// Devices are the devices of device plugins that containers have, by the UID of the pod and the
+	// name of the container. They are in none of the two files, and only ToPaddock reads them.
+	Devices map[string]map[string][]device.Assigned
 }
 
 // Add adds a file to the state. The state must not yet have a file of the same manager.

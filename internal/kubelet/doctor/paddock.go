@@ -91,7 +91,7 @@ func toBlocks(list []memory.Block) []kubeletstate.Block {
 // ToPaddock converts a kubelet's state to Paddock's state for a machine and a policy. pods are the
 // running pods, in the order of their admission. It returns an error if a pod with assignments is
 // missing in pods, or if a container is missing in its pod, because their CPUs would be given to
-// other pods.
+// other pods. Containers that have ended and left their CPUs have no devices in the state.
 func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
 	known := map[string]bool{}
 	var grants []*node.Grant
@@ -155,12 +155,17 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 			assigned = true
 		}
 	}
-	if !assigned && !g.HasPool() {
+	owns := assigned || g.HasPool()
+	given := func(c request.Container) bool { return len(c.Given) > 0 }
+	if !owns && len(s.Devices[pod.UID]) == 0 && !slices.ContainsFunc(pod.Containers, given) {
 		return nil, nil
 	}
 	for i, c := range pod.Containers {
 		has := &g.Containers[i]
-		has.Removed = (c.Exclusive() || !g.Pool.IsEmpty()) && has.CPUs.IsEmpty() && len(has.Memory) == 0 && s.CPU != nil && s.CPU.Policy == "static"
+		has.Removed = owns && (c.Exclusive() || !g.Pool.IsEmpty()) && has.CPUs.IsEmpty() && len(has.Memory) == 0 && s.CPU != nil && s.CPU.Policy == "static"
+		if !has.Removed {
+			has.Devices = s.Devices[pod.UID][c.Name]
+		}
 	}
 	return g, nil
 }

@@ -1,6 +1,7 @@
 package quirk
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,7 +101,7 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	}
 	for _, r := range s.Residue() {
 		if breaks(s, r) {
-			say(ids[r.Cause], true, "its state files do not pass its checks, because "+reasons[ids[r.Cause]])
+			say(ids[r.Cause], true, "its state files do not pass its checks, because "+cmp.Or(reasons[ids[r.Cause]], "CPUs or memory in them are neither free nor assigned"))
 		}
 	}
 	for _, nodes := range k.single {

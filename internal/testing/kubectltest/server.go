@@ -58,6 +58,7 @@ func Start(run Run) *Server {
 	s := &Server{run: run, ended: make(chan struct{}), users: map[string]string{}, denied: map[string]bool{}, faults: map[string]Fault{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", s.list)
+	mux.HandleFunc("GET /api/v1/nodes", s.nodes)
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if !s.allowed(w, r, "get", "") {
 			return
@@ -166,6 +167,24 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	for _, p := range s.pods {
 		if p.Namespace == r.PathValue("namespace") && byLabel.Matches(labels.Set(p.Labels)) && byField.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName}) {
 			list.Items = append(list.Items, *p)
+		}
+	}
+	write(w, http.StatusOK, list)
+}
+
+// nodes answers with the nodes of the pods.
+func (s *Server) nodes(w http.ResponseWriter, r *http.Request) {
+	if !s.allowed(w, r, "list", "") {
+		return
+	}
+	list := v1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{"": true}
+	for _, p := range s.pods {
+		if name := p.Spec.NodeName; !seen[name] {
+			seen[name] = true
+			list.Items = append(list.Items, v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	}
 	write(w, http.StatusOK, list)

@@ -62,6 +62,7 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	if e.Machine != "" {
 		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet) + "\n")
 	}
+	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer)
 	if e.PodStatus != nil {
 		w.podStatus(e.PodStatus)

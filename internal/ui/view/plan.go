@@ -59,6 +59,8 @@ type PlanPod struct {
 	// answer was requested.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
 	Rejection *PlanRejection `json:"rejection,omitempty"`
+	// Certainty is nil where Paddock decides.
+	Certainty *Certainty `json:"certainty,omitempty"`
 }
 
 // PlanContainer describes what one container gets.

@@ -26,7 +26,11 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	if n := p.resized(); n > 0 {
 		resized = ", " + Number(n) + " of them resized"
 	}
-	out.WriteString(style.Paint(terminal.Strong, Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected") + "\n")
+	unsure := ""
+	if n := p.unsure(); n > 0 {
+		unsure = "; " + Number(n) + " of these answers unsure"
+	}
+	out.WriteString(style.Paint(terminal.Strong, Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected"+unsure) + "\n")
 	kubelet := ""
 	if p.Kubelet != nil {
 		kubelet = p.Kubelet.Version
@@ -43,6 +47,9 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 		if pod.Resize != nil {
 			out.WriteString(pod.resizeText(style))
 		}
+	}
+	for _, line := range p.certainties() {
+		out.WriteString(style.Paragraph("", "  ", line...))
 	}
 	for _, note := range p.notes() {
 		out.WriteString(style.Paragraph("", "  ", note...))

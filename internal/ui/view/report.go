@@ -15,6 +15,8 @@ type Report struct {
 	Machine string         `json:"machine"`
 	Policy  string         `json:"policy"`
 	Usage   explain.Report `json:"usage"`
+	// Certainty is nil where Paddock decides.
+	Certainty *Certainty `json:"certainty,omitempty"`
 }
 
 // Text formats the report for people.

@@ -1,0 +1,149 @@
+package treatment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// Shown is the state of a kubelet, as far as its files show it.
+type Shown struct {
+	State *node.State
+	// Notes are what the kubelet removes before its next admission, and what is wrong with the
+	// files.
+	Notes []string
+
+	doubts  []doubt
+	devices *devices
+}
+
+// doubt is a reason why the kubelet can have another state. It matters for pods that can get CPUs
+// or memory of their own, or only for those that can get memory.
+type doubt struct {
+	view.Doubt
+	memory bool
+}
+
+// Doubts returns why the kubelet can decide about a pod in another way than the state does.
+func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
+	var all []view.Doubt
+	for _, d := range s.doubts {
+		if d.memory && asksForMemory(pod) || !d.memory && owns(s.State, pod) {
+			all = append(all, d.Doubt)
+		}
+	}
+	if s.devices != nil {
+		all = append(all, s.devices.doubt(s.State, pod)...)
+	}
+	return all
+}
+
+// ForPlans returns a state in place of one that was made from State, for plans. Devices of which
+// some are in unknown places have no NUMA nodes there.
+func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
+	if s.devices == nil {
+		return state, nil
+	}
+	inventory, err := s.devices.unplaced(state.Machine(), state.Devices().Inventory())
+	if err != nil {
+		return nil, err
+	}
+	return state.WithDevices(inventory)
+}
+
+// OfNode returns why the kubelet can have another state than the one that is shown.
+func (s *Shown) OfNode() []view.Doubt {
+	var all []view.Doubt
+	for _, d := range s.doubts {
+		all = append(all, d.Doubt)
+	}
+	return all
+}
+
+// asksForMemory reports whether a pod can get memory of its own.
+func asksForMemory(pod *request.Pod) bool {
+	return len(pod.BudgetMemory) > 0 || slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return len(c.Memory) > 0 })
+}
+
+// regrouped returns a doubt if the accounting of the file has NUMA nodes in other groups than the
+// blocks of the pods make. A kubelet takes a NUMA node out of its group when it serves a container
+// alone, and which blocks came last is not in the file.
+func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []doubt {
+	for _, has := range s.Memory().Nodes() {
+		in, is := m.Nodes[has.ID]
+		if !is || in == nil || mask.Of(in.Cells...) == has.Group {
+			continue
+		}
+		return []doubt{{view.Doubt{
+			Reason: fmt.Sprintf("%s has NUMA node %d in the group %s, and the blocks of its pods make %s: the kubelet can place memory in another way than shown here",
+				f.Path, has.ID, mask.Of(in.Cells...), has.Group),
+			Give: "ask again when the pods with memory on these NUMA nodes have ended: no file has the order of their admission",
+		}, true}}
+	}
+	return nil
+}
+
+// strangers returns a doubt if the files have pods, and none of them is among the pods of the node:
+// all were deleted, or these are the pods of another node.
+func (f Found) strangers(whole *doctor.State) []doubt {
+	known := func(uid string) bool { return f.Pods[uid] != nil }
+	uids := whole.Pods()
+	if !f.Unlinked || len(f.Pods) == 0 || len(uids) == 0 || slices.ContainsFunc(uids, known) {
+		return nil
+	}
+	return []doubt{{view.Doubt{
+		Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(uids), len(f.Pods)),
+		Give:   "add the Node with --pods, or as node.json in the folder of --state",
+	}, false}}
+}
+
+// absent returns a doubt if a pod runs that asks for CPUs or memory of its own, and the files have
+// nothing of it: the files are older than the pods, or the pod is older than the policy.
+func (f Found) absent(s *node.State, asked []request.Pod) []doubt {
+	for i := range asked {
+		pod := &asked[i]
+		if _, has := s.Grant(pod.UID); has || !f.runs(pod.UID) || !owns(s, pod) {
+			continue
+		}
+		return []doubt{{view.Doubt{
+			Reason: fmt.Sprintf("%s runs and asks for CPUs or memory of its own, and %s has nothing of it: the files are older than the pod, or it has run since before the present policy", pod.ID(), f.Path),
+			Give:   "collect the files and the pods at the same time",
+		}, false}}
+	}
+	return nil
+}
+
+// runs reports whether an app container of a pod runs.
+func (f Found) runs(uid string) bool {
+	pod := f.Pods[uid]
+	if pod == nil {
+		return false
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// owns reports whether a pod gets CPUs or memory of its own when it is admitted.
+func owns(s *node.State, pod *request.Pod) bool {
+	policy, demand := s.Policy(), s.Demand(pod)
+	if demand.Together.CPUs > 0 && policy.StaticCPU {
+		return true
+	}
+	for i := range demand.Containers {
+		c := &demand.Containers[i]
+		if pod.Containers[i].Type != request.Init && (policy.StaticCPU && c.CPUs > 0 || policy.StaticMemory && slices.ContainsFunc(c.Memory, func(a request.Amount) bool { return a.Value > 0 })) {
+			return true
+		}
+	}
+	return false
+}

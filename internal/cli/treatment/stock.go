@@ -1,0 +1,184 @@
+package treatment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+)
+
+// Stock is a node on which a kubelet decides, as a user names its files.
+type Stock struct {
+	// Path is the kubelet's directory, a copy of it, or one of its state files.
+	Path string
+	// Machine, Config and Devices name the files that describe the node. If Machine is
+	// discover.LiveName, or Config is empty, they are those of the directory. Devices may be empty.
+	Machine, Config, Devices string
+	// Pods are files of the pods and the Node. If empty, they are those of the directory. Objects
+	// is what they have, if they were read before.
+	Pods    []string
+	Objects *inputs.Objects
+	// Name is the name of the Kubernetes node, or empty if it is the one of the objects.
+	Name string
+	// Version is the kubelet, or zero if it is the one that the Node names.
+	Version behavior.Version
+	Quota   node.QuotaPolicy
+}
+
+// StockNode is a node on which a kubelet decides.
+type StockNode struct {
+	*inputs.Node
+	// Shown is the state. It is empty after an error.
+	Shown *Shown
+	// Objects are the pods and the Node. Name is the name of the node, or empty if the pods have no
+	// node.
+	Objects *inputs.Objects
+	Name    string
+	Version behavior.Version
+	// Config is the file with the configuration.
+	Config string
+	// Notes are remarks about the inputs.
+	Notes []string
+}
+
+// ReadStock reads a node of a fleet. It returns nil if the path is not a kubelet's.
+func ReadStock(r inputs.Reader, files inputs.StockFiles) (*inputs.StockFound, error) {
+	if is, err := OfKubelet(r, files.Path); err != nil || !is {
+		return nil, err
+	}
+	n, err := Stock{Path: files.Path, Machine: files.Machine, Config: files.Config, Devices: files.Devices, Version: files.Version}.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	return &inputs.StockFound{
+		Node: n.Node, State: n.Shown.State, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
+		Config: n.Config, Version: n.Version, Notes: n.Notes,
+	}, nil
+}
+
+// Read reads the node. It assumes nothing: what is neither given nor in the directory is an error
+// that names it. Even with an error, it returns the notes.
+func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
+	out := &StockNode{Shown: &Shown{}, Objects: k.Objects, Name: k.Name, Version: k.Version}
+	if err := Usable(k.Path); err != nil {
+		return out, of(r.Names.State, err)
+	}
+	folder, err := FolderOf(k.Path)
+	if err != nil {
+		return out, of(r.Names.State, err)
+	}
+	if k.Machine == discover.LiveName && folder.Machine != "" {
+		k.Machine = folder.Machine
+	}
+	if k.Config = cmp.Or(k.Config, folder.Config); k.Config == "" {
+		return out, folder.NoConfig()
+	}
+	out.Config = k.Config
+	if err := out.objects(r, folder, k.Pods); err != nil {
+		return out, err
+	}
+	if err := out.kubelet(k.Path); err != nil {
+		return out, err
+	}
+	r.Minor = out.Version.Minor
+	if out.Node, err = r.Node(inputs.NodeFiles{Machine: k.Machine, Policy: k.Config, Devices: k.Devices, Quota: k.Quota}); err != nil {
+		return out, err
+	}
+	out.Notes = append(append(out.Notes, out.Found.Notes...), out.Policy.Warnings...)
+	object := out.Objects.Nodes[out.Name]
+	found := Found{Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
+	if out.Shown, err = found.State(r, out.Node); err != nil {
+		out.Shown = &Shown{}
+		return out, err
+	}
+	out.Notes = append(out.Notes, out.Shown.Notes...)
+	for _, d := range out.Shown.OfNode() {
+		out.Notes = append(out.Notes, "unsure: "+d.String())
+	}
+	return out, nil
+}
+
+// of returns an error with the user's name for an input, unless the name is empty.
+func of(what string, err error) error {
+	if what == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// objects reads the pods and the Node, unless they were read before, and finds the name of the
+// node.
+func (n *StockNode) objects(r inputs.Reader, folder Folder, pods []string) error {
+	if n.Objects == nil {
+		paths, err := folder.Objects(pods)
+		if err != nil {
+			return err
+		}
+		if n.Objects, err = r.Objects(paths); err != nil {
+			return err
+		}
+	}
+	if err := OneNode(n.Objects); err != nil {
+		return err
+	}
+	if n.Name != "" {
+		return nil
+	}
+	var err error
+	if n.Name, err = n.Objects.NodeName(); err != nil {
+		return of(r.Names.Pods, err)
+	}
+	return nil
+}
+
+// kubelet finds the version of the kubelet, unless it is given.
+func (n *StockNode) kubelet(path string) error {
+	if n.Version != (behavior.Version{}) {
+		return nil
+	}
+	object := n.Objects.Nodes[n.Name]
+	if object == nil {
+		names := behavior.Names()
+		return fmt.Errorf("the Node is missing, so it is not known which kubelet decides on %s: put it into the folder (kubectl get node NODE -o json > node.json) or into --pods, or name the kubelet of the node, such as --as %s", path, names[len(names)-1])
+	}
+	text := object.Status.NodeInfo.KubeletVersion
+	if text == "" {
+		return errors.New("node " + n.Name + ": its status has no version of the kubelet: collect the Node again, or name the kubelet with --as")
+	}
+	version, exact, err := behavior.OfNode(text)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	n.Version = version
+	if newest, _ := behavior.Newest(version.Minor); !exact {
+		n.Notes = append(n.Notes, fmt.Sprintf("node %s runs kubelet %s: answered as %s; of this minor, the answers of %s are recorded", n.Name, text, version, newest))
+	}
+	return nil
+}
+
+// Waiting returns the pods that are bound to the node and about which the kubelet has not decided,
+// by their creation: none of their containers has started, and the files have nothing of them. Pods
+// that get nothing of their own are left out.
+func (n *StockNode) Waiting() ([]*v1.Pod, error) {
+	pods := n.Objects.On(n.Name)
+	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
+	if err != nil {
+		return nil, err
+	}
+	var waiting []*v1.Pod
+	for i := range asked {
+		pod := pods[asked[i].UID]
+		_, has := n.Shown.State.Grant(asked[i].UID)
+		if !has && pod.Spec.NodeName != "" && waits(pod) && (owns(n.Shown.State, &asked[i]) || len(resourcesOf(&asked[i])) > 0) {
+			waiting = append(waiting, pod)
+		}
+	}
+	return waiting, nil
+}

@@ -1,0 +1,142 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// maxWaiting is how many bound pods are decided in every order. Four pods have 65 orders.
+const maxWaiting = 4
+
+// stock is the node of a kubelet's state, as far as its files show it. It is nil for other states.
+type stock struct {
+	shown *treatment.Shown
+	// waiting are the pods that are bound to the node and about which the kubelet has not decided.
+	waiting []*v1.Pod
+}
+
+// certainty returns how sure what is shown of the node is, or nil if no kubelet decides there.
+func (k *stock) certainty(as *asFlag) *view.Certainty {
+	switch {
+	case as == nil || !as.kubelet():
+		return nil
+	case k == nil:
+		return view.CertaintyOf(nil, nil)
+	}
+	return view.CertaintyOf(k.shown.OfNode(), podNames(k.waiting))
+}
+
+func podNames(pods []*v1.Pod) []string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Namespace + "/" + p.Name
+	}
+	return names
+}
+
+// certainty returns how sure the decision is, or nil if Paddock decided.
+func (made *decision) certainty(d *decider) *view.Certainty {
+	if !d.as.kubelet() {
+		return nil
+	}
+	return view.CertaintyOf(made.doubts, made.pending)
+}
+
+// isUnsure reports whether the kubelet can decide in another way.
+func (made *decision) isUnsure() bool { return len(made.doubts) > 0 }
+
+// doubt adds why the kubelet can decide about the pod in another way.
+func (d *decider) doubt(made *decision) {
+	if !d.as.kubelet() {
+		return
+	}
+	if d.stock != nil {
+		made.doubts = append(made.doubts, d.stock.shown.Doubts(&made.plan.Pod)...)
+	}
+	for _, q := range made.quirks {
+		if !q.Certain {
+			made.doubts = append(made.doubts, view.Doubt{Reason: q.Text, Give: "compare with the status of the pod: no file shows which devices are left when its containers start"})
+		}
+	}
+}
+
+// pending decides about the pods in every order with those that are bound to the node and about
+// which the kubelet has not decided. A decision that is another one then is unsure. Otherwise it is
+// pending. before is the state before the first decision.
+func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Pod, gates podspec.Gates, decided []decision) error {
+	if d.stock == nil {
+		return nil
+	}
+	var waiting []*v1.Pod
+	for _, p := range d.stock.waiting {
+		same := func(q *v1.Pod) bool { return q.UID == p.UID && q.Name == p.Name && q.Namespace == p.Namespace }
+		if !slices.ContainsFunc(pods, same) {
+			waiting = append(waiting, podspec.Default(p, gates))
+		}
+	}
+	for i := range decided {
+		decided[i].pending = podNames(waiting)
+	}
+	if len(waiting) > maxWaiting {
+		undecided(decided, fmt.Sprintf("%d pods are bound to the node, such as %s/%s, and the kubelet has not decided about them", len(waiting), waiting[0].Namespace, waiting[0].Name))
+		return nil
+	}
+	for _, first := range orders(waiting) {
+		other := decider{as: d.as, started: d.started, claims: d.claims, kubelet: quirk.New(d.as.version)}
+		all, _, err := other.admitAll(ctx, before, slices.Concat(first, pods), gates)
+		if err != nil {
+			return err
+		}
+		for i := range decided {
+			if there := &all[len(first)+i]; !sameVerdict(there.plan, decided[i].plan) {
+				undecided(decided[i:i+1], fmt.Sprintf("%s/%s is bound to the node, and the kubelet has not decided about it: if it is first, this pod is %s", first[0].Namespace, first[0].Name, verdict(there.plan)))
+			}
+		}
+	}
+	return nil
+}
+
+// undecided makes decisions unsure because of pods about which the kubelet has not decided.
+func undecided(decided []decision, reason string) {
+	for i := range decided {
+		decided[i].doubts = append(decided[i].doubts, view.Doubt{Reason: reason, Give: "collect the files and the pods again when these pods have started or failed"})
+	}
+}
+
+// orders returns all orders of all subsets of pods that are not empty, the shortest first.
+func orders(pods []*v1.Pod) [][]*v1.Pod {
+	var all [][]*v1.Pod
+	last := [][]*v1.Pod{nil}
+	for range pods {
+		var longer [][]*v1.Pod
+		for _, order := range last {
+			for _, p := range pods {
+				if !slices.Contains(order, p) {
+					longer = append(longer, append(slices.Clip(order), p))
+				}
+			}
+		}
+		all, last = append(all, longer...), longer
+	}
+	return all
+}
+
+func sameVerdict(a, b *node.Plan) bool {
+	return (a.Rejection == nil) == (b.Rejection == nil) && (a.Rejection == nil || a.Rejection.Reason == b.Rejection.Reason)
+}
+
+func verdict(p *node.Plan) string {
+	if p.Rejection == nil {
+		return "admitted"
+	}
+	return "rejected (" + string(p.Rejection.Reason) + ")"
+}

@@ -1,0 +1,128 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+)
+
+// The values of Certainty.Answer.
+const (
+	// Exact means that the answer is what the kubelet does.
+	Exact = "exact"
+	// Pending means that pods are bound to the node and the kubelet has not decided about them. The
+	// answer is the same in whatever order it does, and before.
+	Pending = "pending"
+	// Unsure means that the kubelet can act in another way than the answer.
+	Unsure = "unsure"
+)
+
+// Certainty is how sure an answer about a kubelet is. Every document that has such an answer has it
+// in the same form, with the name "certainty". It is nil where Paddock decides.
+type Certainty struct {
+	// Answer is Exact, Pending or Unsure.
+	Answer string `json:"answer"`
+	// Doubts are why an answer is unsure.
+	Doubts []Doubt `json:"doubts"`
+	// Pods are the bound pods about which the kubelet has not decided, as "namespace/name".
+	Pods []string `json:"pending"`
+}
+
+// Doubt is a reason why a kubelet can act in another way than an answer.
+type Doubt struct {
+	Reason string `json:"reason"`
+	// Give is what to give or to do to be sure.
+	Give string `json:"give"`
+}
+
+// String returns the doubt in one line.
+func (d Doubt) String() string {
+	if d.Give == "" {
+		return d.Reason
+	}
+	return d.Reason + "; to be sure, " + d.Give
+}
+
+// CertaintyOf returns how sure an answer with these doubts is, while these pods wait for the
+// kubelet's decision.
+func CertaintyOf(doubts []Doubt, pending []string) *Certainty {
+	c := &Certainty{Answer: Exact, Doubts: []Doubt{}, Pods: append([]string{}, pending...)}
+	if len(pending) > 0 {
+		c.Answer = Pending
+	}
+	for _, d := range doubts {
+		if !slices.Contains(c.Doubts, d) {
+			c.Answer, c.Doubts = Unsure, append(c.Doubts, d)
+		}
+	}
+	return c
+}
+
+// IsUnsure reports whether there is an answer, and it is unsure.
+func (c *Certainty) IsUnsure() bool { return c != nil && c.Answer == Unsure }
+
+// unsure returns how many answers are unsure.
+func (p Plan) unsure() int {
+	n := 0
+	for i := range p.Pods {
+		if p.Pods[i].Certainty.IsUnsure() {
+			n++
+		}
+	}
+	return n
+}
+
+// certainties returns why answers are unsure, each reason with all the pods to which it applies,
+// and then which answers are pending.
+func (p Plan) certainties() [][]terminal.Cell {
+	var order []string
+	pods := map[string][]string{}
+	add := func(text, pod string) {
+		if pods[text] == nil {
+			order = append(order, text)
+		}
+		pods[text] = append(pods[text], pod)
+	}
+	for i := range p.Pods {
+		for _, text := range p.Pods[i].Certainty.lines() {
+			add(text, p.Pods[i].Pod)
+		}
+	}
+	var lines [][]terminal.Cell
+	for _, text := range order {
+		word, rest, _ := strings.Cut(text, " ")
+		lines = append(lines, []terminal.Cell{terminal.Warn.Of(word), terminal.Strong.Of(names(pods[text]) + ":"), terminal.Plain.Of(rest)})
+	}
+	return lines
+}
+
+// lines returns a line for each doubt or, if there is none, for the pods that wait. Each begins
+// with the answer.
+func (c *Certainty) lines() []string {
+	if c == nil || c.Answer == Exact {
+		return nil
+	}
+	if c.Answer == Pending {
+		return []string{Pending + " the answer is the same before and after the kubelet decides about " + names(c.Pods) + ", bound to the node, in every order"}
+	}
+	var all []string
+	for _, d := range c.Doubts {
+		all = append(all, Unsure+" "+d.String())
+	}
+	return all
+}
+
+// certainty prints, before the answer, that it is unsure or pending, and why.
+func (w *explanation) certainty(pod string, c *Certainty) {
+	if c == nil || c.Answer == Exact {
+		return
+	}
+	w.paragraph("", "  ", terminal.Warn.Of(c.Answer), terminal.Strong.Of(pod))
+	for _, text := range c.lines() {
+		w.sentence(terminal.Plain.Of(text[len(c.Answer)+1:]))
+	}
+	if c.Answer == Unsure {
+		w.sentence(terminal.Faint.Of("as far as the files show:"))
+	}
+}
