@@ -57,7 +57,8 @@ type night struct {
 // nightStep is one step. Exactly one of Create, Delete, End, Await and Restart is set.
 type nightStep struct {
 	// Create is the name of a pod to create with the spec Spec, on the node unless Unbound is set.
-	// The step ends when the pod is as in Until: Ready, which is the default, or a phase.
+	// The step ends when the pod is as in Until: Admitted, which is the default, Ready, or a phase. An
+	// admitted pod has its CPUs, memory and devices, even if its containers do not run yet.
 	Create  string         `json:"create,omitempty"`
 	Spec    map[string]any `json:"spec,omitempty"`
 	Unbound bool           `json:"unbound,omitempty"`
@@ -107,8 +108,12 @@ func TestNights(t *testing.T) {
 	}
 }
 
-// nightKernel is the kernel of all nights.
-const nightKernel = "6.1"
+const (
+	// nightKernel is the kernel of all nights.
+	nightKernel = "6.1"
+	// nightLimit only ends nights that hang: one takes about a minute.
+	nightLimit = 30 * time.Minute
+)
 
 // readNights reads the nights whose names match a regular expression, sorted by name.
 func readNights(match string) ([]*night, error) {
@@ -156,22 +161,23 @@ func (r *rig) forNights(ctx context.Context, minor, machine string) (*rig, error
 // with a new cluster.
 func (r *rig) recordAll(t *testing.T, nights []*night) {
 	var w *whole
+	ctx := t.Context() // A cluster outlives the night for which it was started.
 	for _, n := range nights {
 		t.Run(filepath.Base(n.dir), func(t *testing.T) {
 			for again := false; ; again = true {
 				begin := time.Now()
 				var err error
 				if w == nil {
-					w, err = r.newWhole(t.Context())
+					w, err = r.newWhole(ctx)
 				}
 				if err == nil {
-					err = w.record(t.Context(), n)
+					err = w.record(ctx, n)
 				}
 				say("%s: %.0f s: %v", filepath.Base(n.dir), time.Since(begin).Seconds(), err)
 				if err == nil {
 					return
 				}
-				fault := w.fault(t.Context(), err)
+				fault := w.fault(ctx, err)
 				logs := filepath.Join(*keep, "nights", filepath.Base(n.dir))
 				err = errors.Join(err, w.saveLogs(logs))
 				if fault != nil || w.control == nil || w.node == nil {
@@ -207,7 +213,7 @@ func (r *rig) newWhole(ctx context.Context) (*whole, error) {
 
 // record records a night on a cluster, which may have had other nights.
 func (w *whole) record(ctx context.Context, n *night) error {
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	ctx, cancel := context.WithTimeout(ctx, nightLimit)
 	defer cancel()
 	if err := w.prepare(ctx, n); err != nil {
 		return fmt.Errorf("the node: %w", err)
@@ -250,11 +256,8 @@ func (w *whole) prepare(ctx context.Context, n *night) error {
 	if err := w.node.startUnit(ctx, "kubelet"); err != nil {
 		return err
 	}
-	if err := w.node.must(ctx, "[ -z \"$(ctr -n k8s.io tasks ls -q)\" ] || sleep 5"); err != nil {
-		return err
-	}
 	if len(n.Devices) == 0 {
-		return w.must(ctx, "kubectl wait node "+nodeName+" --for condition=Ready --timeout 5m", "")
+		return w.must(ctx, "until kubectl get node "+nodeName+" > /dev/null 2>&1; do sleep 1; done; kubectl wait node "+nodeName+" --for condition=Ready --timeout 10m > /dev/null", "")
 	}
 	if err := w.node.startUnit(ctx, "devices"); err != nil {
 		return err
@@ -341,12 +344,12 @@ func (s nightStep) pod() (string, error) {
 	return string(data), err
 }
 
-// podPatience is longer than a kubelet takes to start or to reject a pod.
-const podPatience = 4 * time.Minute
+// podPatience is longer than a kubelet takes to start or to reject a pod, even on a busy machine.
+const podPatience = 8 * time.Minute
 
-// await waits until a pod is Ready, which is the default, or in a phase.
+// await waits until a pod is Admitted, which is the default, Ready, or in a phase.
 func (w *whole) await(ctx context.Context, pod, until string) error {
-	until = cmp.Or(until, "Ready")
+	until = cmp.Or(until, "Admitted")
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
 	for {
@@ -375,18 +378,21 @@ func (w *whole) await(ctx context.Context, pod, until string) error {
 // nightPod has the status of a pod.
 type nightPod struct {
 	Status struct {
-		Phase, Reason, Message string
-		Conditions             []struct{ Type, Status, Reason, Message string }
+		Phase, Reason, Message, StartTime string
+		Conditions                        []struct{ Type, Status, Reason, Message string }
 	}
 }
 
-// is reports whether a pod is Ready or in a phase. A pod is Pending if the scheduler has rejected it.
+// is reports whether a pod is Admitted, Ready or in a phase. A pod is Pending if the scheduler has
+// rejected it.
 func (p nightPod) is(until string) bool {
 	condition := map[string]string{}
 	for _, c := range p.Status.Conditions {
 		condition[c.Type] = c.Status
 	}
 	switch until {
+	case "Admitted":
+		return p.Status.StartTime != "" && p.Status.Phase != "Failed"
 	case "Ready":
 		return condition["Ready"] == "True"
 	case "Pending":
