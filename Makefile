@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -267,6 +267,12 @@ PAGES ?=
 LANES ?= 2
 e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once [PAGES= LANES=2].
 	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m -parallel $(LANES) ./cluster
+
+# The folders of cmd/paddock/testdata/nights; see test/e2e/README.md. NIGHTS is a regular expression of their names.
+NIGHTS ?= .
+record-nights: ## Real kubelets reject pods, and their nodes are collected for the tests; building two kubelets takes minutes, once [NIGHTS=].
+	cd test/e2e && $(GO) test -v -count=1 -timeout 120m -run '^TestNights$$' ./cluster -nights '$(NIGHTS)'
+	$(GO) test -count=1 -v -run '^TestNights$$' ./cmd/paddock -rewrite
 
 # A module of its own, with k8s.io/kubernetes: minutes to compile, once.
 scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.

@@ -99,7 +99,14 @@ func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidat
 	if err != nil {
 		return view.Explanation{}, err
 	}
-	status := treatment.PodStatusOf(c.named, c.objects.On(c.decider.kubeNode))
+	pods := c.objects.On(c.decider.kubeNode)
+	if explained.Answer.Rejection == nil {
+		if r := treatment.OutOf(pod, pods, c.objects.Nodes[c.decider.kubeNode], at.gates); r != nil {
+			a := explained.Answer
+			explained = view.Explanation{Answer: view.PlanPod{Pod: a.Pod, UID: a.UID, QoS: a.QoS, Rejection: r, Certainty: a.Certainty}}
+		}
+	}
+	status := treatment.PodStatusOf(c.named, pods)
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil

@@ -85,35 +85,76 @@ else
     unknown "configz.json and config.yaml: with which configuration the kubelet decides; put a KubeletConfiguration into $folder/config.yaml"
 fi
 
-# The machine: CPUs, cores, sockets, caches and NUMA nodes. If the node has no lscpu, the image may.
+# The function numbers of awk returns the numbers of a list of the kernel, such as 0-3,8.
+numbers='function numbers(list,    parts, ends, text, i, n) {
+    for (i = split(list, parts, ","); i > 0; i--) {
+        if (split(parts[i], ends, "-") == 1) ends[2] = ends[1]
+        for (n = ends[2] + 0; n >= ends[1] + 0; n--) text = " " n text
+    }
+    return text
+}
+'
+system=$root/sys/devices/system
+nodes=$(on_node ls "$system/node" 2> /dev/null | sed -n 's/^node\([0-9][0-9]*\)$/\1/p' | sort -n | tr '\n' ' ')
+
+# of_each KIND NUMBERS FILE prints a file of each CPU or NUMA node, after a line with its name.
+of_each() {
+    kind=$1
+    all=$2
+    file=$3
+    set --
+    for number in $all; do
+        set -- "$@" "$system/$kind/$kind$number/$file"
+    done
+    printf '# %s\n' "$file"
+    [ $# = 0 ] || on_node cat "$@"
+}
+
+# The machine: CPUs, cores, sockets, caches and NUMA nodes. If neither the node nor the image has
+# lscpu, the kernel's own files have the same, and are written in the form of lscpu -J.
 columns=CPU,NODE,SOCKET,CORE,CACHE,ONLINE
+cpus_of_kernel() {
+    online=$(on_node cat "$system/cpu/online") && present=$(on_node cat "$system/cpu/present") || return 1
+    online=$(awk -v list="$online" "$numbers"'BEGIN { print substr(numbers(list), 2) }')
+    l3=
+    case $(on_node ls "$system/cpu/cpu${online%% *}/cache" 2> /dev/null) in
+    *index3*) l3=cache/index3/shared_cpu_list ;;
+    esac
+    {
+        of_each cpu "$online" topology/physical_package_id && of_each cpu "$online" topology/thread_siblings_list &&
+            { [ -z "$l3" ] || of_each cpu "$online" "$l3"; } && of_each node "$nodes" cpulist
+    } | awk -v online="$online" -v present="$present" -v nodes="$nodes" -v l3="$l3" "$numbers"'
+        BEGIN { count = split(online, cpu, " "); split(nodes, node, " ") }
+        /^#/ { file = $2; next }
+        { row = ++rows[file] }
+        file ~ /package/ { socket[cpu[row]] = $1 }
+        file ~ /siblings/ { if (!($1 in cores)) cores[$1] = known++; core[cpu[row]] = cores[$1] }
+        file == l3 { if (!($1 in caches)) caches[$1] = cached++; cache[cpu[row]] = caches[$1] }
+        file == "cpulist" { for (n = split(numbers($0), list, " "); n > 0; n--) at[list[n]] = node[row] }
+        END {
+            if (count == 0 || rows["topology/physical_package_id"] != count || rows["topology/thread_siblings_list"] != count) exit 1
+            if (l3 != "" && rows[l3] != count) exit 1
+            print "{\n   \"cpus\": ["
+            n = split(numbers(present), list, " ")
+            for (i = 1; i <= n; i++) {
+                c = list[i]
+                printf "      {\"cpu\": %d, \"node\": %s, \"socket\": %s, \"core\": %s, ", c, (c in at ? at[c] : "null"), (c in core ? socket[c] : "null"), (c in core ? core[c] : "null")
+                printf "%s, \"online\": %s}%s\n", (l3 == "" ? "\"cache\": null" : "\"l3\": \"" (c in cache ? cache[c] : "-") "\""), (c in core ? "true" : "false"), (i < n ? "," : "")
+            }
+            print "   ]\n}"
+        }'
+}
 on_host lscpu -J "-e=$columns" > "$folder/lscpu.json" 2> /dev/null ||
-    on_node lscpu -J "-e=$columns" > "$folder/lscpu.json" ||
-    fail "lscpu does not run on node $node (see above): with --via debug, give an image that has it with --image, such as debian:stable"
+    on_node lscpu -J "-e=$columns" > "$folder/lscpu.json" 2> /dev/null ||
+    cpus_of_kernel > "$folder/lscpu.json" ||
+    fail "the CPUs of node $node are not known (see above): lscpu does not run there, and $system/cpu was not read"
 
 # The sizes of the NUMA nodes and their distances. If the node has no numactl, the kernel's own
 # files have the same, and are written in the form of numactl -H.
-of_nodes() {
-    file=$1
-    set --
-    for number in $numbers; do
-        set -- "$@" "$root/sys/devices/system/node/node$number/$file"
-    done
-    printf '# %s\n' "$file"
-    on_node cat "$@"
-}
 numa_of_kernel() {
-    numbers=$(on_node ls "$root/sys/devices/system/node" | sed -n 's/^node\([0-9][0-9]*\)$/\1/p' | sort -n | tr '\n' ' ')
-    [ -n "$numbers" ] || return 1
-    { of_nodes meminfo && of_nodes cpulist && of_nodes distance; } | awk -v numbers="$numbers" '
-        function cpus(list,    ranges, ends, text, i, c) {
-            for (i = split(list, ranges, ","); i > 0; i--) {
-                if (split(ranges[i], ends, "-") == 1) ends[2] = ends[1]
-                for (c = ends[2] + 0; c >= ends[1] + 0; c--) text = " " c text
-            }
-            return text
-        }
-        BEGIN { count = split(numbers, id, " ") }
+    [ -n "$nodes" ] || return 1
+    { of_each node "$nodes" meminfo && of_each node "$nodes" cpulist && of_each node "$nodes" distance; } | awk -v nodes="$nodes" "$numbers"'
+        BEGIN { count = split(nodes, id, " ") }
         /^#/ { file = $2; rows = 0; next }
         file == "meminfo" && $3 == "MemTotal:" { size[$2] = $4 }
         file == "meminfo" && $3 == "MemFree:" { free[$2] = $4 }
@@ -125,7 +166,7 @@ numa_of_kernel() {
             for (i = 1; i <= count; i++) printf "%s%s", (i == 1 ? "" : ","), id[i]
             print ")"
             for (i = 1; i <= count; i++) {
-                printf "node %d cpus:%s\n", id[i], cpus(list[i])
+                printf "node %d cpus:%s\n", id[i], numbers(list[i])
                 printf "node %d size: %d MB\n", id[i], size[id[i]] / 1024
                 printf "node %d free: %d MB\n", id[i], free[id[i]] / 1024
             }

@@ -97,6 +97,7 @@ func TestPlacementErrorsNameWhatIsShort(t *testing.T) {
 	}{
 		{"hugepages-1Gi", 1, hint.Choice{}, memory.NoSuchType, "this machine has no hugepages-1Gi"},
 		{machine.Memory, 700, hint.Choice{}, memory.NoRoom, "700Mi of memory wanted, NUMA nodes {0,3} have 660Mi free"},
+		{machine.Memory, 500, hint.Choice{}, memory.NoRoom, "500Mi of memory wanted, NUMA nodes {0,3} have 660Mi free, but a container can get at most 404Mi of it"},
 		{machine.Memory, 300, hint.Choice{Mask: mask.Of(3), HasMask: true}, memory.NoExtension, "300Mi of memory wanted, NUMA nodes {3} have 256Mi free"},
 		{machine.Memory, 200, hint.Choice{Mask: mask.Of(0, 3), HasMask: true}, memory.GroupConflict, "NUMA nodes {0,3}"},
 	} {

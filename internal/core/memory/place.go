@@ -219,6 +219,9 @@ type PlacementError struct {
 	Type         string
 	Wanted, Free int64
 	Nodes        mask.Mask
+	// Largest is the largest number of bytes of the type that are free on one allowed set of NUMA
+	// nodes. It is set with NoRoom.
+	Largest int64
 }
 
 func (e *PlacementError) Error() string {
@@ -226,7 +229,11 @@ func (e *PlacementError) Error() string {
 	case NoSuchType:
 		return fmt.Sprintf("this machine has no %s", e.Type)
 	case NoRoom:
-		return fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
+		text := fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
+		if e.Free >= e.Wanted && e.Largest < e.Wanted {
+			text += fmt.Sprintf(", but a container can get at most %s of it: NUMA nodes with assigned memory form no new group", request.Bytes(e.Largest))
+		}
+		return text
 	case NoExtension:
 		return fmt.Sprintf("%s wanted, NUMA nodes %s have %s free, and no NUMA nodes to extend them have enough", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case NotPreferred:
@@ -304,7 +311,30 @@ func (u Usage) placementError(cause Cause, wants []want, nodes mask.Mask) error 
 	if i < len(wants) {
 		e.Type, e.Wanted, e.Free = u.capacity.types[wants[i].typ], wants[i].bytes, u.freeOn(nodes, wants[i].typ)
 	}
+	if cause == NoRoom && i < len(wants) {
+		e.Largest = u.largest(wants[i].typ)
+	}
 	return e
+}
+
+// largest returns the largest number of bytes of a type that are free on one set of NUMA nodes that
+// the rule of groups allows.
+func (u Usage) largest(typ int) int64 {
+	var idle mask.Mask
+	most := int64(0)
+	for i, n := range u.nodes {
+		id := u.capacity.nodes[i].ID
+		if n.assignments == 0 {
+			idle = idle.With(id)
+			continue
+		}
+		for _, m := range []mask.Mask{mask.Of(id), n.group} {
+			if u.allowed(m) {
+				most = max(most, u.freeOn(m, typ))
+			}
+		}
+	}
+	return max(most, u.freeOn(idle, typ))
 }
 
 // Fits reports whether the amounts fit on exactly these NUMA nodes, taking the rule of groups into

@@ -43,8 +43,11 @@ func serveDesk(ctx context.Context, l net.Listener, n *node) {
 	}
 }
 
-// ssh runs a command on the node.
+// ssh runs a command on the node. The program ssh passes no input if the first word is -n.
 func ssh(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended, error) {
+	if len(words) > 0 && words[0] == "-n" {
+		words = words[1:]
+	}
 	if len(words) < 2 || words[0] != nodeName {
 		return wire.Ended{}, fmt.Errorf("usage: ssh %s COMMAND", nodeName)
 	}

@@ -34,6 +34,18 @@ var (
 	helm    = program{"helm", "helm.sh/helm/v4/cmd/helm"}
 )
 
+// RecordedKubelet finds or makes the kubelet whose answers test/record has for a minor, for example
+// "1.34". source is the directory of the product's module.
+func RecordedKubelet(ctx context.Context, source, minor string, say func(format string, args ...any)) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	m := &maker{cache: cache, repository: source, say: say}
+	dir, err := m.buildPrograms(ctx, "kubelet", filepath.Join("test", "record", "kubelet-"+minor), kubelet)
+	return filepath.Join(dir, kubelet.name), err
+}
+
 // controlPlane lists the programs of Kubernetes that run on this machine.
 var controlPlane = []program{
 	{"kube-apiserver", kubernetes + "/cmd/kube-apiserver"},

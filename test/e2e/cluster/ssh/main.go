@@ -1,6 +1,6 @@
 // Command ssh replaces ssh, and commands that only the tests have, in pages of commands. It sends
 // its name, its arguments and its input to the test, which listens on the socket PADDOCK_E2E_DESK,
-// and prints the answer.
+// and prints the answer. With -n as its first argument, it reads no input.
 package main
 
 import (
@@ -32,8 +32,10 @@ func main() {
 
 func ask() (ended wire.Ended, err error) {
 	question := wire.Exec{Argv: append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)}
-	if question.Stdin, err = io.ReadAll(os.Stdin); err != nil {
-		return ended, err
+	if len(os.Args) < 2 || os.Args[1] != "-n" {
+		if question.Stdin, err = io.ReadAll(os.Stdin); err != nil {
+			return ended, err
+		}
 	}
 	conn, err := net.Dial("unix", os.Getenv("PADDOCK_E2E_DESK"))
 	if err != nil {

@@ -1,0 +1,54 @@
+package treatment
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// counted are the resources that a kubelet compares, in its order, without extended resources.
+var counted = []v1.ResourceName{v1.ResourcePods, v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
+
+// OutOf returns the rejection of a pod that a kubelet's managers admit: the kubelet then compares
+// the requests of all pods of the node with what the Node has for pods, whichever CPUs and memory
+// they have. It returns nil if the pod fits, or if the Node, which may be nil, does not have the
+// amounts. Extended resources are not compared, because the kubelet does not compare them, either.
+func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *view.PlanRejection {
+	if o == nil {
+		return nil
+	}
+	for _, name := range counted {
+		total, known := o.Status.Allocatable[name]
+		asked := requestOf(pod, name, gates)
+		if !known || asked.IsZero() {
+			continue
+		}
+		var used resource.Quantity
+		for _, other := range pods {
+			if other.UID != pod.UID && !podspec.Ended(other) {
+				used.Add(requestOf(other, name, gates))
+			}
+		}
+		left := total.DeepCopy()
+		left.Sub(used)
+		if asked.Cmp(left) > 0 {
+			return &view.PlanRejection{Reason: "OutOf" + string(name), Resource: string(name), Message: fmt.Sprintf(
+				"%s: %s requested, %s left of the %s that the Node has for pods; its other pods request %s", name, asked.String(), left.String(), total.String(), used.String())}
+		}
+	}
+	return nil
+}
+
+// requestOf returns how much of a resource a pod requests. Each pod counts as one of a Node's pods.
+func requestOf(pod *v1.Pod, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
+	if name == v1.ResourcePods {
+		return *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources})[name]
+}
