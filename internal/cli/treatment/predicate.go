@@ -45,7 +45,8 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 	return nil
 }
 
-// requestOf returns how much of a resource a pod requests. A pod requests one of the pods of a Node.
+// requestOf returns how much of a resource a pod requests. A pod requests one of the pods of a
+// Node.
 func requestOf(pod *v1.Pod, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
 	if name == v1.ResourcePods {
 		return *resource.NewQuantity(1, resource.DecimalSI)
