@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// nightAnswer is what a person expects of a night: a part of testdata/nights/NAME/night.yaml.
+type nightAnswer struct {
+	Pod      string `json:"pod"`
+	Expected struct {
+		// Reason is the reason of the rejection, and Cause a part of the answer. Fits is true if
+		// the pod fits by now.
+		Reason string `json:"reason"`
+		Cause  string `json:"cause"`
+		Fits   bool   `json:"fits,omitempty"`
+		// Finding is set if Paddock's answer is wrong, and describes how.
+		Finding string `json:"finding,omitempty"`
+	} `json:"expected"`
+}
+
+// recordedNights is the number of nights that are recorded. Their number does not decrease.
+const recordedNights = 8
+
+// TestNights explains the pods of testdata/nights, each with one command. A night is a node on
+// which a stock kubelet rejected a pod, as the script of paddock collect found it: "make
+// record-nights" recorded it with a real kubelet. The whole answers are compared. With -rewrite,
+// they are written.
+//
+// A night without the folder node was written and is not recorded yet.
+func TestNights(t *testing.T) {
+	names, err := filepath.Glob("testdata/nights/*/node")
+	if err != nil || len(names) < recordedNights {
+		t.Fatalf("%d nights are recorded, expected at least %d: %v", len(names), recordedNights, err)
+	}
+	right := 0
+	for _, name := range names {
+		dir := filepath.Dir(name)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			if explainNight(t, dir) {
+				right++
+			}
+		})
+	}
+	t.Logf("%d of %d nights: right cause in one command", right, len(names))
+}
+
+// explainNight explains the pod of a night. It reports whether the answer is right: a wrong one
+// that is not listed as a finding fails the test, and so does a right one that is.
+func explainNight(t *testing.T, dir string) bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "night.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n nightAnswer
+	if err := yaml.Unmarshal(data, &n); err != nil {
+		t.Fatal(err)
+	}
+	pod, expected := "default/"+n.Pod, n.Expected
+	if status := nightStatus(t, dir, n.Pod); status.Phase == v1.PodFailed && status.Reason != expected.Reason {
+		t.Errorf("the kubelet recorded %s, expected %s", status.Reason, expected.Reason)
+	}
+	var stdout, stderr bytes.Buffer
+	code := run([]string{"explain", pod, "--state", filepath.Join(dir, "node")}, strings.NewReader(""), &stdout, &stderr)
+	answer := fmt.Sprintf("%s%sexit code %d\n", stderr.String(), stdout.String(), code)
+	compareAnswer(t, filepath.Join(dir, "answer.txt"), answer)
+	verdict, exit := fmt.Sprintf("\nrejected %s: %s\n", pod, expected.Reason), 2
+	if expected.Fits {
+		verdict, exit = fmt.Sprintf("\nadmitted %s\n", pod), 0
+	}
+	words := strings.Join(strings.Fields(answer), " ")
+	right := code == exit && strings.Contains(answer, verdict) && expected.Cause != "" && strings.Contains(words, expected.Cause)
+	switch {
+	case right && expected.Finding != "":
+		t.Errorf("the answer is right: remove the finding from %s/night.yaml", dir)
+	case !right && expected.Finding == "":
+		t.Errorf("expected %q, exit code %d and %q:\n%s", verdict, exit, expected.Cause, answer)
+	case !right:
+		t.Logf("wrong: %s", expected.Finding)
+	}
+	return right
+}
+
+// compareAnswer compares an answer with a file. With -rewrite, it writes the file.
+func compareAnswer(t *testing.T, name, answer string) {
+	t.Helper()
+	if rewriting() {
+		if err := os.WriteFile(name, []byte(answer), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(file) != answer {
+		t.Errorf("the answer is not that of %s:\n%s", name, answer)
+	}
+}
+
+// nightStatus returns the status of a pod as its node recorded it.
+func nightStatus(t *testing.T, dir, name string) v1.PodStatus {
+	t.Helper()
+	var list v1.PodList
+	data, err := os.ReadFile(filepath.Join(dir, "node", "pods.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if p.Name == name {
+			return p.Status
+		}
+	}
+	t.Fatalf("%s has no pod %s", dir, name)
+	return v1.PodStatus{}
+}
