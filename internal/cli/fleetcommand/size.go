@@ -48,10 +48,8 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range q.nodes.Kinds {
-		if len(kind.State.Grants()) > 0 {
-			return fmt.Errorf("--nodes: %s is a node with its pods, and size needs kinds of empty nodes: give machine and kubeletConfig in place of state", kind.Name)
-		}
+	if len(q.nodes.Stock) > 0 {
+		return fmt.Errorf("--nodes: %s is a node with its pods, and size needs kinds of empty nodes: give machine and kubeletConfig in place of state", q.nodes.Stock[0])
 	}
 	if c.most < 1 {
 		return fmt.Errorf("--most: %d: expected a number of nodes above 0", c.most)

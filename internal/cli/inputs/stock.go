@@ -101,6 +101,7 @@ func (r Reader) stock(out *FleetNodes, e fleetEntry, dir string) error {
 	e.Labels, e.Taints = merged(object.Labels, e.Labels), append(e.Taints, object.Spec.Taints...)
 	e.Name = name
 	out.Kinds = append(out.Kinds, kind)
+	out.Stock = append(out.Stock, name)
 	out.describe(e, n.Policy.Text+"; kubelet "+n.Version.String()+" decides")
 	return nil
 }
