@@ -90,28 +90,11 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(texts, n, nil) }
 
 func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {
-	texts, _ = split(texts)
 	pods := f.Pods
-	var notes []string
 	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
-	found := &doctor.State{}
-	for _, t := range texts {
-		d := doctor.Verify(t.Manager, t.Data, setup)
-		if d.Read == nil {
-			return nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
-		}
-		for _, x := range d.Findings {
-			if x.Level == doctor.Fault {
-				notes = append(notes, fmt.Sprintf("%s: %s does not start on it again: %s", t.Name, f.Version.Name(), x.What))
-			}
-		}
-		found.AddRead(d.Read)
-	}
-	if found.CPU == nil && n.Policy.Policy.StaticCPU {
-		return nil, f.lacks(kubeletstate.CPUManager, "CPUs")
-	}
-	if found.Memory == nil && n.Policy.Policy.StaticMemory {
-		return nil, f.lacks(kubeletstate.MemoryManager, "memory")
+	found, notes, err := f.read(texts, setup)
+	if err != nil {
+		return nil, err
 	}
 	whole := *found
 	gone := found.Drop(pods.Alive)
@@ -175,6 +158,32 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return out, nil
+}
+
+// read reads the files that its managers need. The notes are faults with which the kubelet runs, and
+// does not start again.
+func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, notes []string, err error) {
+	texts, _ = split(texts)
+	found = &doctor.State{}
+	for _, t := range texts {
+		d := doctor.Verify(t.Manager, t.Data, setup)
+		if d.Read == nil {
+			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
+		}
+		for _, x := range d.Findings {
+			if x.Level == doctor.Fault {
+				notes = append(notes, fmt.Sprintf("%s: %s does not start on it again: %s", t.Name, f.Version.Name(), x.What))
+			}
+		}
+		found.AddRead(d.Read)
+	}
+	if found.CPU == nil && setup.Policy.StaticCPU {
+		return nil, nil, f.lacks(kubeletstate.CPUManager, "CPUs")
+	}
+	if found.Memory == nil && setup.Policy.StaticMemory {
+		return nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
+	}
+	return found, notes, nil
 }
 
 // lacks returns the error for a file without which it is not known what the pods have.

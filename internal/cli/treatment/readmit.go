@@ -126,7 +126,7 @@ func (s *Start) decide(f Found, texts []Text, pods inputs.Roster, n *inputs.Node
 	first, err := readmit(f, texts, pods, n, assumptions{})
 	if err != nil {
 		s.unsureOf(pods, view.Doubt{Reason: err.Error(), Give: "collect the files, the pods and the configuration at the same time"})
-		return nil // The files show the answer for the start, and no state.
+		return nil //nolint:nilerr // The files show the answer for the start, and no state.
 	}
 	s.Unsure = append(s.Unsure, first.doubts...)
 	s.notes = append(s.notes, first.notes...)

@@ -18,8 +18,8 @@ var ErrUnknown = errors.New("unknown")
 // are absent or null. It does not check whether v could be written.
 func (o Object[T]) Read(data []byte, v *T) error {
 	if !json.Valid(data) {
-		var any json.RawMessage
-		return json.Unmarshal(data, &any)
+		var ignored json.RawMessage
+		return json.Unmarshal(data, &ignored)
 	}
 	r := reader{data: data}
 	o.read(&r, v)

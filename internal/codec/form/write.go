@@ -86,7 +86,8 @@ func (w *writer) text(text string) {
 	if !utf8.ValidString(text) {
 		w.reject(text)
 	}
-	b := append(w.b, '"')
+	b := w.b
+	b = append(b, '"')
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
@@ -97,7 +98,8 @@ func (w *writer) text(text string) {
 			b = append(b, c)
 		}
 	}
-	w.b = append(b, '"')
+	b = append(b, '"')
+	w.b = b
 }
 
 func (w *writer) texts(list []string) {

@@ -15,8 +15,10 @@ import (
 // shares are those of two pods, of a reservation, and of a pod that has nothing.
 var shares = []account.Share{
 	{Holder: "default/small", CPUs: cpuset.Of(1), Blocks: []memory.Block{{Type: "memory", Size: 3, Nodes: mask.Of(0)}, {Type: "memory", Size: 1, Nodes: mask.Of(0)}}},
-	{Holder: "default/large", CPUs: cpuset.Of(2, 3, 4), Blocks: []memory.Block{{Type: "memory", Size: 8, Nodes: mask.Of(0, 1)}, {Type: "hugepages-2Mi", Size: 2, Nodes: mask.Of(1)}},
-		Devices: []device.Assigned{{Resource: "example.com/gpu", IDs: []string{"g1", "gone"}}}},
+	{
+		Holder: "default/large", CPUs: cpuset.Of(2, 3, 4), Blocks: []memory.Block{{Type: "memory", Size: 8, Nodes: mask.Of(0, 1)}, {Type: "hugepages-2Mi", Size: 2, Nodes: mask.Of(1)}},
+		Devices: []device.Assigned{{Resource: "example.com/gpu", IDs: []string{"g1", "gone"}}},
+	},
 	{Holder: account.ReservedFor + "default/next", CPUs: cpuset.Of(5)},
 	{Holder: "default/none"},
 }

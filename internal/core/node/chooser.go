@@ -13,7 +13,7 @@ type way int
 
 const (
 	// free means that the planner chooses among what is free.
-	free way = iota
+	free way = iota //nolint:unused // The zero value, which no code has to name.
 	// handed means that the places are those of a grant that another planner made. The rules must
 	// allow each of them (State.PlanGrant).
 	handed
