@@ -53,8 +53,8 @@ type FleetNodes struct {
 	// Prices maps the names of the kinds that have a price to their price.
 	Prices map[string]float64
 	Notes  []string
-	// Stock are the names of the kinds that are one node each, with its pods, read from the files of
-	// its kubelet.
+	// Stock has the names of the kinds that are one node with its pods, read from the files of its
+	// kubelet.
 	Stock []string
 	// Running is true if the nodes are those of a cluster. Each node is then a kind with its pods,
 	// and Pending are the pods that have no node yet.

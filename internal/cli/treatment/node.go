@@ -160,7 +160,7 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	return out, nil
 }
 
-// read reads the files that its managers need. The notes are faults with which the kubelet runs, and
+// read reads the files that the managers need. The notes are faults with which the kubelet runs and
 // does not start again.
 func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, notes []string, err error) {
 	texts, _ = split(texts)

@@ -8,7 +8,7 @@ import (
 )
 
 // Rejection explains why a pod was not admitted, with an account of the resources at that time.
-type Rejection struct { //nolint:errname // It is a result, and an error only where a caller needs one.
+type Rejection struct {
 	Reason Reason
 	// Rule is the id of the rule that rejected the pod, as in docs/rules.
 	Rule string
