@@ -130,7 +130,7 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	c.PodResources.Socket = filepath.Join(t.TempDir(), "none.sock")
 	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler), atOnce)
 	if err != nil || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], "PodResources API") {
-		t.Errorf("differences %v, error %v; expected that nobody answers", v, err)
+		t.Errorf("differences %v, error %v; expected that no agent answers", v, err)
 	}
 }
 

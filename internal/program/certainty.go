@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxWaiting is how many bound pods are decided in every order. Four pods have 65 orders.
+// maxWaiting is how many bound pods are decided in every order: four have 64, of all subsets.
 const maxWaiting = 4
 
 // stock is the node of a kubelet's state, as far as its files show it. It is nil for other states.
@@ -90,6 +91,7 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 		undecided(decided, fmt.Sprintf("%d pods are bound to the node, such as %s/%s, and the kubelet has not decided about them", len(waiting), waiting[0].Namespace, waiting[0].Name))
 		return nil
 	}
+	differs := make([]bool, len(decided)) // The shortest order that makes a difference is the reason.
 	for _, first := range orders(waiting) {
 		other := decider{as: d.as, started: d.started, claims: d.claims, kubelet: quirk.New(d.as.version)}
 		all, _, err := other.admitAll(ctx, before, slices.Concat(first, pods), gates)
@@ -97,12 +99,22 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 			return err
 		}
 		for i := range decided {
-			if there := &all[len(first)+i]; !sameVerdict(there.plan, decided[i].plan) {
-				undecided(decided[i:i+1], fmt.Sprintf("%s/%s is bound to the node, and the kubelet has not decided about it: if it is first, this pod is %s", first[0].Namespace, first[0].Name, verdict(there.plan)))
+			if there := all[len(first)+i].plan; !differs[i] && !sameVerdict(there, decided[i].plan) {
+				undecided(decided[i:i+1], whenFirst(first, there))
+				differs[i] = true
 			}
 		}
 	}
 	return nil
+}
+
+// whenFirst describes a decision about a pod that the kubelet makes after those about other pods.
+func whenFirst(first []*v1.Pod, then *node.Plan) string {
+	names := podNames(first)
+	if len(names) == 1 {
+		return fmt.Sprintf("%s is bound to the node, and the kubelet has not decided about it: if it is first, this pod is %s", names[0], verdict(then))
+	}
+	return fmt.Sprintf("%s are bound to the node, and the kubelet has not decided about them: if they are first, in this order, this pod is %s", strings.Join(names, ", "), verdict(then))
 }
 
 // undecided makes decisions unsure because of pods about which the kubelet has not decided.

@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
-	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
@@ -75,8 +74,8 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	s.Notes(config.Notes())
-	if folder, err := treatment.FolderOf(args[0]); err == nil && c.machine == discover.LiveName && folder.Machine != "" {
-		c.machine = folder.Machine
+	if folder, err := treatment.FolderOf(args[0]); err == nil {
+		c.machine = folder.MachineOr(c.machine)
 	}
 	found, err := r.Machine(c.machine)
 	if err != nil {

@@ -3,6 +3,7 @@ package treatment
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -102,8 +103,8 @@ func (d *devices) stock(m *machine.Machine) error {
 	all := map[string][]device.Device{}
 	for _, resource := range d.inventory.Resources() {
 		all[resource] = d.inventory.Devices(resource)
-		d.missing(resource)
 	}
+	d.missing()
 	for resource, ids := range d.plugins.Registered {
 		if d.inventory.Has(resource) {
 			continue
@@ -132,32 +133,47 @@ func (d *devices) stock(m *machine.Machine) error {
 // left returns the inventory for a state. A device that an ended container has, which is in no
 // grant, is not free: it is unhealthy there.
 func (d *devices) left(m *machine.Machine, s *node.State) (*device.Inventory, error) {
-	granted, lost := map[string]bool{}, map[string]bool{}
+	type key struct{ resource, id string }
+	lost := map[key]bool{}
+	for resource, id := range d.ofPods() {
+		lost[key{resource, id}] = true
+	}
 	for g := range s.AllGrants() {
 		for _, has := range g.Devices() {
 			for _, id := range has.IDs {
-				granted[has.Resource+"\x00"+id] = true
-			}
-		}
-	}
-	for _, containers := range d.assigned {
-		for _, all := range containers {
-			for _, has := range all {
-				for _, id := range has.IDs {
-					if key := has.Resource + "\x00" + id; !granted[key] {
-						lost[key] = true
-					}
-				}
+				delete(lost, key{has.Resource, id})
 			}
 		}
 	}
 	if len(lost) == 0 {
 		return d.inventory, nil
 	}
+	return changed(m, d.inventory, func(resource string, x *device.Device) {
+		x.Healthy = x.Healthy && !lost[key{resource, x.ID}]
+	})
+}
+
+// ofPods returns each device that a pod has, with its resource, in no order.
+func (d *devices) ofPods() iter.Seq2[string, string] {
+	return func(yield func(resource, id string) bool) {
+		for _, containers := range d.assigned {
+			for _, has := range slices.Concat(slices.Collect(maps.Values(containers))...) {
+				for _, id := range has.IDs {
+					if !yield(has.Resource, id) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// changed returns an inventory with its devices as change leaves them.
+func changed(m *machine.Machine, inventory *device.Inventory, change func(resource string, x *device.Device)) (*device.Inventory, error) {
 	all := map[string][]device.Device{}
-	for _, resource := range d.inventory.Resources() {
-		for _, x := range d.inventory.Devices(resource) {
-			x.Healthy = x.Healthy && !lost[resource+"\x00"+x.ID]
+	for _, resource := range inventory.Resources() {
+		for _, x := range inventory.Devices(resource) {
+			change(resource, &x)
 			all[resource] = append(all[resource], x)
 		}
 	}
@@ -170,33 +186,29 @@ func (d *devices) unplaced(m *machine.Machine, inventory *device.Inventory) (*de
 	if len(d.doubts) == 0 {
 		return inventory, nil
 	}
-	all := map[string][]device.Device{}
-	for _, resource := range inventory.Resources() {
-		_, unknown := d.doubts[resource]
-		for _, x := range inventory.Devices(resource) {
-			if unknown {
-				x.Nodes = 0
-			}
-			all[resource] = append(all[resource], x)
+	return changed(m, inventory, func(resource string, x *device.Device) {
+		if _, unknown := d.doubts[resource]; unknown {
+			x.Nodes = 0
 		}
-	}
-	return device.NewInventory(m, all)
+	})
 }
 
-// missing adds a doubt if a pod has a device that the given inventory does not have.
-func (d *devices) missing(resource string) {
-	for _, containers := range d.assigned {
-		for _, all := range containers {
-			for _, has := range all {
-				for _, id := range has.IDs {
-					if _, known := d.inventory.Device(resource, id); has.Resource == resource && !known {
-						d.counts[resource] = view.Doubt{
-							Reason: fmt.Sprintf("a pod has the device %s of %s, and the list of devices does not have it", id, resource),
-							Give:   "name the devices in --devices as the device plugin does",
-						}
-					}
-				}
-			}
+// missing adds doubts about resources that the given inventory has, if a pod has a device that is
+// not there. They name the lowest such device.
+func (d *devices) missing() {
+	lowest := map[string]string{}
+	for resource, id := range d.ofPods() {
+		if _, known := d.inventory.Device(resource, id); known || !d.inventory.Has(resource) {
+			continue
+		}
+		if other, is := lowest[resource]; !is || id < other {
+			lowest[resource] = id
+		}
+	}
+	for resource, id := range lowest {
+		d.counts[resource] = view.Doubt{
+			Reason: fmt.Sprintf("a pod has the device %s of %s, and the list of devices does not have it", id, resource),
+			Give:   "name the devices in --devices as the device plugin does",
 		}
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/codec/discover"
 )
 
 // Folder has what lies beside the state files of a kubelet: in the kubelet's own directory, or in
@@ -114,18 +117,32 @@ func filesIn(dir string, names ...string) ([]string, error) {
 	return paths, nil
 }
 
+// MachineOr returns the machine of the folder if the user named none, and otherwise the one that
+// the user named.
+func (f Folder) MachineOr(named string) string {
+	if named == discover.LiveName && f.Machine != "" {
+		return f.Machine
+	}
+	return named
+}
+
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,
 // and the Node of the folder. It returns an error if there are no pods.
 func (f Folder) Objects(pods []string) ([]string, error) {
 	if len(pods) == 0 && f.Pods == "" {
 		return nil, fmt.Errorf("%s has no pods.json, so it is not known which pods run: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.Path)
 	}
-	paths := pods
-	if len(paths) == 0 {
-		paths = []string{f.Pods}
+	return f.objects(pods), nil
+}
+
+// objects is Objects for a command that does not need pods.
+func (f Folder) objects(pods []string) []string {
+	paths := slices.Clone(pods)
+	if len(paths) == 0 && f.Pods != "" {
+		paths = append(paths, f.Pods)
 	}
 	if f.Node != "" {
-		paths = append(paths[:len(paths):len(paths)], f.Node)
+		paths = append(paths, f.Node)
 	}
-	return paths, nil
+	return paths
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
-	"github.com/paddock-project/paddock/internal/codec/discover"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
@@ -67,9 +66,7 @@ func (s Sources) Complete(r inputs.Reader, need Need) (Sources, error) {
 		return s, err
 	}
 	s.InFolder = true
-	if s.Kubelet.Machine == discover.LiveName && s.Folder.Machine != "" {
-		s.Kubelet.Machine = s.Folder.Machine
-	}
+	s.Kubelet.Machine = s.Folder.MachineOr(s.Kubelet.Machine)
 	if s.Kubelet.Config = cmp.Or(s.Kubelet.Config, s.Folder.Config); s.Kubelet.Config == "" && need >= NeedConfig {
 		return s, s.Folder.NoConfig()
 	}
@@ -78,14 +75,8 @@ func (s Sources) Complete(r inputs.Reader, need Need) (Sources, error) {
 
 // objects reads the Node and the pods, those that the user named or else those of the folder.
 func (s *Sources) objects(r inputs.Reader, need Need) error {
-	paths := s.Pods
-	if len(paths) == 0 && s.Folder.Pods != "" {
-		paths = []string{s.Folder.Pods}
-	}
-	known := len(paths) > 0
-	if s.Folder.Node != "" {
-		paths = append(paths[:len(paths):len(paths)], s.Folder.Node)
-	}
+	paths := s.Folder.objects(s.Pods)
+	known := len(s.Pods) > 0 || s.Folder.Pods != ""
 	objects := &inputs.Objects{}
 	if len(paths) > 0 {
 		var err error

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
-	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
@@ -74,9 +73,7 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	if err != nil {
 		return out, of(r.Names.State, err)
 	}
-	if k.Machine == discover.LiveName && folder.Machine != "" {
-		k.Machine = folder.Machine
-	}
+	k.Machine = folder.MachineOr(k.Machine)
 	if k.Config = cmp.Or(k.Config, folder.Config); k.Config == "" {
 		return out, folder.NoConfig()
 	}

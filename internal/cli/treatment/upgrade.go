@@ -91,7 +91,7 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
-	u = u.from(folder)
+	u.Machine, u.Config = folder.MachineOr(u.Machine), cmp.Or(u.Config, folder.Config)
 	if u.Pods, err = folder.Objects(u.Pods); err != nil {
 		return nil, err
 	}
@@ -145,15 +145,6 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		answer.Notes = slices.Concat(answer.Notes, found.Notes, notes)
 	}
 	return answer, err
-}
-
-// from fills in what is not given from the folder of the files.
-func (u Upgrade) from(f Folder) Upgrade {
-	if u.Machine == discover.LiveName && f.Machine != "" {
-		u.Machine = f.Machine
-	}
-	u.Config = cmp.Or(u.Config, f.Config)
-	return u
 }
 
 // complete returns an error if a file is missing that every kubelet with this configuration has.
