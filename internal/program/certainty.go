@@ -18,6 +18,9 @@ import (
 // maxWaiting is how many bound pods are decided in every order: four have 64, of all subsets.
 const maxWaiting = 4
 
+// maxTried is how many decisions are made for these orders. 100,000 take about ten seconds.
+const maxTried = 100_000
+
 // stock is the node of a kubelet's state, as far as its files show it. It is nil for other states.
 type stock struct {
 	shown *treatment.Shown
@@ -87,7 +90,7 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 	for i := range decided {
 		decided[i].pending = podNames(waiting)
 	}
-	if len(waiting) > maxWaiting {
+	if len(waiting) > maxWaiting || len(orders(waiting))*len(pods) > maxTried {
 		undecided(decided, fmt.Sprintf("%d pods are bound to the node, such as %s/%s, and the kubelet has not decided about them", len(waiting), waiting[0].Namespace, waiting[0].Name))
 		return nil
 	}
