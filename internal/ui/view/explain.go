@@ -184,6 +184,9 @@ func (w *explanation) remedies(r explain.Remedies) {
 }
 
 func (w *explanation) asks(a explain.Asks) {
+	if a.QoS == "" {
+		return // The pod was rejected before its request was read, such as with OutOfcpu.
+	}
 	w.heading("Asks", a.QoS+", "+a.Kind+"; "+w.ruled(a.Way, a.Rule))
 	var rows [][]terminal.Cell
 	for _, c := range a.Containers {

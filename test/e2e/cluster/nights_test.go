@@ -65,7 +65,7 @@ type nightStep struct {
 	Until   string         `json:"until,omitempty"`
 	// Delete is the name of a pod to delete. The step ends when the pod is gone.
 	Delete string `json:"delete,omitempty"`
-	// End is the name of a pod whose container waits for the file /tmp/end. The step makes that file,
+	// End is the name of a pod whose container waits for the file /end. The step makes that file,
 	// and ends when the pod has succeeded.
 	End string `json:"end,omitempty"`
 	// Await is the name of a pod. The step ends when the pod is as in Until.
@@ -245,6 +245,10 @@ func (w *whole) prepare(ctx context.Context, n *night) error {
 	for _, unit := range []string{"devices", "kubelet"} {
 		_ = w.node.stopUnit(ctx, unit) // The program devices may not run.
 	}
+	// A kubelet that starts compares pods with the Node that the one before it wrote.
+	if err := w.must(ctx, "kubectl delete node "+nodeName+" --ignore-not-found", ""); err != nil {
+		return err
+	}
 	errs := []error{
 		w.node.must(ctx, "cd /var/lib/kubelet && rm -rf *_state device-plugins/*"),
 		w.node.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", config),
@@ -300,7 +304,7 @@ func (w *whole) step(ctx context.Context, s nightStep) error {
 	case s.Delete != "":
 		return w.must(ctx, "kubectl delete pod --now "+s.Delete, "")
 	case s.End != "":
-		if err := w.must(ctx, "kubectl exec "+s.End+" -- touch /tmp/end", ""); err != nil {
+		if err := w.must(ctx, "kubectl exec "+s.End+" -- touch /end", ""); err != nil {
 			return err
 		}
 		return w.await(ctx, s.End, "Succeeded")
