@@ -189,8 +189,8 @@ func TestErrors(t *testing.T) {
 		{[]string{"-platforms", ""}, `"": expected linux/amd64 or linux/arm64`},
 		{[]string{"-command", "kubelet"}, `-command: "kubelet": expected paddock or paddock-scheduler`},
 		{[]string{"-name", "paddock"}, `"paddock": expected REGISTRY/REPOSITORY:TAG`},
-		{[]string{"-name", "localhost:5000/paddock"}, "want REGISTRY/REPOSITORY:TAG"},
-		{[]string{"-name", "localhost/paddock:"}, "want REGISTRY/REPOSITORY:TAG"},
+		{[]string{"-name", "localhost:5000/paddock"}, "expected REGISTRY/REPOSITORY:TAG"},
+		{[]string{"-name", "localhost/paddock:"}, "expected REGISTRY/REPOSITORY:TAG"},
 		{[]string{"archive.tar"}, `argument "archive.tar": expected only flags`},
 	} {
 		output := filepath.Join(t.TempDir(), "image.tar")

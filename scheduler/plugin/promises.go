@@ -43,7 +43,7 @@ type promises struct {
 
 // promised represents the promises on one node.
 type promised struct {
-	// current is the node without promises. changed is the time since which it is so.
+	// current is the node without promises, and changed is when it became so.
 	current *cluster.At
 	changed time.Time
 	// view is base with the first placed pods of pods.

@@ -206,7 +206,7 @@ func late(rejection string) bool {
 // known returns the pod of "NAME" and the container of "NAME/CONTAINER".
 func (n *node) known(words []string) (pod *v1.Pod, container string, err error) {
 	if len(words) == 0 {
-		return nil, "", errors.New("want a name")
+		return nil, "", errors.New("expected a name")
 	}
 	name, container, _ := strings.Cut(words[0], "/")
 	pod = n.pods[name]

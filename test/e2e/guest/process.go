@@ -158,7 +158,7 @@ func (ps *processes) stop(in wire.Stop) (wire.Ended, error) {
 	case <-p.done:
 		return wire.Ended{Code: p.cmd.ProcessState.ExitCode()}, nil
 	case <-time.After(in.Timeout):
-		return wire.Ended{}, errors.Join(fmt.Errorf("%s runs %s after signal %d: killed", in.Name, in.Timeout, in.Signal), p.cmd.Process.Kill())
+		return wire.Ended{}, errors.Join(fmt.Errorf("%s still ran %s after signal %d and was killed", in.Name, in.Timeout, in.Signal), p.cmd.Process.Kill())
 	}
 }
 
