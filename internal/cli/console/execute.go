@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
-	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 )
 
@@ -31,9 +30,8 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	silence()
 	// Names in manifests and names of files may contain control characters. None of them may reach
 	// the terminal.
-	cleaned, complaints := terminal.NewWriter(stdout, true), terminal.NewWriter(stderr, false)
-	stdout, stderr = cleaned, complaints
-	defer func() { _ = errors.Join(cleaned.Flush(), complaints.Flush()) }() // Errors are ignored, as for all of standard error.
+	stdout, stderr, flush := output(stdout, stderr)
+	defer flush()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

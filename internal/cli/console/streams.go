@@ -31,10 +31,15 @@ func StreamsOf(cmd *cobra.Command) Streams {
 // Reader returns a reader of the files that flags name.
 func (s Streams) Reader() inputs.Reader { return inputs.Reader{Names: inputs.Flags, Stdin: s.Stdin} }
 
-// Notes prints each note on a line of its own.
+// Notes prints each note on a line of its own, after the answer.
 func (s Streams) Notes(notes []string) {
 	for _, n := range notes {
-		fmt.Fprintf(s.Stderr, "%s: note: %s\n", s.Program, OneLine(n))
+		line := fmt.Sprintf("%s: note: %s\n", s.Program, OneLine(n))
+		if l, ok := s.Stderr.(*lateNotes); ok {
+			l.keep(line)
+			continue
+		}
+		_, _ = io.WriteString(s.Stderr, line) // Errors are ignored, as for all of standard error.
 	}
 }
 
@@ -84,16 +89,6 @@ func (s Streams) Width() int {
 		}
 	}
 	return PageWidth
-}
-
-// FileOf returns the file behind w, or nil if w is not a file. The program writes its own control
-// characters to it, past the writer that replaces all other control characters.
-func FileOf(w io.Writer) *os.File {
-	if cleaned, ok := w.(*terminal.Writer); ok {
-		return cleaned.File()
-	}
-	file, _ := w.(*os.File)
-	return file
 }
 
 // Print prints a document as json or yaml, or as text in every other form.
