@@ -71,7 +71,7 @@ func explainNight(t *testing.T, dir string) bool {
 	}
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"explain", pod, "--state", filepath.Join(dir, "node")}, strings.NewReader(""), &stdout, &stderr)
-	answer := fmt.Sprintf("%s%sexit code %d\n", stderr.String(), stdout.String(), code)
+	answer := fmt.Sprintf("%s%sexit code %d\n", stdout.String(), stderr.String(), code)
 	compareAnswer(t, filepath.Join(dir, "answer.txt"), answer)
 	verdict, exit := fmt.Sprintf("\nrejected %s: %s\n", pod, expected.Reason), 2
 	if expected.Fits {

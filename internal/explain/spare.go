@@ -59,7 +59,7 @@ func (x *search) spare() ([]Proposal, string) {
 	for size := 1; size <= min(len(victims), maxSize); size++ {
 		found, complete := x.ofSize(victims, size, b)
 		if found != nil {
-			return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it, and no fewer", countText(size, "pod"))
+			return []Proposal{x.without(found)}, fmt.Sprintf("removing %s would admit it, and no fewer", countText(size, "pod"))
 		}
 		if !complete {
 			return x.anyhow(victims, empty)
@@ -99,7 +99,7 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	case found == nil:
 		return nil, "none found; " + notFurther
 	}
-	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
+	return []Proposal{x.without(found)}, fmt.Sprintf("removing %s would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
 }
 
 // victims returns the pods that have any resources, in the order in which they can be spared.

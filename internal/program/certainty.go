@@ -24,6 +24,8 @@ const maxTried = 100_000
 // stock is the node of a kubelet's state, as far as its files show it. It is nil for other states.
 type stock struct {
 	shown *treatment.Shown
+	// node is what the files are of. It is nil for a saved state.
+	node *treatment.StockNode
 	// waiting are the pods that are bound to the node and about which the kubelet has not decided.
 	waiting []*v1.Pod
 }

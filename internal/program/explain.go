@@ -145,7 +145,7 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	at := candidates[0]
 	var explained view.Explanation
 	if c.named != nil {
-		explained, err = c.explainNamed(cmd.Context(), candidates)
+		explained, err = c.explainNamed(cmd.Context(), s, candidates)
 	} else {
 		explained, err = c.explain(cmd.Context(), s, candidates, args)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -62,7 +63,14 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	if c.objects, err = s.Reader().Objects(paths); err != nil {
 		return err
 	}
-	if c.named = c.objects.Pod(namespace, name); c.named == nil {
+	if c.named = c.objects.Pod(namespace, name); c.named == nil && len(c.pods) == 0 && folder.Pending != "" {
+		pending, err := s.Reader().Objects([]string{folder.Pending})
+		if err != nil {
+			return err
+		}
+		paths, c.named = append(paths, folder.Pending), pending.Pod(namespace, name)
+	}
+	if c.named == nil {
 		similar := ""
 		const few = 5
 		if names := c.objects.Similar(name, few); len(names) > 0 {
@@ -92,7 +100,7 @@ func (c *explainCommand) bind() error {
 }
 
 // explainNamed explains a pod of the cluster: its status, and what its kubelet would answer now.
-func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidate) (view.Explanation, error) {
+func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, candidates []candidate) (view.Explanation, error) {
 	at := candidates[0]
 	pod := podspec.Default(c.named, at.gates)
 	explained, err := c.decider.explain(ctx, at.state, pod, at.gates, candidates[1:])
@@ -107,9 +115,43 @@ func (c *explainCommand) explainNamed(ctx context.Context, candidates []candidat
 		}
 	}
 	status := treatment.PodStatusOf(c.named, pods)
+	if status.AtStart {
+		return c.explainStart(s, explained, &status)
+	}
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
+}
+
+// explainStart explains a pod that ran until its kubelet started again and rejected it. asNew is
+// the answer about a new pod like it.
+func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation, status *view.PodStatus) (view.Explanation, error) {
+	const what = "the kubelet started again while the pod ran: it admits every pod again then, and rejected this one"
+	var start *quirk.Readmission
+	if k := c.decider.stock; k != nil && k.node != nil {
+		var err error
+		if start, err = k.node.AtStart(s.Reader(), c.named); err != nil {
+			return view.Explanation{}, err
+		}
+	}
+	if start == nil || start.Plan.Rejection == nil {
+		status.Remarks = append(remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty.IsUnsure()),
+			what+"; the files do not show why any more, and this answer is about a new pod")
+		asNew.PodStatus = status
+		return asNew, nil
+	}
+	out := view.ExplanationOf(start.On, quirk.Answer(start.Plan, start.Quirks), nil)
+	out.Answer.Quirks, out.Answer.Certainty = start.Quirks, asNew.Answer.Certainty
+	like := "a new pod like it is admitted now: delete this one, or let its controller make another"
+	if r := asNew.Answer.Rejection; r != nil {
+		like = fmt.Sprintf("a new pod like it is rejected now, too (%s)", r.Reason)
+	} else if asNew.Answer.Certainty.IsUnsure() {
+		like = "a new pod like it can be admitted now: delete this one, or let its controller make another"
+	}
+	status.Remarks = append([]string{what, like}, unlike(status, out.Answer.Rejection)...)
+	status.Remarks = append(status.Remarks, fmt.Sprintf(`"paddock upgrade-check --to %s --state %s" shows which pods the next start rejects`, c.decider.as.version, c.states[0]))
+	out.PodStatus = status
+	return out, nil
 }
 
 // remarks returns sentences about an answer beside the pod's status. unsure is set if the answer is
@@ -130,10 +172,18 @@ func remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
 	case now == nil:
 		out = append(out, fits+"; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
 			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
-	case now.Reason != f.Reason && f.Reason != "" && !sameRejection(now, f):
-		out = append(out, fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason))
+	default:
+		out = append(out, unlike(f, now)...)
 	}
 	return out
+}
+
+// unlike returns a sentence if a rejection is not the one in the pod's status.
+func unlike(f *view.PodStatus, now *view.PlanRejection) []string {
+	if now.Reason == f.Reason || f.Reason == "" || sameRejection(now, f) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason)}
 }
 
 // sameRejection reports whether the two reasons are the same rejection: a kubelet names the

@@ -153,7 +153,7 @@ func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, err
 	if err != nil {
 		return n.Node, nil, err
 	}
-	f.stock = &stock{shown: n.Shown}
+	f.stock = &stock{shown: n.Shown, node: n}
 	f.stock.waiting, err = n.Waiting()
 	return n.Node, n.Shown.State, err
 }

@@ -75,6 +75,12 @@ while :; do
     tries=$((tries + 1))
 done
 
+# The pods that have no node yet: one of them can be the one to explain.
+kubectl get pods --all-namespaces --field-selector spec.nodeName=,status.phase=Pending -o json | filter > "$folder/pending.json" || {
+    rm -f -- "$folder/pending.json"
+    unknown "pending.json: the pods that have no node yet"
+}
+
 # The configuration with which the kubelet runs. The file has neither its flags nor its drop-ins.
 if config=$(kubectl get --raw "/api/v1/nodes/$node/proxy/configz"); then
     printf '%s\n' "$config" | filter > "$folder/configz.json"

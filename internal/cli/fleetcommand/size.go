@@ -18,7 +18,7 @@ func (c *fleetCommand) sizeCommand() *cobra.Command {
 		Use:   "size",
 		Short: "Find how many nodes of a kind take all pods",
 		Long: `Size finds, for each kind of node in NODES, how many nodes of this kind alone take all pods, while one
-node less does not, with the same placement. The lower bound is what the sums of the requests allow.
+node fewer does not, with the same placement. The lower bound is what the sums of the requests allow.
 Without --scoring, the answer is that of least-stranded or most-allocated, whichever needs fewer nodes:
 "paddock fleet --scoring" with that many nodes places all pods. Counts in NODES do not matter. In a
 cluster, each group of nodes with the same instance type, machine and policy is a kind, and the pods on
@@ -27,7 +27,7 @@ its nodes are placed first.
 If all kinds have a price in NODES, it also looks for a cheap mix of them. This is a heuristic: it begins
 with the mix of parts of nodes that is cheapest by the sums of the requests, and with each kind alone. It
 adds nodes until all pods fit. Then it removes nodes, the expensive ones first, until the pods no longer
-fit with one node less of any kind. The lower bound is the price of the parts: no mix costs less.
+fit with one node fewer of any kind. The lower bound is the price of the parts: no mix costs less.
 
 Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, for some kind.`,
 		Example: `  paddock fleet size --nodes nodes.yaml --pods pods/`,

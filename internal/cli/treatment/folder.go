@@ -20,14 +20,16 @@ type Folder struct {
 	// Machine and Config are the folder itself, if files in it describe the machine, or how the
 	// kubelet is configured.
 	Machine, Config string
-	// Node and Pods are the files of the Node and its pods.
-	Node, Pods string
+	// Node and Pods are the files of the Node and its pods. Pending is the file of the pods that
+	// have no node yet.
+	Node, Pods, Pending string
 }
 
-// The files of the Node and its pods.
+// The files of the Node and the pods.
 const (
-	nodeFile = "node.json"
-	podsFile = "pods.json"
+	nodeFile    = "node.json"
+	podsFile    = "pods.json"
+	pendingFile = "pending.json"
 )
 
 // These are the files that show what a folder has. The readers of a machine and of a configuration
@@ -55,15 +57,18 @@ func FolderOf(path string) (Folder, error) {
 	if err != nil {
 		return f, err
 	}
-	objects, err := filesIn(path, nodeFile, podsFile)
+	objects, err := filesIn(path, nodeFile, podsFile, pendingFile)
 	if err != nil {
 		return f, err
 	}
 	for _, name := range objects {
-		if filepath.Base(name) == nodeFile {
+		switch filepath.Base(name) {
+		case nodeFile:
 			f.Node = name
-		} else {
+		case podsFile:
 			f.Pods = name
+		case pendingFile:
+			f.Pending = name
 		}
 	}
 	if len(machine)+len(objects) > 0 {

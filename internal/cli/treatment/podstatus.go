@@ -3,6 +3,7 @@ package treatment
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,8 +14,7 @@ import (
 )
 
 // PodStatusOf returns the status of a pod, and what happened to the pods of its node after a
-// rejection. Pods that were deleted are in no
-// list, so what they left is not known.
+// rejection. Pods that were deleted are in no list, so what they left is not known.
 func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
 	f := view.PodStatus{Node: pod.Spec.NodeName, Phase: string(cmp.Or(pod.Status.Phase, v1.PodPending)), Reason: pod.Status.Reason, Message: pod.Status.Message}
 	if at := pod.Status.StartTime; !at.IsZero() {
@@ -28,7 +28,13 @@ func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
 		}
 		return f
 	}
-	f.Rejected = rejected(pod)
+	f.Rejected, f.AtStart = rejected(pod), RejectedAtStart(pod)
+	if f.AtStart {
+		f.At = nil
+		if end := endOf(pod); !end.IsZero() {
+			f.At = &end
+		}
+	}
 	if !f.Rejected || f.At == nil {
 		return f
 	}
@@ -51,9 +57,18 @@ func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
 	return f
 }
 
-// rejected reports whether the kubelet rejected a pod: it failed before any container was created.
+// rejected reports whether the kubelet rejected a pod.
 func rejected(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0
+	return pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0 || RejectedAtStart(pod)
+}
+
+// rejectedMessage begins the message of a pod that a kubelet rejected.
+const rejectedMessage = "Pod was rejected: "
+
+// RejectedAtStart reports whether the kubelet rejected a pod that had run. It admits every pod of
+// the node again when it starts, and ends the containers of a pod that it rejects then.
+func RejectedAtStart(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodFailed && strings.HasPrefix(pod.Status.Message, rejectedMessage) && len(containersOf(pod)) > 0
 }
 
 // containersOf returns the statuses of the containers that were ever created.

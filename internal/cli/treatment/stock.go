@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
 
 // Stock is a node on which a kubelet decides, as a user names its files.
@@ -45,6 +48,8 @@ type StockNode struct {
 	Config string
 	// Notes are remarks about the inputs.
 	Notes []string
+
+	found Found
 }
 
 // ReadStock reads a node of a fleet. It returns nil if the path is not a kubelet's.
@@ -90,8 +95,8 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	}
 	out.Notes = append(append(out.Notes, out.Found.Notes...), out.Policy.Warnings...)
 	object := out.Objects.Nodes[out.Name]
-	found := Found{Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
-	if out.Shown, err = found.State(r, out.Node); err != nil {
+	out.found = Found{Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
+	if out.Shown, err = out.found.State(r, out.Node); err != nil {
 		out.Shown = &Shown{}
 		return out, err
 	}
@@ -178,4 +183,33 @@ func (n *StockNode) Waiting() ([]*v1.Pod, error) {
 		}
 	}
 	return waiting, nil
+}
+
+// AtStart returns how the kubelet decided at its start about a pod that ran, with the pods that
+// have not ended. It is nil if the files have nothing of the pod any more: the kubelet removes it
+// when it admits the next pod.
+func (n *StockNode) AtStart(r inputs.Reader, pod *v1.Pod) (*quirk.Readmission, error) {
+	f := n.found
+	f.Pods = maps.Clone(f.Pods)
+	ran := pod.DeepCopy()
+	ran.Status.Phase, ran.Status.Reason, ran.Status.Message = v1.PodRunning, "", ""
+	uid := podspec.UID(pod)
+	f.Pods[uid] = ran
+	names, err := f.files()
+	if err != nil {
+		return nil, err
+	}
+	texts, err := Read(r, names)
+	if err != nil {
+		return nil, err
+	}
+	start, err := readmit(f, texts, f.Pods, n.Node, assumptions{})
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(start.all, func(a quirk.Readmission) bool { return a.Pod.UID == uid })
+	if at < 0 || start.all[at].Had == nil {
+		return nil, nil //nolint:nilnil // The files do not show it.
+	}
+	return &start.all[at], nil
 }

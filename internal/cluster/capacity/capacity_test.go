@@ -83,7 +83,7 @@ func TestOneNodeIsAPlan(t *testing.T) {
 	})
 }
 
-// TestSize checks that the number of nodes takes all pods, that one node less does not, and that
+// TestSize checks that the number of nodes takes all pods, that one node fewer does not, and that
 // the number is not below the lower bound.
 func TestSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -29,7 +29,7 @@ var ErrPrice = errors.New("every kind needs a price above 0")
 // heuristic. It begins with the mix of fractions of nodes that is cheapest by the sums of the
 // requests, and increases all counts by the same factor until the pods fit. It also begins with
 // every kind alone. Then it removes as many nodes as possible, starting with the most expensive
-// kind, until the pods do not fit with one node less of any kind. Then it replaces nodes of one
+// kind, until the pods do not fit with one node fewer of any kind. Then it replaces nodes of one
 // kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
 // the answer. Errors are those of Size; ErrNever is about pods that no kind takes.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
@@ -259,7 +259,7 @@ func (m *mixing) exchange(counts []int) (*Mix, error) {
 	return nil, nil
 }
 
-// reduce removes nodes until the pods do not fit with one node less of any kind.
+// reduce removes nodes until the pods do not fit with one node fewer of any kind.
 func (m *mixing) reduce(mix *Mix) error {
 	order := make([]int, len(m.kinds))
 	for i := range order {

@@ -47,7 +47,7 @@ func TestMix(t *testing.T) {
 }
 
 // TestMixes checks that, whatever the pods and prices are, all pods fit, they do not fit with one
-// node less of any kind, and no small mix that takes them costs less than the lower bound.
+// node fewer of any kind, and no small mix that takes them costs less than the lower bound.
 func TestMixes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := named(kind(t, 0), "a"), named(kind(t, 0), "b")

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// Size finds the number of nodes of a kind, at most most, that takes all pods while one node less
+// Size finds the number of nodes of a kind, at most most, that takes all pods while one node fewer
 // does not. In rare cases a smaller number also takes all pods, although a larger one in between
 // does not. The result is that of the returned number of nodes. The error wraps ErrTooFew if most
 // nodes do not take the pods; the result is then that of most nodes. The error wraps ErrNever if a

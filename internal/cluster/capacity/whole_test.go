@@ -258,7 +258,7 @@ func TestFillIsPlanningNodeByNode(t *testing.T) {
 }
 
 // TestSizeIsPlanningNodeByNode checks the same for the number of nodes that takes all pods. With
-// one node less, every node on its own rejects some pod.
+// one node fewer, every node on its own rejects some pod.
 func TestSizeIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -209,18 +210,21 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
 	}
-	r.Resource = f.Resource
-	for _, n := range f.Needs {
-		if n.Resource == f.Resource || r.Wanted == 0 {
-			r.Wanted = d.wanted(r.Container, n.Resource)
-		}
+	short := d.scarce(f, size)
+	words := make([]string, len(short))
+	for i, n := range short {
+		words[i] = request.Words(n, d.wanted(r.Container, n))
 	}
-	r.Nodes = d.s.account(f.Resource, d)
+	if r.Resource = f.Resource; !slices.Contains(short, f.Resource) {
+		r.Resource = short[0]
+	}
+	r.Wanted = d.wanted(r.Container, r.Resource)
+	r.Nodes = d.s.account(r.Resource, d)
 	nodes := "single NUMA node has"
 	if size > 1 {
 		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
 	}
-	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", request.Words(r.Resource, r.Wanted), nodes)
+	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", listText(words), nodes)
 	switch {
 	case f.Required.IsEmpty():
 	case d.way == staying:
@@ -232,6 +236,27 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 		r.Detail += d.groupsText(size)
 	}
 	return d.reject(rejection.NotAligned, r)
+}
+
+// scarce returns the first resource of a hint set of which no size NUMA nodes together have as much
+// as it needs. If there is none, it returns all of the set: each would fit alone.
+func (d *draft) scarce(f hint.Set, size int) []request.Resource {
+	all := make([]request.Resource, 0, len(f.Needs))
+	for _, n := range f.Needs {
+		most := make([]int, len(n.Offer))
+		for id := range most {
+			most[id] = id
+		}
+		slices.SortFunc(most, func(a, b int) int { return cmp.Compare(n.Offer[b], n.Offer[a]) })
+		if n.Offered(mask.Of(most[:min(size, len(most))]...)) < n.Amount {
+			return []request.Resource{n.Resource}
+		}
+		all = append(all, n.Resource)
+	}
+	if len(all) == 0 {
+		all = append(all, f.Resource)
+	}
+	return all
 }
 
 // groupsText names the NUMA nodes that the rule of groups excludes from a request for size NUMA

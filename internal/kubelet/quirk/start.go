@@ -8,6 +8,8 @@ import (
 // Readmission is what a kubelet decides at its start about a pod that is on the node.
 type Readmission struct {
 	Pod request.Pod
+	// On is the state on which it decides: that of the files, after the pods before.
+	On *node.State
 	// Had is what the pod has before the decision. It is nil if the state has nothing of the pod.
 	Had *node.Grant
 	// Plan is the decision, and Quirks are the faults because of which it differs from Paddock's,
@@ -35,7 +37,7 @@ func (k Kubelet) Readmit(s *node.State, pods []request.Pod, release Release) ([]
 	s = s.Restarted()
 	all := make([]Readmission, 0, len(pods))
 	for i := range pods {
-		r := Readmission{Pod: pods[i]}
+		r := Readmission{Pod: pods[i], On: s}
 		r.Had, _ = s.Grant(pods[i].UID)
 		r.Plan, r.Quirks, k = k.Admit(s, pods[i])
 		all = append(all, r)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,8 @@ type Explanation struct {
 	// Answer is what the pod gets, or why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
+	// Aligned are the resources that an admitted pod has of its own, each with an answer.
+	Aligned []explain.Aligned `json:"aligned,omitempty"`
 	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
 	// Remedies are changes that would admit a rejected pod.
@@ -39,7 +42,11 @@ type Explanation struct {
 // ExplanationOf returns the explanation of a plan. s is the node before the plan. remedies is nil
 // for a pod that was admitted.
 func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
-	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+	if p.Grant != nil {
+		e.Aligned = explain.AlignedOf(s, p.Grant)
+	}
+	return e
 }
 
 // AccountOf returns the explanation of a rejection of which only the reason and the account are
@@ -64,6 +71,10 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer)
+	if e.PodStatus != nil {
+		w.remarks(e.PodStatus)
+	}
+	w.aligned(e.Aligned)
 	if e.PodStatus != nil {
 		w.podStatus(e.PodStatus)
 	}
@@ -156,6 +167,55 @@ func (w *explanation) answer(p PlanPod) {
 		word, tone = "not admitted", terminal.Bad
 	}
 	w.out.WriteString(w.style.Paragraph("", "  ", tone.Of(word), terminal.Strong.Of(p.Pod)))
+}
+
+// maxAligned is how many resources are named with their NUMA nodes unless all are requested.
+const maxAligned = 6
+
+// aligned prints whether each resource of the pod is aligned: in one sentence if all are, and
+// otherwise as a table that begins with those that are not.
+func (w *explanation) aligned(all []explain.Aligned) {
+	if len(all) == 0 {
+		return
+	}
+	order := []string{explain.AlignedNo, explain.AlignedUnknown, explain.AlignedYes}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b explain.Aligned) int {
+		return cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer))
+	})
+	answer, tone := all[0].Answer, terminal.Good
+	if answer != explain.AlignedYes {
+		tone = terminal.Warn
+	}
+	shown := all
+	if !w.verbose {
+		shown = all[:min(len(all), maxAligned)]
+	}
+	more := len(all) - len(shown)
+	several := slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Container != all[0].Container })
+	var parts []string
+	var rows [][]terminal.Cell
+	for _, a := range shown {
+		of := a.Of
+		if several && a.Container != "" {
+			of = a.Container + ": " + of
+		}
+		parts = append(parts, of+" "+a.Where)
+		rows = append(rows, []terminal.Cell{{Text: "  " + of}, {Text: a.Answer}, {Text: a.Where}})
+	}
+	if answer == explain.AlignedYes {
+		text := strings.Join(parts, "; ")
+		if more > 0 {
+			text += fmt.Sprintf("; and %d more (-v)", more)
+		}
+		w.sentence(terminal.Plain.Of("aligned:"), tone.Of(answer+","), terminal.Plain.Of(text))
+		return
+	}
+	w.sentence(terminal.Plain.Of("aligned:"), tone.Of(answer))
+	w.table(rows)
+	if more > 0 {
+		w.sentence(terminal.Faint.Of(fmt.Sprintf("and %d more (-v)", more)))
+	}
 }
 
 func (w *explanation) remedies(r explain.Remedies) {

@@ -377,7 +377,7 @@ func (f *Fleet) mix() string {
 	for _, k := range f.Kinds {
 		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Name)
 	}
-	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node less of any kind, the pods do not fit (%s tried).",
+	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
 		strings.Join(parts, " and "), decimal(rounded(f.Price.Price)), decimal(rounded(f.Price.LowerBound)), f.Price.Gap*100, Count(f.Price.Tried, "placement"))
 }
 

@@ -16,9 +16,12 @@ type PodStatus struct {
 	Phase   string `json:"phase"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Rejected is true if the kubelet rejected the pod before any container ran.
+	// Rejected is true if the kubelet rejected the pod: before any container ran, or, with AtStart,
+	// when the kubelet started again while the pod ran.
 	Rejected bool `json:"rejected,omitempty"`
-	// At is when the pod was rejected, or else when it started. It is nil if that is not known.
+	AtStart  bool `json:"rejectedAtStart,omitempty"`
+	// At is when the pod was rejected, or else when it started. For a pod that ran, it is when its
+	// last container ended. It is nil if that is not known.
 	At *time.Time `json:"at,omitempty"`
 	// Ended and Started are the pods of the node that ended, and that started and run, after a
 	// rejection, in the order of time.
@@ -54,11 +57,15 @@ func eventsText(events []Event) string {
 	return text
 }
 
-// podStatus prints the status of a pod, below the answer.
-func (w *explanation) podStatus(f *PodStatus) {
+// remarks prints the sentences about the present answer, directly below it.
+func (w *explanation) remarks(f *PodStatus) {
 	for _, sentence := range f.Remarks {
 		w.sentence(terminal.Strong.Of(sentence))
 	}
+}
+
+// podStatus prints what the status of a pod shows.
+func (w *explanation) podStatus(f *PodStatus) {
 	at := "recorded by the scheduler"
 	switch {
 	case f.Node == "":

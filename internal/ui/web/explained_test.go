@@ -51,7 +51,7 @@ func TestExplainHeld(t *testing.T) {
 	r.release("a")
 	e := r.explained("default/b")
 	want := view.ExplanationOf(before, plan, nil).Text(terminal.Style{}, true)
-	_, way, _ := strings.Cut(want, "\n")
+	_, way, _ := strings.Cut(want, "\n\n")
 	got := e.Text(terminal.Style{}, true)
 	if !e.Assigned || e.DecisionUnknown || e.Since == nil || e.Rejected != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "admitted default/b\n") {
 		t.Errorf("got %+v\n%s\nwant the way\n%s", e, got, way)
