@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/codec/discover"
 )
@@ -25,8 +27,9 @@ type Folder struct {
 	Node, Pods, Pending string
 }
 
-// The files of the Node and the pods.
+// The files that are known by their names.
 const (
+	numactlFile = "numactl.txt"
 	nodeFile    = "node.json"
 	podsFile    = "pods.json"
 	pendingFile = "pending.json"
@@ -35,7 +38,7 @@ const (
 // These are the files that show what a folder has. The readers of a machine and of a configuration
 // find their files by themselves.
 var (
-	machineFiles = []string{"machine.json", "lscpu.json", "numactl.txt"}
+	machineFiles = []string{"machine.json", "lscpu.json", numactlFile}
 	configFiles  = []string{"configz.json", "config.yaml", "config.yml", "config.json", "kubelet-config.yaml", "kubeletconfig.yaml"}
 )
 
@@ -45,6 +48,9 @@ var (
 // the files about it are missing: the machine on which Paddock runs is another one.
 func FolderOf(path string) (Folder, error) {
 	f := Folder{Path: path}
+	if several(path) != nil {
+		return f, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return f, err
@@ -95,6 +101,8 @@ func usable(name string) error {
 		return fmt.Errorf("%s is not a file: collect it again", name)
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty: collect it again", name)
+	case filepath.Base(name) == numactlFile:
+		return usableNumactl(name)
 	case filepath.Base(name) != "configz.json":
 		return nil
 	case info.Size() > maxConfigz:
@@ -103,6 +111,21 @@ func usable(name string) error {
 	data, err := os.ReadFile(name)
 	if err == nil && !json.Valid(data) {
 		err = fmt.Errorf("%s is not JSON, for example because it was cut off: collect it again", name)
+	}
+	return err
+}
+
+// usableNumactl returns an error if a file is not the output of numactl -H.
+func usableNumactl(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const first, most = "available: ", 64 << 10
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err == nil && !strings.Contains(string(data), first) {
+		err = fmt.Errorf("%s is not the output of numactl -H, which has a line %q: collect it again, or remove it", name, first+"2 nodes (0-1)")
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package treatment
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +26,14 @@ func OfKubelet(r inputs.Reader, path string) (bool, error) {
 	if path == "" || path == "-" {
 		return false, nil
 	}
+	if names := several(path); names != nil {
+		for _, name := range names {
+			if is, err := OfKubelet(r, name); err != nil || !is {
+				return is, err
+			}
+		}
+		return true, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return err == nil && info.IsDir(), err
@@ -41,8 +50,8 @@ func OfKubelet(r inputs.Reader, path string) (bool, error) {
 
 // Found is a node as a kubelet's own files describe it.
 type Found struct {
-	// Path is the kubelet's directory, or one of its files. Pods are the pods of the node, at least
-	// all that run.
+	// Path is the kubelet's directory, or one or several of its files. Pods are the pods of the
+	// node, at least all that run.
 	Path string
 	Pods inputs.Roster
 	// Elsewhere maps the UIDs of pods on other nodes to the names of these nodes.
@@ -191,7 +200,7 @@ func (f Found) lacks(m kubeletstate.Manager, what string) error {
 	if isDir(f.Path) {
 		return fmt.Errorf("%s has no %s, so it is not known which %s the pods have: copy that file from the kubelet's directory on the node", f.Path, m.FileName(), what)
 	}
-	return fmt.Errorf("%s is not a %s, so it is not known which %s the pods have: name a directory with both files, such as /var/lib/kubelet", f.Path, m.FileName(), what)
+	return fmt.Errorf("%s is not a %s, so it is not known which %s the pods have: name both files with a comma, or a directory that has them, such as /var/lib/kubelet", f.Path, m.FileName(), what)
 }
 
 // lost returns a note about everything that is neither free nor assigned.
@@ -231,8 +240,23 @@ func (f Found) shared(c *kubeletstate.CPU, n *inputs.Node) (cpuset.Set, error) {
 	return set, nil
 }
 
-// files returns the state files in the directory, or the file itself.
+// several returns the names of state files that a path lists, separated by commas as in other
+// flags. It returns nil if the path is the name of one file.
+func several(path string) []string {
+	if _, err := os.Stat(path); err == nil || !strings.Contains(path, ",") {
+		return nil
+	}
+	return strings.Split(path, ",")
+}
+
+// files returns the state files in the directory, or the files that the path names.
 func (f Found) files() ([]string, error) {
+	if names := several(f.Path); names != nil {
+		if at := slices.IndexFunc(names, isDir); at >= 0 {
+			return nil, fmt.Errorf("%s is a directory: name it alone, or name the state files", names[at])
+		}
+		return names, nil
+	}
 	info, err := os.Stat(f.Path)
 	if err != nil {
 		return nil, err

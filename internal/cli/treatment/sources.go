@@ -166,8 +166,14 @@ func (f Folder) NoConfig() error {
 // for the CPU or the Memory Manager.
 func Usable(path string) error {
 	if !isDir(path) {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return err
+		names := several(path)
+		if names == nil {
+			names = []string{path}
+		}
+		for _, name := range names {
+			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		return nil
 	}

@@ -39,9 +39,10 @@ func (s *State) account(resource request.Resource, d *draft) []account.Node {
 // shares returns who has a resource: the grants, what is reserved, the residue, and the rejected
 // pod.
 func (s *State) shares(resource request.Resource, d *draft) []account.Share {
-	all := make([]account.Share, 0, s.grants.len+len(d.kept)+1)
-	add := func(holder string, g *Grant) {
-		share := account.Share{Holder: holder}
+	var all []account.Share
+	// Most pods share the node's CPUs and memory, and need neither a name nor an entry.
+	add := func(g *Grant, which string) {
+		var share account.Share
 		switch {
 		case resource == request.CPU:
 			share.CPUs = g.CPUs()
@@ -50,10 +51,13 @@ func (s *State) shares(resource request.Resource, d *draft) []account.Share {
 		default:
 			share.Devices = g.Devices()
 		}
-		all = append(all, share)
+		if !share.CPUs.IsEmpty() || len(share.Blocks) > 0 || len(share.Devices) > 0 {
+			share.Holder = g.Pod.ID() + which
+			all = append(all, share)
+		}
 	}
 	for g := range s.grants.all() {
-		add(g.Pod.ID(), g)
+		add(g, "")
 	}
 	for _, k := range d.kept {
 		all = append(all, account.Share{Holder: account.ReservedFor + k.pod, CPUs: k.cpus, Blocks: k.blocks, Devices: k.devices})
@@ -67,6 +71,6 @@ func (s *State) shares(resource request.Resource, d *draft) []account.Share {
 		}
 		all = append(all, share)
 	}
-	add(d.pod.ID()+" (this pod)", &Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers})
+	add(&Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}, " (this pod)")
 	return all
 }
