@@ -95,12 +95,13 @@ func (c advised) do(want int, args ...string) string {
 func (c advised) follow(version string) {
 	var seen []string
 	for range 4 {
-		var found stateview.Verified
+		var answer struct{ Items stateview.Verified }
 		text := c.do(-1, "state", "verify", "-o", "json", "--kubelet", version, "--machine", filepath.Join(c.dir, "machine.json"),
 			"--kubelet-config", c.config, c.cpu(), c.memory())
-		if err := json.Unmarshal([]byte(text), &found); err != nil {
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
 			c.t.Fatal(err)
 		}
+		found := answer.Items
 		commands, err := commandsOf(found)
 		if err != nil {
 			c.t.Fatal(err)

@@ -146,7 +146,7 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 	if err := json.Unmarshal(data, &explained); err != nil || explained.Answer.Pod == "" {
 		return fmt.Errorf("agent at %s: the answer is not an explanation: is this the listen address of a Paddock agent?", c.agent.address)
 	}
-	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
+	if err := s.Document(c.output.Value, console.Explanation, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err
 	}
 	if !explained.Assigned {

@@ -96,7 +96,7 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 	text := func() string {
 		return verdictText(c.judge(), verdict, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
 	}
-	if err := s.Print(c.output.Value, result, text); err != nil {
+	if err := s.Document(c.output.Value, console.ConfigurationCheck, result, text); err != nil {
 		return err
 	}
 	if !verdict.KubeletStarts || !verdict.PaddockStarts {

@@ -182,7 +182,7 @@ func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *
 }
 
 func (c *defragmentCommand) print(s console.Streams, d view.Defragmentation) error {
-	if err := s.Print(c.output.Value, d, func() string { return d.Text(s.Style()) }); err != nil {
+	if err := s.Document(c.output.Value, console.Defragmentation, d, func() string { return d.Text(s.Style()) }); err != nil {
 		return err
 	}
 	if len(d.Moves) == 0 {

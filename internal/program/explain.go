@@ -101,7 +101,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected, or the answer is u
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, machineUsage+"; if repeated, the other machines are asked too")
-	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
+	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or its state files with commas, with --as and --pods")
 	podsFlag(cmd, &c.pods, ofStateUsage)
 	flags.StringArrayVar(&c.configs, "kubelet-config", nil, kubeletConfigUsage)
 	flags.StringArrayVar(&c.devices, "devices", nil, "the node's devices: an inventory `FILE`")
@@ -153,7 +153,7 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	explained.Machine, explained.Policy, explained.Kubelet = at.name, at.policy, c.decider.as.String()
-	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
+	if err := s.Document(c.output.Value, console.Explanation, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err
 	}
 	if explained.Answer.Rejection != nil || explained.Answer.Certainty.IsUnsure() {

@@ -62,7 +62,7 @@ Exit codes: 0 done, 1 error, 2 some of the PODS are rejected; the map shows the 
   paddock map --agent`,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "show the pods of a `FILE` that paddock plan --save or the agent wrote, or of a kubelet's directory or state file, with --as and --pods")
+	c.node.register(cmd, "show the pods of a `FILE` that paddock plan --save or the agent wrote, or of a kubelet's directory or its state files with commas, with --as and --pods")
 	c.as.register(cmd, "the kubelet that wrote --state")
 	console.StrictFlag(cmd, &c.strict)
 	kubeNodeFlag(cmd, &c.decider.kubeNode)
@@ -118,7 +118,7 @@ func (c *mapCommand) draw(s console.Streams, m nodemap.Map) error {
 	var err error
 	switch c.output.Value {
 	case "json", "yaml":
-		return s.Print(c.output.Value, mapped{m, c.certainty}, nil)
+		return s.Document(c.output.Value, console.Map, mapped{m, c.certainty}, nil)
 	case "svg":
 		err = m.SVG(&picture, true)
 	case "html":
@@ -152,7 +152,7 @@ func (c *mapCommand) askAgent(cmd *cobra.Command, s console.Streams, paths []str
 		return err
 	}
 	if form == "json" {
-		return s.Print(c.output.Value, json.RawMessage(data), nil)
+		return s.Document(c.output.Value, console.Map, json.RawMessage(data), nil)
 	}
 	_, err = s.Stdout.Write(data)
 	return err

@@ -57,7 +57,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected, or some answe
 		Args: podsOrResize,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "start from the pods of a `FILE` that --save wrote, or of a kubelet's directory or state file, with --as and --pods, instead of an empty node")
+	c.node.register(cmd, "start from the pods of a `FILE` that --save wrote, or of a kubelet's directory or its state files with commas, with --as and --pods, instead of an empty node")
 	c.node.quota.register(cmd)
 	c.resize.register(cmd)
 	c.decider.register(cmd)
@@ -111,7 +111,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
-	if err := s.Print(c.output.Value, answer, func() string { return answer.Text(s.Style(), c.output.Value == "wide") }); err != nil {
+	if err := s.Document(c.output.Value, console.Plan, answer, func() string { return answer.Text(s.Style(), c.output.Value == "wide") }); err != nil {
 		return err
 	}
 	for _, made := range decided {

@@ -39,7 +39,7 @@ and fits.`,
 		Args: console.NoArguments,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote, or a kubelet's directory or state file, with --as and --pods")
+	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote, or a kubelet's directory or its state files with commas, with --as and --pods")
 	c.as.register(cmd, "the kubelet that wrote --state, and decides")
 	c.agent.register(cmd, "report on the node of the agent that listens on `HOST:PORT`")
 	c.output.Register(cmd, "text", "json", "yaml")
@@ -61,7 +61,7 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	r := view.Report{Machine: n.Found.Name, Policy: n.Policy.Text, Usage: usage, Certainty: c.node.stock.certainty(&c.as)}
-	return s.Print(c.output.Value, r, func() string { return r.Text(s.Style()) })
+	return s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) })
 }
 
 // askAgent prints the report of a running node.
@@ -77,5 +77,5 @@ func (c *reportCommand) askAgent(cmd *cobra.Command, s console.Streams) error {
 	if err := json.Unmarshal(data, &r); err != nil || len(r.Usage.Nodes) == 0 {
 		return fmt.Errorf("agent at %s: the answer is not a report: is this the listen address of a Paddock agent?", c.agent.address)
 	}
-	return s.Print(c.output.Value, r, func() string { return r.Text(s.Style()) })
+	return s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) })
 }

@@ -47,7 +47,7 @@ func (c *ruleCommand) run(cmd *cobra.Command, args []string) error {
 	case len(found) == 0:
 		return errors.New(rules.Unknown(args))
 	}
-	return console.StreamsOf(cmd).Print(c.output.Value, found, func() string {
+	return console.StreamsOf(cmd).Document(c.output.Value, console.RuleList, found, func() string {
 		texts := make([]string, len(found))
 		for i, r := range found {
 			texts[i] = r.String()

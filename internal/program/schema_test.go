@@ -12,38 +12,97 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/docs/rules"
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/stateview"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the published schemas from the types of the documents")
 
-// TestSchemas checks that the published schemas are those of the documents. The descriptions are
-// the comments of the fields, with the names that the fields have in a document.
+// documents are the documents that commands print with -o json.
+var documents = []struct {
+	command string
+	kind    console.Kind
+	of      reflect.Type
+}{
+	{"plan", console.Plan, reflect.TypeFor[view.Plan]()},
+	{"explain", console.Explanation, reflect.TypeFor[view.Explanation]()},
+	{"report", console.Report, reflect.TypeFor[view.Report]()},
+	{"map", console.Map, reflect.TypeFor[mapped]()},
+	{"defragment", console.Defragmentation, reflect.TypeFor[view.Defragmentation]()},
+	{"check-config", console.ConfigurationCheck, reflect.TypeFor[checked]()},
+	{"upgrade-check", console.UpgradeCheck, reflect.TypeFor[stateview.Upgrade]()},
+	{"state show", console.StateList, reflect.TypeFor[[]*stateview.State]()},
+	{"state verify", console.StateCheck, reflect.TypeFor[stateview.Verified]()},
+	{"state diff", console.StateDifference, reflect.TypeFor[stateview.Diff]()},
+	{"verify", console.NodeCheck, reflect.TypeFor[agent.Verified]()},
+	{"fleet", console.Fleet, reflect.TypeFor[view.Fleet]()},
+	{"fleet size", console.FleetSizes, reflect.TypeFor[[]view.Fleet]()},
+	{"fleet try", console.FleetTrials, reflect.TypeFor[[]view.Trial]()},
+	{"fleet rejections", console.FleetRejections, reflect.TypeFor[[]view.FleetRejections]()},
+	{"rule", console.RuleList, reflect.TypeFor[[]rules.Rule]()},
+	{"version", console.Version, reflect.TypeFor[version]()},
+}
+
+// TestSchemas checks that the published schemas are those of the documents, and that there are no
+// others. The descriptions are the comments of the fields, with the names that the fields have in a
+// document.
 func TestSchemas(t *testing.T) {
-	for name, of := range map[string]reflect.Type{"plan": reflect.TypeFor[view.Plan](), "explain": reflect.TypeFor[view.Explanation]()} {
-		root := document{comments: map[string]map[string]string{}}.object(t, of)
-		root = append(fields{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "paddock " + name + " -o json"}}, root...)
-		var want bytes.Buffer
-		encoder := json.NewEncoder(&want)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(root); err != nil {
-			t.Fatal(err)
-		}
-		path := "../../docs/schemas/" + name + ".json"
+	published, err := filepath.Glob("../../docs/schemas/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range documents {
+		path := "../../docs/schemas/" + strings.ReplaceAll(d.command, " ", "-") + ".json"
+		published = slices.DeleteFunc(published, func(name string) bool { return name == path })
+		want := schemaOf(t, d.command, d.kind, d.of)
 		if *rewrite {
-			if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil { //nolint:gosec // The file is published.
+			if err := os.WriteFile(path, want, 0o644); err != nil { //nolint:gosec // The file is published.
 				t.Fatal(err)
 			}
 			continue
 		}
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want.Bytes()) {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not the schema of the document (error %v): run go test ./internal/program -run TestSchemas -rewrite, and read the difference", path, err)
 		}
 	}
+	if len(published) > 0 {
+		t.Errorf("%v are the schemas of no document", published)
+	}
+}
+
+// schemaOf returns the schema of what a command prints.
+func schemaOf(t *testing.T, command string, kind console.Kind, of reflect.Type) []byte {
+	t.Helper()
+	d := document{comments: map[string]map[string]string{}}
+	object := fields{{"type", "object"}, {"required", []string{"items"}}, {"properties", fields{}}}
+	if of.Kind() == reflect.Slice {
+		object[2].value = fields{{"items", d.schema(t, of, "")}}
+	} else {
+		object = d.object(t, of)
+	}
+	required, is := object[1].value.([]string)
+	properties, are := object[2].value.(fields)
+	if !is || !are {
+		t.Fatalf("the schema of %s is no object", of)
+	}
+	object[1].value = append([]string{"apiVersion", "kind"}, required...)
+	object[2].value = append(fields{{"apiVersion", fields{{"const", v1alpha1.GroupVersion.String()}}}, {"kind", fields{{"const", kind}}}}, properties...)
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(append(fields{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "paddock " + command + " -o json"}}, object...)); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // fields is a JSON object with its members in order.
@@ -119,6 +178,9 @@ func (d document) object(t *testing.T, of reflect.Type) fields {
 	properties := fields{}
 	var add func(of reflect.Type)
 	add = func(of reflect.Type) {
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
 		comments := d.of(t, of)
 		for f := range of.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

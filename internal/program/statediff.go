@@ -53,7 +53,7 @@ func (c *stateDiffCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Print(c.output.Value, diff, func() string { return diff.Text(s.Style()) }); err != nil {
+	if err := s.Document(c.output.Value, console.StateDifference, diff, func() string { return diff.Text(s.Style()) }); err != nil {
 		return err
 	}
 	if len(diff.Changes) > 0 {

@@ -73,6 +73,6 @@ func (c *stateShowCommand) run(cmd *cobra.Command, names []string) error {
 		shown = append(shown, state)
 		texts = append(texts, state.Text(m, s.Style()))
 	}
-	errs = append(errs, s.Print(c.output.Value, shown, func() string { return strings.Join(texts, "\n") }))
+	errs = append(errs, s.Document(c.output.Value, console.StateList, shown, func() string { return strings.Join(texts, "\n") }))
 	return errors.Join(errs...)
 }

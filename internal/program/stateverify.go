@@ -70,7 +70,7 @@ func (c *stateVerifyCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	verified := treatment.Verify(texts, setup, from.Roster)
 	shown := stateview.VerifiedOf(verified)
-	if err := s.Print(c.output.Value, shown, func() string { return shown.Text(s.Style()) }); err != nil {
+	if err := s.Document(c.output.Value, console.StateCheck, shown, func() string { return shown.Text(s.Style()) }); err != nil {
 		return err
 	}
 	codes := map[doctor.Answer]int{doctor.Rejects: 2, doctor.StartsWithout: 2, doctor.Unsure: 1}

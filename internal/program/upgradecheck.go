@@ -105,7 +105,7 @@ func (c *upgradeCheckCommand) run(cmd *cobra.Command, _ []string) error {
 	if c.output.Value == "text" {
 		s.Notes(shown.Notes)
 	}
-	if err := s.Print(c.output.Value, shown, func() string { return shown.Text(s.Style()) }); err != nil {
+	if err := s.Document(c.output.Value, console.UpgradeCheck, shown, func() string { return shown.Text(s.Style()) }); err != nil {
 		return err
 	}
 	if shown.Changes() {

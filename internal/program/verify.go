@@ -64,7 +64,7 @@ func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
 	if c.output.Value == "text" {
 		return printVerified(s.Stdout, v)
 	}
-	return errors.Join(s.Print(c.output.Value, v, nil), differences(v))
+	return errors.Join(s.Document(c.output.Value, console.NodeCheck, v, nil), differences(v))
 }
 
 // differences returns an error if there are differences.

@@ -23,7 +23,7 @@ func (c *versionCommand) command() *cobra.Command {
 		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := version{Version(), build().Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return console.StreamsOf(cmd).Print(c.output.Value, v, func() string {
+			return console.StreamsOf(cmd).Document(c.output.Value, console.Version, v, func() string {
 				text := fmt.Sprintf("paddock %s\n", v.Version)
 				if v.Revision != "" {
 					text += fmt.Sprintf("commit  %s\n", v.Revision)

@@ -187,15 +187,15 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 		_, err := s.Stdout.Write(page.Bytes())
 		return err
 	}
-	return s.Print(c.output.Value, answer, func() string { return answer.Text(s.Style()) })
+	return s.Document(c.output.Value, console.Fleet, answer, func() string { return answer.Text(s.Style()) })
 }
 
 // answer prints the answer in the requested form. rows returns the answer as CSV.
-func (c *fleetCommand) answer(s console.Streams, v any, text func() string, rows func() [][]string) error {
+func (c *fleetCommand) answer(s console.Streams, kind console.Kind, v any, text func() string, rows func() [][]string) error {
 	if c.output.Value == "csv" {
 		return csv.NewWriter(s.Stdout).WriteAll(rows())
 	}
-	return s.Print(c.output.Value, v, text)
+	return s.Document(c.output.Value, kind, v, text)
 }
 
 func (c *fleetCommand) tryCommand() *cobra.Command {
@@ -244,5 +244,5 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		answers = append(answers, view.TrialsOf(name, trials)...)
 	}
 	view.MarkBest(answers)
-	return c.answer(s, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
+	return c.answer(s, console.FleetTrials, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
 }

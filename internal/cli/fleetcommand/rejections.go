@@ -41,7 +41,7 @@ With --since, only what came after an earlier output counts. An agent counts fro
 				answer = append(answer, view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Count: r.Pods, Nodes: r.Nodes})
 			}
 			text := func() string { return view.RejectionsText(answer, since != "", s.Style()) }
-			return c.answer(s, answer, text, func() [][]string { return view.RejectionsRows(answer) })
+			return c.answer(s, console.FleetRejections, answer, text, func() [][]string { return view.RejectionsRows(answer) })
 		},
 	}
 	c.registerNodes(cmd)

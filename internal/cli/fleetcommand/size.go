@@ -85,7 +85,7 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	answers = append(answers, mix...)
-	if err := c.answer(s, answers, func() string { return view.SizesText(answers, s.Style()) }, func() [][]string { return view.SizesRows(answers) }); err != nil {
+	if err := c.answer(s, console.FleetSizes, answers, func() string { return view.SizesText(answers, s.Style()) }, func() [][]string { return view.SizesRows(answers) }); err != nil {
 		return err
 	}
 	if code != 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -19,14 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// KindUpgradeCheck is the kind of Upgrade. Its fields are in docs/schemas/upgrade-check.json.
-const KindUpgradeCheck = "UpgradeCheck"
-
 // Upgrade is what the start of another kubelet does to a node.
 type Upgrade struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Node       string `json:"node"`
+	Node string `json:"node"`
 	// To is the kubelet that starts, such as "1.37.2". Present is the kubelet that runs, or empty
 	// if it is not known.
 	To      string `json:"to"`
@@ -101,7 +95,7 @@ type UpgradeReason struct {
 // UpgradeOf returns the answer as a document.
 func UpgradeOf(u *treatment.Upgraded) *Upgrade {
 	out := &Upgrade{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: KindUpgradeCheck, Node: u.Node, To: u.To.String(), Answer: u.Answer.String(),
+		Node: u.Node, To: u.To.String(), Answer: u.Answer.String(),
 		Configuration: []UpgradeProblem{}, Files: VerifiedOf(u.Files), Pods: []UpgradePod{}, NextStart: reasonsOf(u.NextStart), Notes: []string{}, to: u.To,
 	}
 	if u.As != (behavior.Version{}) {
