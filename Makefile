@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -312,6 +312,11 @@ NIGHTLY := race-all kubelets record-check lint-records image-check-arm64 cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }
+
+# Links to pages that do not exist fail the build. SITE_VERSION puts a release below /VERSION/.
+site: build ## The documentation with search, in bin/site; needs Node.js 20 with npm [SITE_VERSION=v0.1.0].
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or a later one" >&2; exit 1; }
+	cd site && npm ci --no-audit --no-fund && PADDOCK_VERSION=$(SITE_VERSION) npm run build
 
 clean: ## Remove what was built; .tools stays.
 	rm -rf bin

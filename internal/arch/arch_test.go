@@ -104,7 +104,7 @@ func enterDir(name, rel string, otherModules *[]string) error {
 	switch rel {
 	case ".":
 		return nil
-	case ".git", "bin", ".tools", ".idea", ".vscode":
+	case ".git", "bin", ".tools", ".idea", ".vscode", "site/node_modules", "site/pages", "site/.vitepress/cache":
 		return fs.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {

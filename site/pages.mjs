@@ -1,0 +1,155 @@
+// Lays out the pages of the site in site/pages: the Markdown of the repository as it is, and the
+// reference, which is generated from the program, the JSON schemas and the CRDs. A link to a file
+// that is not a page becomes a link to the repository.
+//
+// It runs bin/paddock for the help of the commands; "make site" builds it before.
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const out = join(root, 'site/pages')
+const repository = 'https://github.com/paddock-project/paddock'
+
+// The pages by kind. Each file of docs/ is in one list, or the layout fails.
+const kinds = {
+  Start: ['README.md', 'docs/read-a-rejection.md', 'docs/example-node.md', 'docs/choose-a-scope.md'],
+  Tasks: [
+    'docs/kubelet-does-not-start.md', 'docs/upgrade-a-kubelet.md', 'docs/size-a-node.md', 'docs/size-a-fleet.md',
+    'docs/defragment-a-node.md', 'docs/move-running-pods.md', 'docs/roll-out-and-back.md', 'docs/notices.md',
+    'deploy/README.md', 'deploy/scheduler/README.md',
+  ],
+  Explanation: [
+    'docs/agent.md', 'docs/scheduler.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',
+    'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md',
+  ],
+  Reference: ['docs/commands.md', 'docs/metrics.md'],
+  Rules: readdirSync(join(root, 'docs/rules')).filter((f) => f.endsWith('.md')).map((f) => `docs/rules/${f}`),
+}
+
+// page returns the path of a file in the site.
+function page(file) {
+  if (file === 'README.md') return 'index.md'
+  return file.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md')
+}
+
+const pages = new Map(Object.values(kinds).flat().map((file) => [file, page(file)]))
+
+// title returns the first heading of a text.
+function title(text) {
+  return text.match(/^# (.+)$/m)[1].replaceAll('`', '')
+}
+
+// link returns the target of a link of a file as it is in the site.
+function link(file, target) {
+  if (/^[a-z]+:|^#/.test(target)) return target
+  const [path, anchor] = target.split('#')
+  const to = normalize(join(dirname(file), path)).replace(/\/$/, '')
+  const suffix = anchor ? `#${anchor}` : ''
+  const name = pages.get(to) ?? pages.get(join(to, 'README.md'))
+  if (name) return relative(dirname(join('/', page(file))), join('/', name)) + suffix
+  if (/\.(svg|png)$/.test(to)) return `/${to}`
+  if (to === 'docs/schemas') return relative(dirname(join('/', page(file))), '/schemas/index.md')
+  if (!existsSync(join(root, to))) throw new Error(`${file}: link to ${target}: there is no ${to}`)
+  return `${repository}/${statSync(join(root, to)).isDirectory() ? 'tree' : 'blob'}/main/${to}${suffix}`
+}
+
+// converted returns the text of a page. Only what is outside of code is changed.
+function converted(file, text) {
+  let code = false
+  return text.split('\n').map((line) => {
+    if (line.startsWith('```')) code = !code
+    if (code) return line
+    return line
+      .split(/(`[^`]*`)/)
+      .map((part) => part.startsWith('`') ? part : part.replaceAll('{{', '&#123;&#123;').replace(/<([A-Z][A-Z_]*)>/g, '&lt;$1&gt;'))
+      .join('')
+      .replace(/(\]\()([^)\s]+)(\))/g, (_, open, target, close) => open + link(file, target) + close)
+  }).join('\n')
+}
+
+function write(name, text) {
+  mkdirSync(dirname(join(out, name)), { recursive: true })
+  writeFileSync(join(out, name), text)
+}
+
+// fields returns the rows of the members of a JSON schema, with those of its members below them.
+function fields(schema, depth = 0) {
+  let rows = []
+  for (const [name, member] of Object.entries(schema.properties ?? {})) {
+    const of = member.type === 'array' ? member.items ?? {} : member
+    const many = member.type === 'array' ? '[]' : ''
+    const required = (schema.required ?? []).includes(name) ? '' : ', optional'
+    const enums = (of.enum ?? []).map((v) => `\`${v}\``).join(', ')
+    const text = (member.description ?? of.description ?? '').replace(/\s+/g, ' ').replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('{{', '&#123;&#123;')
+    const type = of.const ? `\`${of.const}\`` : of.type ?? 'any'
+    rows.push(`| ${'&emsp;'.repeat(depth)}\`${name}${many}\` | ${many ? 'list of ' : ''}${type}${required} | ${text}${enums ? ` One of ${enums}.` : ''} |`)
+    rows = rows.concat(fields(of, depth + 1))
+  }
+  return rows
+}
+
+const table = (schema) => ['| member | type | meaning |', '| --- | --- | --- |', ...fields(schema)].join('\n') + '\n'
+
+// commands returns the names of all commands of a program, with those of their commands.
+function commands(program, path = []) {
+  const help = execFileSync(program, [...path, '--help'], { encoding: 'utf8', env: { ...process.env, COLUMNS: '100', NO_COLOR: '1' } })
+  let all = [{ path, help }]
+  const list = help.split(/^Available Commands:$|^[A-Z][^\n]*:$/m)
+  const after = help.slice(help.indexOf('Usage:'))
+  for (const [, name] of list.length > 1 ? after.matchAll(/^ {2}([a-z][a-z-]*) {2,}\S/gm) : []) {
+    if (['help', 'completion'].includes(name)) continue
+    all = all.concat(commands(program, [...path, name]))
+  }
+  return all
+}
+
+rmSync(out, { recursive: true, force: true })
+for (const file of readdirSync(join(root, 'docs')).filter((f) => f.endsWith('.md'))) {
+  if (!pages.has(`docs/${file}`)) throw new Error(`docs/${file} is in no list of site/pages.mjs`)
+}
+for (const [file, name] of pages) write(name, converted(file, readFileSync(join(root, file), 'utf8')))
+cpSync(join(root, 'docs/images'), join(out, 'public/docs/images'), { recursive: true })
+cpSync(join(root, 'docs/schemas'), join(out, 'public/schemas'), { recursive: true })
+
+// The reference of the commands: what --help prints.
+const items = []
+for (const { path, help } of commands(join(root, 'bin/paddock'))) {
+  const name = ['paddock', ...path].join(' ')
+  write(`reference/${path.join('-') || 'paddock'}.md`, `# ${name}\n\n\`\`\`text\n${help.trimEnd()}\n\`\`\`\n`)
+  items.push({ text: name, link: `/reference/${path.join('-') || 'paddock'}` })
+}
+
+// The reference of the answers and of the objects.
+const answers = readdirSync(join(root, 'docs/schemas')).filter((f) => f.endsWith('.json'))
+let index = '# Answers as JSON\n\nEach file is a JSON schema of what a command prints with `-o json`.\n\n'
+for (const file of answers) {
+  const schema = JSON.parse(readFileSync(join(root, 'docs/schemas', file), 'utf8'))
+  const name = file.replace('.json', '')
+  write(`schemas/${name}.md`, `# ${schema.title}\n\nThe schema: <a href="./${file}" target="_self">${file}</a>\n\n${table(schema)}`)
+  index += `- [${schema.title}](${name}.md)\n`
+}
+write('schemas/index.md', index)
+
+write('layout.json', JSON.stringify({
+  repository,
+  nav: [
+    { text: 'Read a rejection', link: '/read-a-rejection' },
+    { text: 'Commands', link: '/commands' },
+    { text: 'Rules', link: '/rules/' },
+  ],
+  sidebar: [
+    ...Object.entries(kinds).map(([kind, files]) => ({
+      text: kind,
+      collapsed: kind === 'Rules',
+      items: files.map((file) => ({
+        text: file === 'README.md' ? 'Paddock' : title(readFileSync(join(root, file), 'utf8')),
+        link: '/' + page(file).replace(/index\.md$/, '').replace(/\.md$/, ''),
+      })),
+    })),
+    { text: 'Commands', collapsed: true, items },
+    { text: 'Answers', collapsed: true, items: answers.map((f) => ({ text: f.replace('.json', ''), link: `/schemas/${f.replace('.json', '')}` })) },
+  ],
+}))
+console.log(`${pages.size} pages of the repository, ${items.length} of commands, ${answers.length} of answers`)
