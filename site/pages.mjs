@@ -96,9 +96,8 @@ const table = (schema) => ['| member | type | meaning |', '| --- | --- | --- |',
 function commands(program, path = []) {
   const help = execFileSync(program, [...path, '--help'], { encoding: 'utf8', env: { ...process.env, COLUMNS: '100', NO_COLOR: '1' } })
   let all = [{ path, help }]
-  const list = help.split(/^Available Commands:$|^[A-Z][^\n]*:$/m)
-  const after = help.slice(help.indexOf('Usage:'))
-  for (const [, name] of list.length > 1 ? after.matchAll(/^ {2}([a-z][a-z-]*) {2,}\S/gm) : []) {
+  const list = help.split('Available Commands:\n')[1]?.split('\n\n')[0] ?? ''
+  for (const [, name] of list.matchAll(/^ {2}([a-z][a-z-]*) /gm)) {
     if (['help', 'completion'].includes(name)) continue
     all = all.concat(commands(program, [...path, name]))
   }

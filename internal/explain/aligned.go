@@ -12,8 +12,9 @@ import (
 
 // Aligned describes whether one resource of an admitted pod is where a program uses it fastest.
 // CPUs are aligned if they are on as few NUMA nodes as the empty machine needs for so many. Memory
-// is, too, and it must be on NUMA nodes of the CPUs. A device is aligned if it is near the CPUs and
-// the memory of its container (R-DEV-7).
+// is aligned if that is true of it, too, and its NUMA nodes are among those of the CPUs, or the
+// other way around. A device is aligned if it is near the CPUs and the memory of its container
+// (R-DEV-7).
 type Aligned struct {
 	// Container is empty for a pod that is aligned as one.
 	Container string `json:"container,omitempty"`

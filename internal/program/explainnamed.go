@@ -116,7 +116,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	}
 	status := treatment.PodStatusOf(c.named, pods)
 	if status.AtStart {
-		return c.explainStart(s, explained, &status)
+		return c.explainStart(s, explained, &status), nil
 	}
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
@@ -125,33 +125,36 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 
 // explainStart explains a pod that ran until its kubelet started again and rejected it. asNew is
 // the answer about a new pod like it.
-func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation, status *view.PodStatus) (view.Explanation, error) {
+func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation, status *view.PodStatus) view.Explanation {
 	const what = "the kubelet started again while the pod ran: it admits every pod again then, and rejected this one"
+	why := "the files do not show why any more"
 	var start *quirk.Readmission
 	if k := c.decider.stock; k != nil && k.node != nil {
 		var err error
 		if start, err = k.node.AtStart(s.Reader(), c.named); err != nil {
-			return view.Explanation{}, err
+			why = "the files do not show why: " + err.Error()
 		}
 	}
 	if start == nil || start.Plan.Rejection == nil {
 		status.Remarks = append(remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty.IsUnsure()),
-			what+"; the files do not show why any more, and this answer is about a new pod")
+			what+"; "+why+"; this answer is about a new pod")
 		asNew.PodStatus = status
-		return asNew, nil
+		return asNew
 	}
 	out := view.ExplanationOf(start.On, quirk.Answer(start.Plan, start.Quirks), nil)
 	out.Answer.Quirks, out.Answer.Certainty = start.Quirks, asNew.Answer.Certainty
-	like := "a new pod like it is admitted now: delete this one, or let its controller make another"
+	fits := "is"
+	if asNew.Answer.Certainty.IsUnsure() {
+		fits = "can be"
+	}
+	like := fmt.Sprintf("a new pod like it %s admitted now: delete this one, or let its controller make another", fits)
 	if r := asNew.Answer.Rejection; r != nil {
 		like = fmt.Sprintf("a new pod like it is rejected now, too (%s)", r.Reason)
-	} else if asNew.Answer.Certainty.IsUnsure() {
-		like = "a new pod like it can be admitted now: delete this one, or let its controller make another"
 	}
 	status.Remarks = append([]string{what, like}, unlike(status, out.Answer.Rejection)...)
 	status.Remarks = append(status.Remarks, fmt.Sprintf(`"paddock upgrade-check --to %s --state %s" shows which pods the next start rejects`, c.decider.as.version, c.states[0]))
 	out.PodStatus = status
-	return out, nil
+	return out
 }
 
 // remarks returns sentences about an answer beside the pod's status. unsure is set if the answer is

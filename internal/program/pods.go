@@ -198,7 +198,7 @@ func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
 			return err
 		}
 		if err != nil && !away && ctx.Err() == nil {
-			s.Notes([]string{err.Error() + "; pods asks it again"})
+			s.NoteNow(err.Error() + "; pods asks it again")
 		}
 		away = err != nil
 	}

@@ -31,6 +31,14 @@ func StreamsOf(cmd *cobra.Command) Streams {
 // Reader returns a reader of the files that flags name.
 func (s Streams) Reader() inputs.Reader { return inputs.Reader{Names: inputs.Flags, Stdin: s.Stdin} }
 
+// NoteNow prints a note at once. It is for what a command waits for: the answer may never come.
+func (s Streams) NoteNow(note string) {
+	s.Notes([]string{note})
+	if l, ok := s.Stderr.(*lateNotes); ok {
+		_ = l.release() // Errors are ignored, as for all of standard error.
+	}
+}
+
 // Notes prints each note on a line of its own, after the answer.
 func (s Streams) Notes(notes []string) {
 	for _, n := range notes {

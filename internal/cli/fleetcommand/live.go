@@ -46,7 +46,7 @@ func (c *fleetCommand) watch(ctx context.Context, s console.Streams) (*fleetwatc
 			return w, nil
 		}
 		if _, why := w.Trouble(); why != "" && why != reported {
-			s.Notes([]string{why})
+			s.NoteNow(why)
 			reported = why
 		}
 		select {

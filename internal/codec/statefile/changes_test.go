@@ -18,7 +18,7 @@ func TestChanges(t *testing.T) {
 		want    []string
 	}{
 		"nothing": {m, func(*node.Policy) {}, nil},
-		"a NUMA node fewer": {hardware(t, 1, 6), func(*node.Policy) {}, []string{
+		"one NUMA node fewer": {hardware(t, 1, 6), func(*node.Policy) {}, []string{
 			"CPUs: was 0-23, now 0-11",
 			"NUMA node 1 with CPUs 6-11,18-23 and hugepages-2Mi=3Gi memory=12Gi is gone",
 			"CPUs of NUMA node 0: was 0-5,12-17, now 0-11",

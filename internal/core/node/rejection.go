@@ -210,7 +210,7 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
 	}
-	short := d.scarce(f, size)
+	short := scarce(f, size)
 	words := make([]string, len(short))
 	for i, n := range short {
 		words[i] = request.Words(n, d.wanted(r.Container, n))
@@ -240,7 +240,7 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 
 // scarce returns the first resource of a hint set of which no size NUMA nodes together have as much
 // as it needs. If there is none, it returns all of the set: each would fit alone.
-func (d *draft) scarce(f hint.Set, size int) []request.Resource {
+func scarce(f hint.Set, size int) []request.Resource {
 	all := make([]request.Resource, 0, len(f.Needs))
 	for _, n := range f.Needs {
 		most := make([]int, len(n.Offer))
