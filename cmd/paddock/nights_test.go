@@ -107,8 +107,8 @@ func compareAnswer(t *testing.T, name, answer string) {
 	}
 }
 
-// nightStatus returns the status of a pod as its node, or the API server for a pod that no node has,
-// recorded it.
+// nightStatus returns the status of a pod as recorded by its node, or by the API server if it has
+// none.
 func nightStatus(t *testing.T, dir, name string) v1.PodStatus {
 	t.Helper()
 	for _, file := range []string{"pods.json", "pending.json"} {
