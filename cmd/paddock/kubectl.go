@@ -53,9 +53,8 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("kubectl-paddock {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(console.FlagError)
+	console.Group(root)
 	p.access.Register(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.namespace, "agent-namespace", "paddock", "the `NAMESPACE` in which the agents run")
 	root.AddCommand(p.explain(), p.mapOf(), program.NewCollect(&p),
@@ -125,7 +124,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  kubectl paddock explain database
   kubectl paddock explain shop/database -v
   kubectl paddock explain database-7c9 -n shop --node node7`,
-		Args: exactly(1, "POD"),
+		Args: console.Arguments(1, 1, "POD, such as database or shop/database"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cluster, err := p.access.Cluster()
 			if err != nil {
@@ -161,7 +160,7 @@ func (p *pluginCommand) mapOf() *cobra.Command {
 		Long:  `Map draws a node as paddock map does. Without NODE it draws the only node that has an agent.`,
 		Example: `  kubectl paddock map node7
   kubectl paddock map node7 -o svg > node7.svg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: console.Arguments(0, 1, "at most one NODE"),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			cluster, err := p.access.Cluster()
 			if err != nil {
@@ -249,6 +248,7 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 		return withoutAgent(err, q)
 	}
 	var failed []string
+	code := 2 // Or 1, if one of the nodes that failed did not just answer no.
 	err = cluster.AskAll(cmd.Context(), agents, q, func(a kubectl.Answer) error {
 		if len(agents) > 1 {
 			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "node %s\n", a.Agent.Node); err != nil {
@@ -260,6 +260,9 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 		}
 		if err := exitOf(a.Agent.Node, a.Err); err != nil {
 			failed = append(failed, a.Agent.Node)
+			if exit := (*console.ExitError)(nil); !errors.As(err, &exit) || exit.Code != 2 {
+				code = 1
+			}
 			printFailure(cmd.ErrOrStderr(), a, err)
 			return nil
 		}
@@ -269,7 +272,9 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 	case err != nil:
 		return err
 	case len(failed) > 0 && len(agents) == 1:
-		return &console.ExitError{Code: 1}
+		return &console.ExitError{Code: code}
+	case len(failed) > 0 && code == 2:
+		return &console.ExitError{Code: 2, Err: fmt.Errorf("the answer of %d of %d nodes is no: %s", len(failed), len(agents), strings.Join(failed, ", "))}
 	case len(failed) > 0:
 		return fmt.Errorf("%d of %d nodes did not answer, or answered with an error: %s", len(failed), len(agents), strings.Join(failed, ", "))
 	}
@@ -309,16 +314,6 @@ func podArgument(arg, namespace string) (string, string, error) {
 		return "", "", fmt.Errorf("%q: expected a pod, such as database or shop/database", arg)
 	}
 	return namespace, name, nil
-}
-
-// exactly is cobra.ExactArgs with an error that names the expected arguments.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return fmt.Errorf("%d arguments: expected %s; see %s --help", len(args), what, cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 // passed returns the arguments for a command that has the same flag.

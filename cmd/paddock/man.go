@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/program"
 )
 
@@ -16,7 +17,7 @@ func newManCommand() *cobra.Command {
 		Use:    "man DIR",
 		Short:  "Write the manual pages, one per command, into a directory",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   console.Arguments(1, 1, "the directory to write to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Use the date of the commit, so that the same commit gives the same pages.
 			date := time.Unix(0, 0).UTC()

@@ -13,6 +13,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/node/apiserver"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/podres"
@@ -264,10 +265,13 @@ func (c Config) Check() error {
 			problems = append(problems, field+": "+fmt.Sprintf(format, args...))
 		}
 	}
+	word := func(value, field string, known ...string) {
+		want(slices.Contains(known, value), field, "%q is unknown: %s", value, spelling.Expected(value, known))
+	}
 	want(c.Machine != "", "machine", `expected "live", a file or a directory`)
-	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; expected loopback or everywhere", c.Map)
+	word(c.Map, "map", MapLoopback, MapEverywhere)
 	want(c.State != "", "state", "expected the name of a file; the agent creates the file if it does not exist")
-	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; expected sim or nri", c.Runtime)
+	word(c.Runtime, "runtime", RuntimeSim, RuntimeNRI)
 	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "expected at least one file or directory of manifests")
 	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "runtime sim reads pods from manifests and estimates nothing; remove the field, or set runtime: nri")
 	if c.Runtime == RuntimeNRI {
@@ -294,11 +298,11 @@ func (c Config) Check() error {
 	want(c.Moves.Notice >= 0, "moves.notice", "is %v; expected 0 or more", time.Duration(c.Moves.Notice))
 	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; expected 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))
 	want(c.Moves.Interval >= 0, "moves.interval", "is %v; expected 0 or more", time.Duration(c.Moves.Interval))
-	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; expected %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
+	word(c.Log.Format, "log.format", telemetry.Formats...)
 	if _, err := c.CPUQuota.Policy(); err != nil {
 		problems = append(problems, err.Error())
 	}
-	want(slices.Contains(telemetry.Levels, c.Log.Level), "log.level", "%q is unknown; expected one of %s", c.Log.Level, strings.Join(telemetry.Levels, ", "))
+	word(c.Log.Level, "log.level", telemetry.Levels...)
 	want(c.PodResources.CallsPerSecond > 0, "podResources.callsPerSecond", "is %v; expected more than 0", c.PodResources.CallsPerSecond)
 	want(c.PodResources.Burst > 0, "podResources.burst", "is %d; expected more than 0", c.PodResources.Burst)
 	if len(problems) > 0 {

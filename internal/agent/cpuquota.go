@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/quota"
@@ -46,7 +47,7 @@ var leastEphemeral = quota.Quota(quota.Least).Milli()
 // Policy returns the policy that c describes. Its errors name the field.
 func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	if c.Mode != QuotaIsolated && c.Mode != QuotaKubelet {
-		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; expected %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown: %s", c.Mode, spelling.Expected(c.Mode, []string{QuotaIsolated, QuotaKubelet}))
 	}
 	q, err := podspec.ParseQuantity(c.Ephemeral)
 	if err != nil {

@@ -124,7 +124,7 @@ func TestCPUQuotaConfig(t *testing.T) {
 		{"cpuQuota: {ephemeral: 250m}", "{Isolated:true EphemeralMilli:250}"},
 		{"cpuQuota: {ephemeral: \"0\"}", "{Isolated:true EphemeralMilli:0}"},
 		{"cpuQuota: {mode: kubelet}", "{Isolated:false EphemeralMilli:0}"},
-		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown; expected isolated or kubelet`},
+		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown: expected isolated or kubelet`},
 		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is not a quantity`},
 		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; expected at least 10m"},
 		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; expected at least 10m"},

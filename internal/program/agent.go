@@ -133,6 +133,18 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	console.CompleteWords(cmd, "log-level", telemetry.Levels...)
 }
 
+// hideAgentOnly hides the flags that matter only to a running agent from the help of a command that
+// accepts all of them.
+func (f *agentFlags) hideAgentOnly(cmd *cobra.Command) {
+	for _, name := range []string{
+		"strict", "pods", "runtime", "nri-socket", "release-on-exit", "estimate", "listen", "map", "profile", "log-format", "log-level",
+	} {
+		if err := cmd.Flags().MarkHidden(name); err != nil {
+			panic(err) // register defined the flag.
+		}
+	}
+}
+
 // config returns the configuration of the file, with the given flags instead of its fields.
 func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	config := agent.DefaultConfig()

@@ -52,7 +52,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		Example: `  paddock check-config /var/lib/kubelet/config.yaml
   paddock check-config --machine node7.json kubelet.yaml
   kubectl get --raw /api/v1/nodes/node7/proxy/configz | paddock check-config --machine node7.json -`,
-		Args: cobra.ExactArgs(1),
+		Args: console.Arguments(1, 1, "FILE: a KubeletConfiguration, the answer of /configz, or a directory with one of them"),
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)

@@ -36,7 +36,7 @@ type Cluster interface {
 func NewCollect(of Cluster) *cobra.Command {
 	c := collectCommand{cluster: of}
 	cmd := c.command()
-	cmd.Use, cmd.Args = "collect --print [POD]", cobra.MaximumNArgs(1)
+	cmd.Use, cmd.Args = "collect --print [POD]", console.Arguments(0, 1, "at most one POD")
 	cmd.Long += `
 
 With POD, the script collects from the node of that pod. It calls kubectl with the same --context and --kubeconfig.`

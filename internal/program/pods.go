@@ -97,7 +97,7 @@ func (c *podsGetCommand) command() *cobra.Command {
 Exit codes: 0 done, 1 error, 2 there is no such pod.`,
 		Example: `  paddock pods get default/database
   paddock pods get default/database -o json | jq -r '.podResources.cpuIds'`,
-		Args: cobra.ExactArgs(1),
+		Args: console.Arguments(1, 1, "one pod: NAMESPACE/NAME"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -62,6 +62,7 @@ width; with COLUMNS=0 every row is one line.`,
 	d := decider{allocator: parts.Allocator}
 	add(root, &topologyCommand{}, &planCommand{decider: d}, &explainCommand{decider: d}, &reportCommand{}, &defragmentCommand{decider: d}, &replayCommand{},
 		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &ruleCommand{}, &versionCommand{})
+	console.Group(root)
 	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock"}))
 	return root
 }

@@ -53,17 +53,18 @@ describes the format.
 
 With --check, it compares each line that has a recorded result with this result. It prints one
 line for each difference, and then the numbers of equal scenarios. After a difference in the
-state, it continues, and marks differences "(follows)" until the states are equal again. The exit
-code is 1 if a difference is not listed in --divergences and does not follow from an earlier one,
-or if a listed one no longer occurs.
+state, it continues, and marks differences "(follows)" until the states are equal again.
 
 With --as, a kubelet with its known faults decides. The differences of the recorded kubelets are listed beside them,
-such as testdata/kubelets/1.36/differences.txt.`,
+such as testdata/kubelets/1.36/differences.txt.
+
+Exit codes: 0 done, 1 error, such as a listed difference that no longer occurs, 2 a difference is not listed in
+--divergences and does not follow from an earlier one.`,
 		Example: `  paddock replay --check testdata/golden/*.jsonl.gz
   paddock replay --check --as kubelet-1.36 --machines testdata/golden/machines \
       --divergences testdata/kubelets/1.36/differences.txt testdata/kubelets/1.36/ordinary.jsonl.gz
   paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, "files of scenarios, or \"-\" for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Streams = console.StreamsOf(cmd)
 			r.out = bufio.NewWriter(r.Stdout)
@@ -96,8 +97,11 @@ func (r *replayCommand) run(files []string) error {
 		fmt.Fprintf(r.out, "%d of %d scenarios equal; %d of %d events began with different states\n",
 			r.equal, r.scenarios, r.apart, r.events)
 	}
-	if r.problems+r.unlisted > 0 {
+	switch {
+	case r.problems > 0:
 		return &console.ExitError{Code: 1}
+	case r.unlisted > 0:
+		return &console.ExitError{Code: 2}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func podsOrResize(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("resize") {
 		return nil
 	}
-	return cobra.MinimumNArgs(1)(cmd, args)
+	return console.Arguments(1, 0, "PODS: files or directories of manifests, or \"-\" for standard input")(cmd, args)
 }
 
 // decideAll admits the pods of files and then resizes those of --resize. It also returns the

@@ -25,7 +25,7 @@ R-CPU-41…45 are the rules from the first to the last.
 Exit codes: 0 done, 1 error, such as an id that no rule has.`,
 		Example: `  paddock rule R-HINT-62
   paddock rule Q-3 R-CPU-41…45`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, "the ID of a rule, such as R-HINT-62, or of a fault, such as Q-3"),
 		RunE: c.run,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var ids []string

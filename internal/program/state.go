@@ -2,7 +2,6 @@ package program
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,24 +39,17 @@ It needs no cluster and no agent. show, diff and verify only read the files. con
 show what they will do, and keep the old file beside the new one.`,
 		Example: `  # "checkpoint is corrupted", "cannot unmarshal object", "doesn't match with CPUs in state":
   paddock state verify --kubelet-config /var/lib/kubelet/config.yaml /var/lib/kubelet/*_manager_state`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				meant := ""
-				if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-					meant = "; did you mean " + strings.Join(names, " or ") + "?"
-				}
-				return fmt.Errorf("%q: expected show, diff, verify, convert or repair%s; see %s --help", args[0], meant, cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	console.Group(cmd)
 	add(cmd, &stateShowCommand{}, &stateDiffCommand{}, &stateVerifyCommand{}, &stateConvertCommand{}, &stateRepairCommand{})
 	return cmd
 }
 
 // filesOrDir are the arguments of a command about state files.
 const filesOrDir = "FILE... | DIRECTORY"
+
+// stateFiles describes these arguments in an error.
+const stateFiles = "the state files of one node, or the kubelet's directory, such as /var/lib/kubelet"
 
 // kubeletConfigFlag defines --kubelet-config for the kubelet's own configuration.
 func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {

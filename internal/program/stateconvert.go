@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
@@ -46,7 +47,7 @@ Exit codes: 0 done, 1 error, 2 the new kubelet would not start with the files.`,
 		Example: `  systemctl stop kubelet
   paddock state convert --to kubelet-1.35 --dry-run /var/lib/kubelet/*_manager_state
   paddock state convert --to kubelet-1.35 /var/lib/kubelet/*_manager_state`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, stateFiles),
 		RunE: c.run,
 	}
 	flags := cmd.Flags()
@@ -57,9 +58,7 @@ Exit codes: 0 done, 1 error, 2 the new kubelet would not start with the files.`,
 	kubeletConfigFlag(flags, &c.conversion.Config)
 	podsFlag(cmd, &c.conversion.Pods, "the pods that have the UIDs")
 	console.CompleteWords(cmd, "to", treatment.Targets()...)
-	if err := cmd.MarkFlagRequired("to"); err != nil {
-		panic(err) // The flag was defined above.
-	}
+	console.Require(cmd, "to", "the new kubelet or program: "+spelling.Or(treatment.Targets()))
 	return cmd
 }
 

@@ -25,7 +25,7 @@ memory accounting follow from the rest, and are not compared.
 Exit codes: 0 no difference, 1 error, 2 there are differences.`,
 		Example: `  paddock state diff cpu_manager_state.before-1 /var/lib/kubelet/cpu_manager_state
   paddock state diff --pods pods.json state.json.previous state.json`,
-		Args: cobra.ExactArgs(2),
+		Args: console.Arguments(2, 2, "two state files, OLD and NEW"),
 		RunE: c.run,
 	}
 	podsFlag(cmd, &c.pods, "the pods that have the UIDs")

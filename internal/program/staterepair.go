@@ -45,7 +45,7 @@ Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 		Example: `  systemctl stop kubelet
   kubectl get pods -A -o json --field-selector spec.nodeName=$(hostname) > pods.json
   paddock state repair --kubelet-config /var/lib/kubelet/config.yaml --pods pods.json /var/lib/kubelet/*_manager_state`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, stateFiles),
 		RunE: c.run,
 	}
 	kubeletFlags(cmd, &c.repair.Kubelet)

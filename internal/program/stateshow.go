@@ -32,7 +32,7 @@ instead of UIDs. Both come from a DIRECTORY if they are there. It also shows a f
 		Example: `  paddock state show /var/lib/kubelet/cpu_manager_state
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 |
       paddock state show --machine live --pods - /var/lib/kubelet/*_manager_state`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, stateFiles),
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)

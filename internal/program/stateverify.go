@@ -41,7 +41,7 @@ starts without a damaged kubelet_internal_checkpoint and gives the devices of ru
   paddock state verify ./paddock-node7                     # see paddock collect
   # May this node be downgraded?
   paddock state verify --kubelet 1.35 --kubelet-config config.yaml --machine node7.json cpu_manager_state`,
-		Args: cobra.MinimumNArgs(1),
+		Args: console.Arguments(1, 0, stateFiles),
 		RunE: c.run,
 	}
 	kubeletFlags(cmd, &c.kubelet)

@@ -29,18 +29,19 @@ func (c *verifyCommand) command() *cobra.Command {
 		Long: `Verify compares, for every container that runs according to the kubelet, the state file with the
 kernel's cgroup files (cpuset.cpus, cpuset.mems, CFS quota, also the pod's) and with what the
 PodResources API reports. It also shows how often containers with exclusive CPUs were throttled. It
-changes nothing, and accepts the configuration and the flags of the agent. It names pods with offline
+changes nothing, and accepts the configuration and all flags of the agent. It names pods with offline
 CPUs as degraded; these are not differences.
 
 A pod that starts or ends during the comparison can show as a difference: run it a second time.
 
-Exit codes: 0 no differences, 1 a difference or an error.`,
+Exit codes: 0 no differences, 1 error, 2 there are differences.`,
 		Example: `  paddock verify --config /etc/paddock/agent.yaml
   paddock verify --kubelet-config policy.yaml --kubelet-token-file token --kubelet-ca-file ca.crt`,
 		Args: console.NoArguments,
 		RunE: c.run,
 	}
 	c.register(cmd)
+	c.hideAgentOnly(cmd)
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -72,7 +73,7 @@ func differences(v *agent.Verified) error {
 	if len(v.Differences) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d differences among %d containers", len(v.Differences), v.Containers)
+	return &console.ExitError{Code: 2, Err: fmt.Errorf("%d differences among %d containers", len(v.Differences), v.Containers)}
 }
 
 // printVerified prints the result, and returns an error if there are differences. Throttled periods

@@ -37,3 +37,22 @@ func Nearest(name string, known []string) string {
 	}
 	return best
 }
+
+// Or joins words for a sentence: "a, b or c".
+func Or(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Expected returns the end of an error about an unknown word: "expected a, b or c", and which of
+// these words was perhaps meant.
+func Expected(word string, known []string) string {
+	text := "expected " + Or(known)
+	if meant := Nearest(word, known); meant != "" {
+		text += "; did you mean " + meant + "?"
+	}
+	return text
+}

@@ -11,8 +11,8 @@ func TestDistance(tt *testing.T) {
 	letters := rapid.StringOfN(rapid.SampledFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(tt, func(t *rapid.T) {
 		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
-		if got, want := Distance(a, b), plainDistance(a, b); got != want {
-			t.Fatalf("%d, want %d", got, want)
+		if got, expected := Distance(a, b), plainDistance(a, b); got != expected {
+			t.Fatalf("%d, expected %d", got, expected)
 		}
 	})
 }
@@ -30,12 +30,28 @@ func plainDistance(a, b string) int {
 
 func TestNearest(t *testing.T) {
 	known := []string{"cpuManagerPolicy", "memoryManagerPolicy", "kubeReserved"}
-	for name, want := range map[string]string{
+	for name, expected := range map[string]string{
 		"cpuManagerPolcy": "cpuManagerPolicy", "CPUMANAGERPOLICY": "cpuManagerPolicy", "kubereserve": "kubeReserved",
 		"topologyManagerScope": "", "x": "", "": "",
 	} {
-		if got := Nearest(name, known); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+		if got := Nearest(name, known); got != expected {
+			t.Errorf("%q: %q, expected %q", name, got, expected)
+		}
+	}
+}
+
+func TestExpected(t *testing.T) {
+	for _, c := range []struct {
+		word     string
+		known    []string
+		expected string
+	}{
+		{"jsn", []string{"text", "json", "yaml"}, "expected text, json or yaml; did you mean json?"},
+		{"pdf", []string{"text", "json"}, "expected text or json"},
+		{"tekst", []string{"text"}, "expected text; did you mean text?"},
+	} {
+		if got := Expected(c.word, c.known); got != c.expected {
+			t.Errorf("%q: %s", c.word, got)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
 // The ways to read files of a node.
@@ -69,7 +71,7 @@ func (s Script) check() error {
 	}
 	switch {
 	case s.Via != Debug && s.Via != SSH:
-		return fmt.Errorf("--via %q: expected %s or %s", s.Via, Debug, SSH)
+		return fmt.Errorf("--via: %q is unknown: %s", s.Via, spelling.Expected(s.Via, []string{Debug, SSH}))
 	case s.Via == Debug && !plainWord.MatchString(s.Image):
 		return fmt.Errorf("--image %q: expected the name of an image, such as %s", s.Image, DefaultImage)
 	case s.Via == Debug && len(validation.IsDNS1123Label(s.Namespace)) > 0:

@@ -28,6 +28,7 @@ const (
 	FleetSizes         Kind = "FleetSizes"
 	FleetTrials        Kind = "FleetTrials"
 	FleetRejections    Kind = "FleetRejections"
+	FleetLargest       Kind = "FleetLargest"
 	RuleList           Kind = "RuleList"
 	Version            Kind = "Version"
 )

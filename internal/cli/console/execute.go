@@ -36,6 +36,7 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetHelpFunc(printHelp)
 	err := root.Execute()
 	if err == nil {
 		return 0

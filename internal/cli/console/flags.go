@@ -1,11 +1,13 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
 // StrictFlag defines --strict, which is the same in every command that reads manifests.
@@ -19,6 +21,73 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
 	}
 	return nil
+}
+
+// Arguments requires a number of arguments, at least and at most. What describes them in an error,
+// such as "PODS: files or directories of manifests". There is no limit if most is less than least.
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		path := cmd.CommandPath()
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s expects %s; see %s --help", path, what, path)
+		case len(args) > most && most >= least:
+			return fmt.Errorf("%q is one argument too many: %s expects %s; see %s --help", args[most], path, what, path)
+		}
+		return nil
+	}
+}
+
+// Require makes a flag of the command mandatory. What describes its value in an error.
+func Require(cmd *cobra.Command, flag, what string) {
+	if err := cmd.MarkFlagRequired(flag); err != nil { // It is then completed first.
+		panic(err) // The caller defined the flag.
+	}
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check != nil {
+			if err := check(cmd, args); err != nil {
+				return err
+			}
+		}
+		if !cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is missing: expected %s; see %s --help", flag, what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// groupAnnotation marks the commands of Group.
+const groupAnnotation = "paddock-project.github.io/group"
+
+// Group makes a command one that only has subcommands. Without one of them, it prints its help.
+func Group(cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[groupAnnotation] = ""
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		text := spelling.Expected(args[0], names)
+		if meant := spelling.Nearest(args[0], names); meant != "" {
+			text = "did you mean " + meant + "?" // The root has many commands.
+		}
+		return fmt.Errorf("unknown command %q: %s; see %s --help", args[0], text, cmd.CommandPath())
+	}
+}
+
+func isGroup(cmd *cobra.Command) bool {
+	_, is := cmd.Annotations[groupAnnotation]
+	return is
 }
 
 // CompleteWords completes the value of a flag that takes one of a few words.
@@ -43,13 +112,8 @@ type Form struct {
 // Register defines the flag with its allowed words.
 func (f *Form) Register(cmd *cobra.Command, allowed ...string) {
 	f.Value, f.allowed = allowed[0], allowed
-	cmd.Flags().VarP(f, "output", "o", "form of the output: "+f.words())
+	cmd.Flags().VarP(f, "output", "o", "form of the output: "+spelling.Or(allowed))
 	CompleteWords(cmd, "output", allowed...)
-}
-
-func (f *Form) words() string {
-	last := len(f.allowed) - 1
-	return strings.Join(f.allowed[:last], ", ") + " or " + f.allowed[last]
 }
 
 // String, Set and Type implement pflag.Value.
@@ -64,7 +128,7 @@ func (f *Form) Set(value string) error {
 	case value == "text" || value == "table" && f.allowed[0] == "text":
 		f.Value = f.allowed[0]
 	default:
-		return fmt.Errorf("expected %s", f.words())
+		return errors.New(spelling.Expected(value, f.allowed))
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func Names() []string {
 func Named(name string) (Version, error) {
 	text, is := strings.CutPrefix(name, "kubelet-")
 	if !is {
+		if _, err := Parse(name); err == nil {
+			return Version{}, fmt.Errorf("%q: expected %s, or a patch of these; did you mean kubelet-%s?", name, strings.Join(Names(), ", "), strings.TrimPrefix(name, "v"))
+		}
 		return Version{}, fmt.Errorf("%q: expected %s, or a patch of these, such as kubelet-%s", name, strings.Join(Names(), ", "), Recorded()[0])
 	}
 	version, err := Parse(text)
