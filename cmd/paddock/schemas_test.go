@@ -35,6 +35,8 @@ func TestAnswersHaveTheirSchema(t *testing.T) {
 		{"fleet", "--nodes examples/fleet/nodes.yaml --pods examples/pods"},
 		{"fleet size", "--nodes examples/fleet/nodes.yaml --pods examples/pods"},
 		{"fleet try", "--nodes examples/fleet/nodes.yaml --pods examples/pods"},
+		{"fleet largest", "--nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml"},
+		{"report", epyc + " --kubelet-config examples/kubelet/pod-scope.yaml --like examples/pods/10-inference.yaml"},
 		{"rule", "Q-39"},
 		{"version", ""},
 	} {

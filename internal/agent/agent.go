@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,7 +126,7 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 		}
 		return a.reported.Snapshot()
 	}
-	a.metrics = telemetry.New(telemetry.Config{Policy: env.Policy.Policy, Build: build, Snapshot: inForce, Checks: checks})
+	a.metrics = telemetry.New(telemetry.Config{Policy: env.Policy.Policy, Build: build, Snapshot: inForce, Stranded: stranded, Checks: checks})
 	name := strings.TrimSuffix(filepath.Base(c.Machine), ".json") // the name of the node on the map
 	if host, err := os.Hostname(); c.Machine == discover.LiveName && err == nil {
 		name = host
@@ -262,8 +261,7 @@ func (a *Agent) end(ctx context.Context) error {
 func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	flow := a.flows.WithOperation(ctx)
 	if a.config.Listen != "" {
-		var listen net.ListenConfig
-		listener, err := listen.Listen(ctx, "tcp", a.config.Listen)
+		listener, err := telemetry.Listen(ctx, a.config.Listen)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}

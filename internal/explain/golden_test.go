@@ -58,7 +58,7 @@ func (p *player) run(c scenario.Command) []string {
 	case "explain":
 		text = p.explain(c.Args[0], len(c.Args) > 1)
 	case "report":
-		text = view.Report{Machine: "the machine", Policy: "as configured", Usage: reported(p.t, p.state())}.Text(terminal.Style{})
+		text = view.ReportOf("the machine", "as configured", p.state(), reported(p.t, p.state())).Text(terminal.Style{})
 	default:
 		text = p.n.Run(c)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/console"
@@ -28,10 +29,12 @@ import (
 type explainCommand struct {
 	machines, states, configs, devices []string
 	pods                               []string
-	pod, namespace                     string
-	resize                             resizeFlag
-	agent                              agentFlag
-	verbose, strict                    bool
+	// given is the flag --machine.
+	given           *pflag.Flag
+	pod, namespace  string
+	resize          resizeFlag
+	agent           agentFlag
+	verbose, strict bool
 	// objects are those of --pods or of the folder of a kubelet's state. named is the one of their
 	// pods to explain, or nil if PODS are manifests.
 	objects *inputs.Objects
@@ -101,6 +104,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected, or the answer is u
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, machineUsage+"; if repeated, the other machines are asked too")
+	c.given = flags.Lookup("machine")
 	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote, or a kubelet's directory or its state files with commas, with --as and --pods")
 	podsFlag(cmd, &c.pods, ofStateUsage)
 	flags.StringArrayVar(&c.configs, "kubelet-config", nil, kubeletConfigUsage)
@@ -254,7 +258,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	for i, machine := range c.machines {
 		flags := nodeFlags{
 			machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i),
-			as: &c.decider.as, pods: c.pods, noted: noted,
+			as: &c.decider.as, pods: c.pods, noted: noted, given: c.given,
 		}
 		if i == 0 {
 			flags.kubeNode, flags.objects = c.decider.kubeNode, c.objects

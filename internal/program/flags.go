@@ -6,13 +6,16 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // machineUsage is the help of --machine.
@@ -39,6 +42,8 @@ type nodeFlags struct {
 	objects *inputs.Objects
 	// stock is set by read for a kubelet's state.
 	stock *stock
+	// given is the flag --machine of the command.
+	given *pflag.Flag
 	// noted is set after the note about the flags of a kubelet, which is printed once.
 	noted bool
 }
@@ -50,6 +55,7 @@ const kubeletConfigUsage = "how the node decides: a KubeletConfiguration `FILE`,
 
 func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	machineFlag(cmd, &f.machine)
+	f.given = cmd.Flags().Lookup("machine")
 	cmd.Flags().StringVar(&f.config, "kubelet-config", "", kubeletConfigUsage+", which is shown")
 	cmd.Flags().StringVar(&f.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
 	cmd.Flags().StringVar(&f.state, "state", "", stateUsage)
@@ -92,6 +98,11 @@ func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 		return nil, nil, err
 	}
 	s.Notes(n.Found.Notes)
+	if !f.given.Changed {
+		m := n.Found.Machine
+		s.Notes([]string{fmt.Sprintf("the answer is for this machine, with %s and %s: for another one, give --machine, such as examples/machines/epyc-2s-nps4.json",
+			view.Count(m.NumCPUs(), "CPU"), view.Count(len(m.Nodes()), "NUMA node"))})
+	}
 	s.Notes(n.Policy.Warnings)
 	f.noteFlags(s, n)
 	if saved {
@@ -200,5 +211,5 @@ func (f *quotaFlag) policy() (node.QuotaPolicy, error) {
 		config.Mode = cmp.Or(f.mode, config.Mode)
 		return config.Policy()
 	}
-	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown; expected %s or %s", f.mode, agent.QuotaIsolated, agent.QuotaKubelet)
+	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown: %s", f.mode, spelling.Expected(f.mode, []string{agent.QuotaIsolated, agent.QuotaKubelet}))
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -16,6 +19,8 @@ type reportCommand struct {
 	node   nodeFlags
 	as     asFlag
 	agent  agentFlag
+	like   string
+	strict bool
 	output console.Form
 }
 
@@ -32,9 +37,17 @@ the largest pod of one container that each topology policy would admit now:
   IN PROPORTION         CPUs with as much memory for each as the machine has
   LOST                  the difference to policy none, which aligns nothing
 
+Stranded CPUs are free, but typical requests leave them over: requests like those of the pods on the node or,
+if none has exclusive CPUs, for 1, 2, 4, 8, 16 and 32 CPUs. STRANDED is the mean over these requests.
+
+With --like, it shows instead how far that pod can grow: the most CPUs with its memory, the most memory with its
+CPUs, and the most of both in its proportion, for each number of its devices. The container with the most CPUs
+grows, and a pod-level budget with it. For a fleet, see paddock fleet largest.
+
 Every amount that can matter has been planned, unless there were too many: the amount is then followed by "or more",
 and fits.`,
 		Example: `  paddock report --machine node7.json --state node7.state --kubelet-config kubelet.yaml
+  paddock report --machine node7.json --state node7.state --like train.yaml
   paddock report --agent`,
 		Args: console.NoArguments,
 		RunE: c.run,
@@ -42,6 +55,9 @@ and fits.`,
 	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote, or a kubelet's directory or its state files with commas, with --as and --pods")
 	c.as.register(cmd, "the kubelet that wrote --state, and decides")
 	c.agent.register(cmd, "report on the node of the agent that listens on `HOST:PORT`")
+	cmd.Flags().StringVar(&c.like, "like", "", "show how large a pod like this one can be: a `FILE` with its manifest, or \"-\" for standard input")
+	console.StrictFlag(cmd, &c.strict)
+	cmd.MarkFlagsMutuallyExclusive("agent", "like")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -60,8 +76,33 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r := view.Report{Machine: n.Found.Name, Policy: n.Policy.Text, Usage: usage, Certainty: c.node.stock.certainty(&c.as)}
+	r := view.ReportOf(n.Found.Name, n.Policy.Text, state, usage)
+	r.Certainty = c.node.stock.certainty(&c.as)
+	if c.like != "" {
+		if err := c.addLike(cmd, s, n, state, &r); err != nil {
+			return fmt.Errorf("--like: %w", err)
+		}
+	}
 	return s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) })
+}
+
+// addLike adds how large a pod like that of --like can be.
+func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs.Node, state *node.State, r *view.Report) error {
+	gates := podspec.GatesOf(state.Policy())
+	read, err := s.Pods(inputs.PodFiles{Paths: []string{c.like}, Gates: gates, Machine: n.Found.Machine, Strict: c.strict})
+	if err != nil {
+		return err
+	}
+	if len(read.Pods) != 1 {
+		return fmt.Errorf("%s has %d pods, expected one", c.like, len(read.Pods))
+	}
+	pod, err := podspec.Request(read.Pods[0], gates)
+	if err != nil {
+		return err
+	}
+	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state}}, []int{1}, pod)
+	r.LikePod, r.Like = pod.ID(), &like
+	return err
 }
 
 // askAgent prints the report of a running node.

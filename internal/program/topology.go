@@ -3,6 +3,7 @@ package program
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // topologyCommand is one invocation of paddock topology.
 type topologyCommand struct {
 	machine string
+	nps     int
 	output  console.Form
 }
 
@@ -24,7 +26,8 @@ func (c *topologyCommand) command() *cobra.Command {
 		Short: "Show a machine's sockets, NUMA nodes, caches, cores and memory",
 		Long: `Topology shows the machine as the kubelet's CPU, Memory and Topology Managers see
 it: this one, or a recorded one. Of a node without Paddock, it combines the files that the node has, and
-notes what they leave open.
+notes what they leave open. With --nps, it shows the machine with another number of NUMA nodes per socket, and what
+is assumed: to compare modes, save each with -o json and plan on it.
 
   tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62. GPUs, NICs, NVMe
          disks and accelerators have their NUMA node and their PCIe root
@@ -33,6 +36,7 @@ notes what they leave open.
          live machine, it has no names, ids, network addresses or disks, so you can share it.`,
 		Example: `  paddock topology
   paddock topology --machine examples/machines/epyc-2s-nps4.json
+  paddock topology --machine node7.json --nps 1 -o json > node7-nps1.json
   paddock topology -o json > node7.json
   ssh node7 paddock topology -o json | paddock topology --machine -
   mkdir node7                                  # of a node without Paddock
@@ -44,6 +48,7 @@ notes what they leave open.
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)
+	cmd.Flags().IntVar(&c.nps, "nps", 0, "show the machine with `N` NUMA nodes per socket: another NPS mode (AMD) or SNC mode (Intel)")
 	c.output.Register(cmd, "tree", "table", "json", "yaml")
 	return cmd
 }
@@ -55,6 +60,14 @@ func (c *topologyCommand) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	s.Notes(found.Notes)
+	if cmd.Flags().Changed("nps") {
+		if found, err = found.InMode(c.nps); err != nil {
+			return fmt.Errorf("--nps %d: %w", c.nps, err)
+		}
+		if c.output.Value != "tree" { // The tree has the remarks.
+			s.Notes(found.Remarks)
+		}
+	}
 	switch c.output.Value {
 	case "json":
 		return found.WriteJSON(s.Stdout)

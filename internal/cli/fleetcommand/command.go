@@ -87,7 +87,7 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
 	c.output.Register(cmd, "table", "json", "yaml", "csv", "html")
 	with := func() *fleetCommand { return &fleetCommand{program: p} }
-	cmd.AddCommand(with().sizeCommand(), with().tryCommand())
+	cmd.AddCommand(with().sizeCommand(), with().tryCommand(), with().largestCommand())
 	if p.Rules == nil {
 		cmd.AddCommand(with().serveCommand(), with().rejectionsCommand())
 	}
@@ -117,9 +117,7 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 // registerNodes defines the flags that name the source of the nodes.
 func (c *fleetCommand) registerNodes(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&c.nodes, "nodes", nil, "the nodes: a `FILE`, \"-\" for standard input, or \"live\" for the cluster of kubectl")
-	if err := cmd.MarkFlagRequired("nodes"); err != nil {
-		panic(err) // The flag was defined above.
-	}
+	console.Require(cmd, "nodes", "a file with the nodes, \"-\" for standard input, or live for the cluster of kubectl")
 	c.cluster.RegisterContext(cmd.Flags())
 }
 
@@ -205,8 +203,9 @@ func (c *fleetCommand) tryCommand() *cobra.Command {
 		Long: `Try asks the same question under other settings: every Topology Manager policy that aligns, in both
 scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
 a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
-SNC mode of the same hardware. The best setting places the most CPUs. The nodes of a cluster are taken
-without their pods, and these pods are placed first.`,
+SNC mode of the same hardware. The best setting aligns the most CPUs; a policy that places pods anywhere
+is not best for that. Settings with equal results are one row. The nodes of a cluster are taken without
+their pods, and these pods are placed first.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,
 		RunE:    c.try,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
@@ -31,12 +32,14 @@ type fleetQuestion struct {
 }
 
 func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
+	var words []string
 	for _, known := range scorings {
 		if known.String() == c.scoring {
 			return known, nil
 		}
+		words = append(words, known.String())
 	}
-	return 0, fmt.Errorf("--scoring: %q is unknown; expected least-stranded, least-allocated or most-allocated", c.scoring)
+	return 0, fmt.Errorf("--scoring: %q is unknown: %s", c.scoring, spelling.Expected(c.scoring, words))
 }
 
 // reader returns the reader of the files of a question.
@@ -176,6 +179,11 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 	if len(wrong) > 0 {
 		return nil, read.Notes, wrong
 	}
+	all := make([]*fleet.Pod, len(pods))
+	for i := range pods {
+		all[i] = &pods[i]
+	}
+	read.Notes = append(read.Notes, nodes.Uncounted(all)...)
 	read.Notes = append(read.Notes, c.unseen(name, depending)...)
 	if claiming > 0 {
 		read.Notes = append(read.Notes, fmt.Sprintf("%s: resource claims of %s do not count here", name, view.Count(claiming, "pod")))
@@ -225,6 +233,11 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 		}
 		items = append(items, capacity.Item{Name: shape.Name, Pod: p, Count: shape.Count})
 	}
+	pods := make([]*fleet.Pod, len(items))
+	for i := range items {
+		pods[i] = &items[i].Pod
+	}
+	s.Notes(nodes.Uncounted(pods))
 	return items, nil
 }
 

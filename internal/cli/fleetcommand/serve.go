@@ -60,8 +60,7 @@ func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool)
 	s := console.StreamsOf(cmd)
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", listen) // First, to report an address in use at once.
+	listener, err := telemetry.Listen(ctx, listen) // First, to report an address in use at once.
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}

@@ -437,3 +437,35 @@ func (f *FleetNodes) Gates() (podspec.Gates, error) {
 	}
 	return gates, nil
 }
+
+// Uncounted removes from the pods the extended resources that no kind of node lists, and returns a
+// note for each. As for one node, nothing is decided about such a resource. Node objects list all
+// resources, so that nothing is removed where the nodes come from them.
+func (f *FleetNodes) Uncounted(pods []*fleet.Pod) (notes []string) {
+	if f.Running || len(f.Stock) > 0 {
+		return nil // The Node objects list all that there is.
+	}
+	names := map[string]bool{}
+	for _, p := range pods {
+		kept := request.Amounts(nil)
+		for _, a := range p.Asks.Others {
+			if request.IsMemory(a.Resource) || f.lists(a.Resource) {
+				kept = append(kept, a)
+			} else {
+				names[a.Resource] = true
+			}
+		}
+		p.Asks.Others = kept
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		notes = append(notes, fmt.Sprintf("no node lists %s, which pods ask for: nothing is decided about it; to count it, add devices to a kind of node (see examples/devices)", name))
+	}
+	return notes
+}
+
+func (f *FleetNodes) lists(resource string) bool {
+	return slices.ContainsFunc(f.Kinds, func(k capacity.Kind) bool {
+		_, has := k.Allocatable.Others.Get(resource)
+		return has
+	})
+}

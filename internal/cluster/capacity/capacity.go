@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
 )
 
 // Kind is a number of identical nodes.
@@ -62,7 +63,10 @@ type Result struct {
 	// AllocatableMilli is the CPU time that the nodes have for pods. PlacedMilli is the CPU time
 	// that the placed pods request. Both are in thousandths of a CPU.
 	AllocatableMilli, PlacedMilli int64
-	Kinds                         []KindResult
+	Alignment
+	// Stranded describes the CPUs that are free at the end.
+	Stranded fleet.Stranded
+	Kinds    []KindResult
 	// Causes are the reasons for rejections, the most frequent first.
 	Causes     []Cause
 	Placements []Placement
@@ -76,6 +80,34 @@ type KindResult struct {
 	Nodes                         int
 	Pods                          int64
 	AllocatableMilli, PlacedMilli int64
+	Alignment
+	Stranded fleet.Stranded
+}
+
+// Alignment counts placed pods by where their resources are.
+type Alignment struct {
+	// Own counts the pods that have CPUs, memory or devices of their own. Aligned counts those
+	// of which explain.AlignedOf finds no resource that is not aligned. AlignedMilli is the CPU
+	// time that these request.
+	Own, Aligned, AlignedMilli int64
+}
+
+func (a *Alignment) add(other Alignment) {
+	a.Own += other.Own
+	a.Aligned += other.Aligned
+	a.AlignedMilli += other.AlignedMilli
+}
+
+// alignmentOf counts one pod.
+func alignmentOf(s *node.State, g *node.Grant, pod *fleet.Pod) Alignment {
+	all := explain.AlignedOf(s, g)
+	switch {
+	case len(all) == 0:
+		return Alignment{}
+	case slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Answer == explain.AlignedNo }):
+		return Alignment{Own: 1}
+	}
+	return Alignment{Own: 1, Aligned: 1, AlignedMilli: pod.Asks.Milli}
 }
 
 // Cause is a reason why every node rejects some pods.
@@ -393,6 +425,7 @@ func (r *run) end() (*Result, error) {
 		return nil, err
 	}
 	r.Kinds = make([]KindResult, 0, len(r.groups))
+	r.strand()
 	for _, g := range r.groups {
 		r.Kinds = append(r.Kinds, *g)
 	}
@@ -406,6 +439,20 @@ func (r *run) end() (*Result, error) {
 		r.options.Progress(r.tried, r.tried)
 	}
 	return &r.Result, nil
+}
+
+// strand counts the free and the stranded CPUs.
+func (r *run) strand() {
+	of := map[*KindResult][]*fleet.View{}
+	views := r.Fleet.Views()
+	for _, v := range views {
+		k := r.kindOf[v.Name]
+		of[k] = append(of[k], v)
+	}
+	r.Stranded = fleet.StrandedOn(views)
+	for k, views := range of {
+		k.Stranded = fleet.StrandedOn(views)
+	}
 }
 
 // Text returns a reason in the terms of the scheduler and the kubelet.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,18 +11,25 @@ import (
 
 // Trial is the answer under changed settings.
 type Trial struct {
-	// Setting names the changed settings, such as "single-numa-node, scope pod" or
-	// "full-pcpus-only=true".
-	Setting string
+	Setting
 	Scoring fleet.Scoring
 	Result  *Result
 	// Wrong describes why a kubelet would not start with the settings. Result is then nil.
 	Wrong string
 }
 
-// change is a setting of the node's policy.
+// Setting names the settings of a trial.
+type Setting struct {
+	Policy node.TopologyPolicy
+	Scope  node.Scope
+	// Option is an option that differs from that of the nodes, such as "full-pcpus-only=true". It
+	// is empty if none does.
+	Option string
+}
+
+// change is a setting and how it changes the node's policy.
 type change struct {
-	name  string
+	Setting
 	apply func(p *node.Policy)
 }
 
@@ -30,7 +38,7 @@ func alignments() []change {
 	var out []change
 	for _, topology := range []node.TopologyPolicy{node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode} {
 		for _, scope := range []node.Scope{node.ContainerScope, node.PodScope} {
-			out = append(out, change{fmt.Sprintf("%s, scope %s", topology, scope), func(p *node.Policy) { p.Topology, p.Scope = topology, scope }})
+			out = append(out, change{Setting{Policy: topology, Scope: scope}, func(p *node.Policy) { p.Topology, p.Scope = topology, scope }})
 		}
 	}
 	return out
@@ -54,7 +62,7 @@ var options = []struct {
 func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
 	run := func(c change, scoring fleet.Scoring) error {
-		t := Trial{Setting: c.name, Scoring: scoring}
+		t := Trial{Setting: c.Setting, Scoring: scoring}
 		changed, wrong, err := with(kinds, c.apply)
 		if err != nil {
 			return err
@@ -73,14 +81,15 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 			return nil, err
 		}
 	}
-	best := base[Best(trials)]
+	best := base[max(0, Best(trials))]
 	for _, o := range options {
 		policy := kinds[0].State.Policy()
 		on := !*o.of(&policy)
-		c := change{fmt.Sprintf("%s, %s=%t", best.name, o.name, on), func(p *node.Policy) {
+		c := change{best.Setting, func(p *node.Policy) {
 			best.apply(p)
 			*o.of(p) = on
 		}}
+		c.Option = fmt.Sprintf("%s=%t", o.name, on)
 		if err := run(c, scoring); err != nil {
 			return nil, err
 		}
@@ -96,16 +105,21 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 	return trials, nil
 }
 
-// Best returns the position of the trial that places the most CPU time. Of equal trials, the first
-// wins. It returns 0 if no trial has a result.
+// Best returns the position of the trial whose aligned pods request the most CPU time, then of
+// the one whose placed pods do. A policy that places a pod anywhere places the most, and is not
+// best for that. Of equal trials, the first wins. It returns -1 if no trial places a pod.
 func Best(trials []Trial) int {
-	best := 0
+	best := -1
 	for i, t := range trials {
-		if t.Result != nil && (trials[best].Result == nil || t.Result.PlacedMilli > trials[best].Result.PlacedMilli) {
+		if t.Result != nil && t.Result.Placed > 0 && (best < 0 || t.Result.better(trials[best].Result)) {
 			best = i
 		}
 	}
 	return best
+}
+
+func (r *Result) better(than *Result) bool {
+	return cmp.Or(cmp.Compare(r.AlignedMilli, than.AlignedMilli), cmp.Compare(r.PlacedMilli, than.PlacedMilli)) > 0
 }
 
 // with returns the kinds, without pods, under a changed policy. wrong describes why a kubelet would

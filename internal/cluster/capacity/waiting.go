@@ -35,7 +35,11 @@ func (r *run) fit(w waiter) error {
 	}
 	r.Placed++
 	r.PlacedMilli += w.pod.Asks.Milli
+	n, _ := r.Fleet.Node(p.Node)
+	aligned := alignmentOf(n.State, p.Grant, &w.pod)
+	r.Alignment.add(aligned)
 	k := r.kindOf[p.Node]
+	k.Alignment.add(aligned)
 	k.Pods++
 	k.PlacedMilli += w.pod.Asks.Milli
 	return nil

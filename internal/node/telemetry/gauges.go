@@ -24,6 +24,8 @@ var (
 	allocatableMemory = describe("paddock_allocatable_memory_bytes", "Memory that can be assigned to pods, by NUMA node and type.", "numa_node", "resource_name")
 	freeMemory        = describe("paddock_free_memory_bytes",
 		"Memory that is assigned to no pod, by NUMA node and type; inside a group of NUMA nodes only the sum is meaningful.", "numa_node", "resource_name")
+	strandedCPUs = describe("paddock_stranded_cpus",
+		"Free CPUs that requests like those of the node's pods would leave over, on average, by NUMA node.", "numa_node")
 	offlineCPUs = describe("paddock_offline_cpus",
 		"Offline CPUs that are assigned to pods. They are in no other gauge of CPUs.")
 	degradedPods        = describe("paddock_degraded_pods", "Pods with CPUs that are offline.")
@@ -45,6 +47,7 @@ var (
 // gauges is a collector that computes every value from one snapshot.
 type gauges struct {
 	snapshot func() *engine.Snapshot
+	stranded func(*node.State) map[int]float64
 	checks   []Check
 }
 
@@ -52,7 +55,7 @@ type gauges struct {
 func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
-		offlineCPUs, degradedPods, displacedContainers, remoteDevices, unknownDevices,
+		strandedCPUs, offlineCPUs, degradedPods, displacedContainers, remoteDevices, unknownDevices,
 		revision, pods, containers, assigned, unreleased, ready,
 	} {
 		to <- d
@@ -79,6 +82,11 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	set(revision, float64(s.Generation()))
 	set(unreleased, float64(len(snapshot.Unreleased)))
 	collectResources(s, set)
+	if g.stranded != nil && s.Policy().StaticCPU {
+		for id, cpus := range g.stranded(s) {
+			set(strandedCPUs, cpus, strconv.Itoa(id))
+		}
+	}
 	collectPods(s, set)
 	collectDevices(s, set)
 	collectAssignments(s, set)

@@ -42,6 +42,7 @@ func newRig(s *node.State, checks ...telemetry.Check) *rig {
 	r.telemetry = telemetry.New(telemetry.Config{
 		Policy: s.Policy(), Checks: checks,
 		Snapshot: func() *engine.Snapshot { return r.engine.Snapshot() },
+		Stranded: func(*node.State) map[int]float64 { return map[int]float64{0: 0.5} },
 		Build:    telemetry.Build{Version: "v1.2.3", Revision: "0123abc", GoVersion: "go1.26"},
 	})
 	r.handler = r.telemetry.Handler(false)

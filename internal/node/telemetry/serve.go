@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -76,6 +77,17 @@ func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // The client is gone if this fails.
+}
+
+// Listen listens on a TCP address, such as 127.0.0.1:9926. If another
+// program listens there, the error describes what to do.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %w: end the program that listens there, or choose another port; port 0 is any free one", address, syscall.EADDRINUSE)
+	}
+	return listener, err
 }
 
 // Serve serves on the listener until ctx ends. It then waits up to shutdownTimeout for answers in

@@ -18,6 +18,8 @@ type Config struct {
 	// time. While it returns nil, because there is no usable state, there are no gauges of the
 	// state.
 	Snapshot func() *engine.Snapshot
+	// Stranded returns the stranded CPUs by NUMA node. It may be nil.
+	Stranded func(*node.State) map[int]float64
 	// Checks are the conditions for being ready. All of them must be met.
 	Checks []Check
 	Build  Build
@@ -50,7 +52,7 @@ func New(c Config) *Telemetry {
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauges{snapshot: c.Snapshot, checks: c.Checks},
+		gauges{snapshot: c.Snapshot, stranded: c.Stranded, checks: c.Checks},
 	)
 	build := promauto.With(t.registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "paddock_build_info", Help: "Build information of this program; always 1.",

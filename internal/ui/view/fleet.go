@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -24,6 +25,7 @@ type Fleet struct {
 	Price      *FleetPrice      `json:"price,omitempty"`      // for size
 	Pods       FleetPods        `json:"pods"`
 	CPUs       FleetCPUs        `json:"cpus"`
+	Stranding  *FleetStranding  `json:"stranding,omitempty"`
 	Kinds      []FleetKind      `json:"kinds"`
 	Causes     []FleetCause     `json:"causes"`
 	Placements []FleetPlacement `json:"placements,omitempty"`
@@ -45,12 +47,31 @@ type FleetPods struct {
 	Asked    int64 `json:"asked"`
 	Placed   int64 `json:"placed"`
 	Rejected int64 `json:"rejected"`
+	// Own counts the placed pods that have CPUs, memory or devices of their own, and Aligned those
+	// of them that are aligned.
+	Own     int64 `json:"own"`
+	Aligned int64 `json:"aligned"`
 }
 
-// FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request.
+// FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request,
+// of which Aligned is the part of aligned pods. Free counts whole CPUs that could become exclusive
+// at the end. Stranded is the part of them that typical requests leave over.
 type FleetCPUs struct {
 	Allocatable float64 `json:"allocatable"`
 	Placed      float64 `json:"placed"`
+	Aligned     float64 `json:"aligned"`
+	Free        int     `json:"free"`
+	Stranded    float64 `json:"stranded"`
+}
+
+// FleetStranding is the typical request that strands the most CPUs.
+type FleetStranding struct {
+	CPUs     int     `json:"cpus"`
+	Stranded float64 `json:"stranded"`
+	// With Less CPUs, the request would strand only Left. Less is left out if no smaller request
+	// strands half as much.
+	Less int     `json:"less,omitempty"`
+	Left float64 `json:"left,omitempty"`
 }
 
 // FleetKind describes the pods and CPUs on the nodes of one kind.
@@ -60,6 +81,9 @@ type FleetKind struct {
 	Policy string    `json:"policy"`
 	Pods   int64     `json:"pods"`
 	CPUs   FleetCPUs `json:"cpus"`
+	// Own and Aligned count pods as in FleetPods.
+	Own     int64 `json:"own"`
+	Aligned int64 `json:"aligned"`
 }
 
 // FleetCause is a reason why every node rejects some pods.
@@ -100,11 +124,11 @@ type FleetPlacement struct {
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
 		Question: question, Scoring: scoring, Nodes: r.Nodes,
-		Pods: FleetPods{r.Asked, r.Placed, r.Rejected}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli),
-		Kinds: []FleetKind{}, Causes: []FleetCause{},
+		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded),
+		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
-		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], k.Pods, fleetCPUs(k.AllocatableMilli, k.PlacedMilli)})
+		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], k.Pods, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded), k.Own, k.Aligned})
 	}
 	for _, c := range r.Causes {
 		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
@@ -198,14 +222,22 @@ func plain(resource string, n int64) string {
 	return explain.Amount{Resource: resource, Value: n}.Quantity()
 }
 
-func fleetCPUs(allocatable, placed int64) FleetCPUs {
-	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000}
+func strandingOf(s *fleet.Stranding) *FleetStranding {
+	if s == nil {
+		return nil
+	}
+	return &FleetStranding{s.CPUs, rounded(s.Stranded), s.Less, rounded(s.Left)}
+}
+
+func fleetCPUs(allocatable, placed int64, a capacity.Alignment, s fleet.Stranded) FleetCPUs {
+	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000, float64(a.AlignedMilli) / 1000, s.Free, rounded(s.CPUs)}
 }
 
 // Text formats the answer for people, with the summary first.
 func (f *Fleet) Text(style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
+	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(f.CPUs.Free, f.CPUs.Stranded, f.Stranding))))
 	for _, c := range f.Causes {
 		out.WriteString("\n" + c.text(style))
 	}
@@ -224,11 +256,34 @@ func (f *Fleet) Summary() string {
 	}
 	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), podCount(f.Pods.Asked), Nodes(f.Nodes),
 		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
+	if f.Pods.Own > 0 {
+		fmt.Fprintf(&b, "; %s of %s aligned", grouped(f.Pods.Aligned), grouped(f.Pods.Own))
+	}
 	if f.Pods.Rejected > 0 {
 		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
 	}
 	return b.String()
 }
+
+// strandedText describes the free CPUs and, if a smaller request of the kind that strands most of
+// them would strand fewer, how to win them back.
+func strandedText(free int, stranded float64, s *FleetStranding) string {
+	switch {
+	case free == 0:
+		return "No CPU is free to become exclusive."
+	case stranded == 0:
+		return fmt.Sprintf("%s free, none of them stranded", Count(free, "CPU"))
+	}
+	line := fmt.Sprintf("%s of %s free CPUs are stranded: typical requests leave them over", tenths(stranded), grouped(int64(free)))
+	if s != nil && s.Less > 0 {
+		line += fmt.Sprintf("; requests of %s strand the most, %s of them; with %d CPUs instead of %d, they would strand %s",
+			Count(s.CPUs, "CPU"), tenths(s.Stranded), s.Less, s.CPUs, tenths(s.Left))
+	}
+	return line
+}
+
+// tenths formats a mean number of CPUs.
+func tenths(x float64) string { return amount(math.Round(x*10) / 10) }
 
 // Now describes in one line what is on the nodes.
 func (f *Fleet) Now() string {
@@ -260,15 +315,25 @@ func (f *Fleet) kinds() *terminal.Table {
 		{Title: "KIND"},
 		{Title: "NODES", Align: terminal.Right},
 		{Title: "PODS", Align: terminal.Right},
+		{Title: "ALIGNED", Align: terminal.Right},
 		{Title: "CPUS PLACED", Align: terminal.Right},
 		{Title: "OF", Align: terminal.Right},
 		{Title: "", Align: terminal.Right},
+		{Title: "STRANDED", Align: terminal.Right},
 		{Title: "POLICY"},
 	}}
 	for _, k := range f.Kinds {
-		t.Row(k.Name, grouped(int64(k.Nodes)), grouped(k.Pods), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), k.Policy)
+		t.Row(k.Name, grouped(int64(k.Nodes)), grouped(k.Pods), aligned(k.Aligned, k.Own), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), tenths(k.CPUs.Stranded), k.Policy)
 	}
 	return t
+}
+
+// aligned formats how many of the pods with resources of their own are aligned.
+func aligned(n, of int64) string {
+	if n == of {
+		return grouped(n)
+	}
+	return grouped(n) + " of " + grouped(of)
 }
 
 func (f *Fleet) placements() *terminal.Table {
@@ -309,10 +374,16 @@ func grouped(n int64) string {
 
 // amount formats a number of CPUs, without decimals if it is whole.
 func amount(cpus float64) string {
-	if whole := int64(cpus); float64(whole) == cpus {
-		return grouped(whole)
+	text := strconv.FormatFloat(cpus, 'f', 1, 64)
+	whole, decimals, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return text // It is not finite, or has more than 18 digits.
 	}
-	return strconv.FormatFloat(cpus, 'f', 1, 64)
+	if float64(int64(cpus)) == cpus {
+		return grouped(n)
+	}
+	return grouped(n) + "." + decimals
 }
 
 func share(c FleetCPUs) string {
@@ -329,9 +400,11 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 		{Title: "NODES", Align: terminal.Right},
 		{Title: "LOWER BOUND", Align: terminal.Right},
 		{Title: "SCORING"},
+		{Title: "ALIGNED", Align: terminal.Right},
 		{Title: "CPUS PLACED", Align: terminal.Right},
 		{Title: "OF", Align: terminal.Right},
 		{Title: "", Align: terminal.Right},
+		{Title: "STRANDED", Align: terminal.Right},
 	}}
 	priced := slices.ContainsFunc(answers, func(f Fleet) bool { return f.Price != nil })
 	if priced {
@@ -344,9 +417,12 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 			name, bound = "mix", terminal.Cell{}
 			fmt.Fprintf(&below, "\n%s\n", f.mix())
 		}
-		row := []terminal.Cell{{Text: name}, nodes, bound, {Text: f.Scoring}, {Text: amount(f.CPUs.Placed)}, {Text: amount(f.CPUs.Allocatable)}, {Text: share(f.CPUs)}}
+		row := []terminal.Cell{
+			{Text: name}, nodes, bound, {Text: f.Scoring}, {Text: aligned(f.Pods.Aligned, f.Pods.Own)}, {Text: amount(f.CPUs.Placed)},
+			{Text: amount(f.CPUs.Allocatable)}, {Text: share(f.CPUs)}, {Text: tenths(f.CPUs.Stranded)},
+		}
 		if f.Pods.Rejected > 0 {
-			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}}
+			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}, {}, {}}
 			for _, c := range f.Causes {
 				fmt.Fprintf(&below, "\n%s: %s", style.Paint(terminal.Plain, name), c.text(style))
 			}
@@ -383,72 +459,6 @@ func (f *Fleet) mix() string {
 
 // rounded returns an amount of money rounded to hundredths.
 func rounded(x float64) float64 { return math.Round(x*100) / 100 }
-
-// Trial is an answer with changed settings.
-type Trial struct {
-	Nodes   string     `json:"nodes"` // the file of nodes
-	Setting string     `json:"setting"`
-	Scoring string     `json:"scoring"`
-	Best    bool       `json:"best,omitempty"`
-	Wrong   string     `json:"wrong,omitempty"`
-	Pods    *FleetPods `json:"pods,omitempty"`
-	CPUs    *FleetCPUs `json:"cpus,omitempty"`
-}
-
-// TrialsOf returns the trials of one file of nodes.
-func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
-	var out []Trial
-	for _, t := range trials {
-		v := Trial{Nodes: nodes, Setting: t.Setting, Scoring: t.Scoring.String(), Wrong: t.Wrong}
-		if r := t.Result; r != nil {
-			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli)
-			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected}, &cpus
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-// MarkBest marks the trial that places the most CPUs. If several place the same, it marks the
-// first.
-func MarkBest(trials []Trial) {
-	best := -1
-	for i, t := range trials {
-		if t.CPUs != nil && (best < 0 || t.CPUs.Placed > trials[best].CPUs.Placed) {
-			best = i
-		}
-	}
-	if best >= 0 {
-		trials[best].Best = true
-	}
-}
-
-// TrialsText formats trials for people.
-func TrialsText(trials []Trial, style terminal.Style) string {
-	t := &terminal.Table{Columns: []terminal.Column{
-		{Title: "NODES"},
-		{Title: "SETTING"},
-		{Title: "SCORING"},
-		{Title: "PLACED", Align: terminal.Right},
-		{Title: "REJECTED", Align: terminal.Right},
-		{Title: "CPUS", Align: terminal.Right},
-		{Title: "", Align: terminal.Right},
-		{Title: ""},
-	}}
-	for _, x := range trials {
-		if x.CPUs == nil {
-			t.Cells(terminal.Cell{Text: x.Nodes}, terminal.Cell{Text: x.Setting}, terminal.Cell{Text: x.Scoring}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(x.Wrong))
-			continue
-		}
-		mark := ""
-		if x.Best {
-			mark = "best"
-		}
-		t.Cells(terminal.Cell{Text: x.Nodes}, terminal.Cell{Text: x.Setting}, terminal.Cell{Text: x.Scoring}, terminal.Cell{Text: grouped(x.Pods.Placed)},
-			terminal.Cell{Text: grouped(x.Pods.Rejected)}, terminal.Cell{Text: amount(x.CPUs.Placed)}, terminal.Cell{Text: share(*x.CPUs)}, terminal.Good.Of(mark))
-	}
-	return t.Text(style)
-}
 
 // FleetRejections counts the pods of one class that nodes of one kind rejected for one cause.
 type FleetRejections struct {

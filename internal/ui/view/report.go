@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -15,16 +17,59 @@ type Report struct {
 	Machine string         `json:"machine"`
 	Policy  string         `json:"policy"`
 	Usage   explain.Report `json:"usage"`
+	// Stranded is nil if the policy gives no exclusive CPUs.
+	Stranded *StrandedCPUs `json:"stranded,omitempty"`
+	// Like has the largest pods like the one that was asked about. LikePod is its name.
+	LikePod string        `json:"likePod,omitempty"`
+	Like    *explain.Like `json:"like,omitempty"`
 	// Certainty is nil where Paddock decides.
 	Certainty *Certainty `json:"certainty,omitempty"`
+}
+
+// StrandedCPUs describes the free CPUs of a node that typical requests leave over: requests like
+// those of its pods or, if none has exclusive CPUs, for 1, 2, 4, 8, 16 and 32 CPUs.
+type StrandedCPUs struct {
+	Free      int             `json:"free"`
+	Stranded  float64         `json:"stranded"`
+	Nodes     []StrandedNode  `json:"numaNodes"`
+	Stranding *FleetStranding `json:"stranding,omitempty"`
+}
+
+// StrandedNode is one NUMA node.
+type StrandedNode struct {
+	Node     int     `json:"numaNode"`
+	Free     int     `json:"free"`
+	Stranded float64 `json:"stranded"`
+}
+
+// ReportOf returns the report on a node in a state.
+func ReportOf(machine, policy string, s *node.State, usage explain.Report) Report {
+	r := Report{Machine: machine, Policy: policy, Usage: usage}
+	if !usage.ManagesCPUs {
+		return r
+	}
+	v := fleet.Alone(s)
+	all := fleet.StrandedOn([]*fleet.View{v})
+	r.Stranded = &StrandedCPUs{Free: all.Free, Stranded: rounded(all.CPUs), Stranding: strandingOf(all.Worst)}
+	for _, n := range v.Stock() {
+		r.Stranded.Nodes = append(r.Stranded.Nodes, StrandedNode{n.NUMANode, n.Free, rounded(n.Stranded)})
+	}
+	return r
 }
 
 // Text formats the report for people.
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(head(style, r.Machine, r.Policy, ""))
+	if r.Like != nil {
+		out.WriteString("\n" + style.Paint(terminal.Strong, "The largest pods like "+r.LikePod+" that would be admitted now") + "\n" + likeText(r.Like, false, style))
+		return out.String()
+	}
 	if r.Usage.ManagesCPUs {
 		out.WriteString("\n" + r.cpus().Text(style))
+	}
+	if r.Stranded != nil {
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(r.Stranded.Free, r.Stranded.Stranded, r.Stranded.Stranding))))
 	}
 	if r.Usage.ManagesMemory {
 		out.WriteString("\n" + r.memory().Text(style))
@@ -77,28 +122,44 @@ func idleText(i explain.Idle) string {
 
 func (r Report) cpus() *terminal.Table {
 	t := &terminal.Table{Columns: terminal.Columns(">NUMA NODE")}
-	for _, title := range []string{"CPUS", "EXCLUSIVE", "POOLED", "IDLE IN POOLS", "RESERVED", "FREE", "SHARED POOL"} {
+	for _, title := range []string{"CPUS", "EXCLUSIVE", "POOLED", "IDLE IN POOLS", "RESERVED", "FREE", "STRANDED", "SHARED POOL"} {
 		t.Columns = append(t.Columns, terminal.Column{Title: title, Align: terminal.Right})
 	}
 	var sum explain.CPUReport
-	row := func(name string, c explain.CPUReport) {
+	row := func(name string, c explain.CPUReport, stranded float64) {
 		cells := []string{name}
-		for _, n := range []int{c.Total, c.Exclusive, c.Pooled, c.Idle, c.Reserved, c.Free, c.Shared} {
+		for _, n := range []int{c.Total, c.Exclusive, c.Pooled, c.Idle, c.Reserved, c.Free} {
 			cells = append(cells, strconv.Itoa(n))
 		}
-		t.Row(cells...)
+		t.Row(append(cells, tenths(stranded), strconv.Itoa(c.Shared))...)
 	}
 	for _, n := range r.Usage.Nodes {
 		if c := n.CPUs; c.Total > 0 {
-			row(strconv.Itoa(n.Node), c)
+			row(strconv.Itoa(n.Node), c, r.strandedOn(n.Node))
 			sum = explain.CPUReport{
 				Total: sum.Total + c.Total, Exclusive: sum.Exclusive + c.Exclusive, Pooled: sum.Pooled + c.Pooled, Idle: sum.Idle + c.Idle,
 				Reserved: sum.Reserved + c.Reserved, Free: sum.Free + c.Free, Shared: sum.Shared + c.Shared,
 			}
 		}
 	}
-	row("all", sum)
+	all := 0.0
+	if r.Stranded != nil {
+		all = r.Stranded.Stranded
+	}
+	row("all", sum, all)
 	return t
+}
+
+func (r Report) strandedOn(numaNode int) float64 {
+	if r.Stranded == nil { // The report of an older agent.
+		return 0
+	}
+	for _, n := range r.Stranded.Nodes {
+		if n.Node == numaNode {
+			return n.Stranded
+		}
+	}
+	return 0
 }
 
 func (r Report) memory() *terminal.Table {

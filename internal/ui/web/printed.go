@@ -79,7 +79,7 @@ func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		return document(view.Report{Machine: w.config.Machine, Policy: w.config.Policy, Usage: usage})
+		return document(view.ReportOf(w.config.Machine, w.config.Policy, m.state, usage))
 	})
 	if ok {
 		rw.Header().Set(NoticeHeader, w.notice().Text)

@@ -74,7 +74,7 @@ function describe() {
 // beside shows what is beside the nodes.
 function beside(a) {
   Object.assign(shown.fleet, a);
-  $('summary').textContent = a.summary;
+  $('summary').textContent = a.summary + strandedText();
   $('causes-count').textContent = a.rejected ? a.rejected.toLocaleString('en') : '';
   $('causes').replaceChildren(...(a.causes.length ? a.causes.map((c) => element('li', {},
     element('span', { class: 'bad' }, c.pods.toLocaleString('en') + (c.pods === 1 ? ' pod: ' : ' pods: ') + c.reason), ' such as ' + c.example,
@@ -90,6 +90,13 @@ function beside(a) {
   $('counters').hidden = !a.counters.length;
   $('counters-rows').replaceChildren(...a.counters.map((c) => element('tr', {}, element('td', {}, c.kind), ...[c.count, c.lastHour, c.nodes].map((n) => element('td', { class: 'number' }, n.toLocaleString('en') || '0')), element('td', {}, c.class), element('td', {}, c.cause))));
   filter();
+}
+
+// strandedText says how many of the free CPUs of all nodes are stranded.
+function strandedText() {
+  const nodes = shown.fleet.nodes, free = nodes.reduce((n, x) => n + sum(x, FREE), 0);
+  const left = nodes.reduce((n, x) => n + stranded(x), 0);
+  return free ? '; ' + (Math.round(left * 10) / 10).toLocaleString('en') + ' of ' + free.toLocaleString('en') + ' free CPUs are stranded' : '';
 }
 
 // filter shows the counters that the search is about; all, if it is about none.

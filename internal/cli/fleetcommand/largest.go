@@ -1,0 +1,100 @@
+package fleetcommand
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+func (c *fleetCommand) largestCommand() *cobra.Command {
+	var like string
+	cmd := &cobra.Command{
+		Use:   "largest --like POD",
+		Short: "Show how large a pod can be that some node of the fleet still takes",
+		Long: `Largest shows how far a pod can grow: the most CPUs with its memory, the most memory with its CPUs, and the most of
+both in its proportion, for each number of its devices. NODES counts the nodes that take a pod of this size now. Of
+the pod, the container with the most CPUs grows, and a pod-level budget with it.
+
+POD is a manifest with one pod. NODES are as for "paddock fleet", with the pods that run on them.
+
+Exit codes: 0 done, 1 error, 2 no node takes such a pod of any size.`,
+		Example: `  paddock fleet largest --nodes live --like train.yaml
+  paddock fleet largest --nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.largest(cmd, like) },
+	}
+	c.registerNodes(cmd)
+	cmd.Flags().StringVar(&like, "like", "", "the pod: a `FILE` with its manifest, or \"-\" for standard input")
+	console.Require(cmd, "like", "a file with the manifest of a pod")
+	console.StrictFlag(cmd, &c.strict)
+	c.output.Register(cmd, "table", "json", "yaml")
+	return cmd
+}
+
+func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
+	s := console.StreamsOf(cmd)
+	if len(c.nodes) != 1 {
+		return errors.New("--nodes is given several times: give it once")
+	}
+	nodes, err := c.read(cmd.Context(), s, c.nodes[0])
+	if err != nil {
+		return err
+	}
+	s.Notes(nodes.Notes)
+	gates, err := nodes.Gates()
+	if err != nil {
+		return err
+	}
+	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, inputs.PodFiles{Paths: []string{like}})
+	s.Notes(notes)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--like: %w", err)
+	case len(pods) != 1:
+		return fmt.Errorf("--like: %s has %d pods, expected one", like, len(pods))
+	}
+	places, count := placesOf(nodes.Kinds, pods[0])
+	answer := view.FleetLargest{Pod: pods[0].ID()}
+	for _, n := range count {
+		answer.Nodes += n
+	}
+	if answer.Like, err = explain.LikeOn(cmd.Context(), places, count, pods[0].Pod); err != nil {
+		return err
+	}
+	if err := s.Document(c.output.Value, console.FleetLargest, answer, func() string { return answer.Text(s.Style()) }); err != nil {
+		return err
+	}
+	if answer.Like.None() {
+		return &console.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// placesOf returns the kinds of nodes as places for a pod, and how many nodes each of them has.
+func placesOf(kinds []capacity.Kind, pod fleet.Pod) (places []explain.Place, count []int) {
+	ranking := fleet.NewRanking(fleet.LeastStranded, nil)
+	for _, k := range kinds {
+		v := ranking.View(fleet.Node{Name: k.Name, Kind: k.Name, State: k.State, Allocatable: k.Allocatable, Used: k.Used})
+		takes := func(s explain.Sized) bool {
+			other := pod
+			other.Pod = s.Pod
+			other.Asks.Milli += int64(s.CPUs) * 1000
+			other.Asks.Memory += s.Bytes
+			if s.Device != "" {
+				now, _ := other.Asks.Others.Get(s.Device)
+				other.Asks.Others = other.Asks.Others.With(s.Device, now+s.Devices)
+			}
+			return v.Judge(&other).Fits
+		}
+		places, count = append(places, explain.Place{State: k.State, Takes: takes}), append(count, k.Count)
+	}
+	return places, count
+}

@@ -1,0 +1,227 @@
+package view
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+)
+
+// Trial is an answer with changed settings.
+type Trial struct {
+	Nodes  string `json:"nodes"` // the file of nodes
+	Policy string `json:"policy"`
+	Scope  string `json:"scope"`
+	// Option is the option that was changed, such as "full-pcpus-only=true".
+	Option  string `json:"option,omitempty"`
+	Scoring string `json:"scoring"`
+	// Best is set for the trial that aligns the most CPUs.
+	Best  bool       `json:"best,omitempty"`
+	Wrong string     `json:"wrong,omitempty"`
+	Pods  *FleetPods `json:"pods,omitempty"`
+	CPUs  *FleetCPUs `json:"cpus,omitempty"`
+}
+
+// TrialsOf returns the trials of one file of nodes.
+func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
+	var out []Trial
+	for _, t := range trials {
+		v := Trial{Nodes: nodes, Policy: t.Policy.String(), Scope: t.Scope.String(), Option: t.Option, Scoring: t.Scoring.String(), Wrong: t.Wrong}
+		if r := t.Result; r != nil {
+			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded)
+			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned}, &cpus
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// MarkBest marks the trial that is best by the rule of capacity.Best, if there is one.
+func MarkBest(trials []Trial) {
+	best := -1
+	for i, t := range trials {
+		if t.Pods != nil && t.Pods.Placed > 0 && (best < 0 || t.better(&trials[best])) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		trials[best].Best = true
+	}
+}
+
+func (t *Trial) better(than *Trial) bool {
+	if t.CPUs.Aligned != than.CPUs.Aligned {
+		return t.CPUs.Aligned > than.CPUs.Aligned
+	}
+	return t.CPUs.Placed > than.CPUs.Placed
+}
+
+// trialRow is a row of the table of trials. It shows several trials of the same nodes with the same
+// result if they are all combinations of its settings.
+type trialRow struct {
+	of *Trial
+	// settings has the values of the policy, the scope, the option and the scoring.
+	settings [4][]string
+	best     bool
+	// idle are trials that differ from one of the row in an option that changes nothing.
+	idle []*Trial
+}
+
+func rowsOf(trials []Trial) []trialRow {
+	var rows []trialRow
+	idle := map[*Trial][]*Trial{} // by the trial without the option
+	for i := range trials {
+		t := &trials[i]
+		if base := t.withoutOption(trials[:i]); base != nil {
+			idle[base] = append(idle[base], t)
+			continue
+		}
+		rows = append(rows, trialRow{of: t, settings: [4][]string{{t.Policy}, {t.Scope}, {t.Option}, {t.Scoring}}, best: t.Best})
+	}
+	for i := range rows {
+		rows[i].idle = idle[rows[i].of]
+	}
+	for i := 0; i < len(rows); i++ { // Merged rows may differ from others in one more setting only.
+		for k := range rows[:i] {
+			if rows[k].merge(&rows[i]) {
+				rows = slices.Delete(rows, i, i+1)
+				i = 0
+				break
+			}
+		}
+	}
+	return rows
+}
+
+// withoutOption returns the trial that differs only in that no option is changed, if it has the
+// same result.
+func (t *Trial) withoutOption(others []Trial) *Trial {
+	if t.Option == "" {
+		return nil
+	}
+	for i := range others {
+		o := &others[i]
+		if o.Option == "" && o.Policy == t.Policy && o.Scope == t.Scope && o.Scoring == t.Scoring && t.sameResult(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// merge adds another row if it differs from this one in one setting only. It reports whether it
+// did.
+func (r *trialRow) merge(other *trialRow) bool {
+	if !r.of.sameResult(other.of) {
+		return false
+	}
+	at := -1
+	for i := range r.settings {
+		if slices.Equal(r.settings[i], other.settings[i]) {
+			continue
+		}
+		if at >= 0 {
+			return false
+		}
+		at = i
+	}
+	if at >= 0 {
+		r.settings[at] = append(slices.Clip(r.settings[at]), other.settings[at]...)
+	}
+	r.best = r.best || other.best
+	r.idle = append(r.idle, other.idle...)
+	return true
+}
+
+func (t *Trial) sameResult(other *Trial) bool {
+	if t.Nodes != other.Nodes || t.Wrong != other.Wrong || (t.Pods == nil) != (other.Pods == nil) {
+		return false
+	}
+	return t.Pods == nil || *t.Pods == *other.Pods && *t.CPUs == *other.CPUs
+}
+
+// TrialsText formats trials for people. Trials with equal results are one row. The files of nodes
+// are shown if there are several.
+func TrialsText(trials []Trial, style terminal.Style) string {
+	t := &terminal.Table{}
+	several := slices.ContainsFunc(trials, func(x Trial) bool { return x.Nodes != trials[0].Nodes })
+	if several {
+		t.Columns = terminal.Columns("NODES")
+	}
+	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">ALIGNED", ">CPUS", ">", ">STRANDED", "")...)
+	var best *Trial
+	var below strings.Builder
+	names := shortNames(trials)
+	for _, row := range rowsOf(trials) {
+		x := row.of
+		var cells []terminal.Cell
+		if several {
+			cells = append(cells, terminal.Cell{Text: names[x.Nodes]})
+		}
+		for _, values := range row.settings {
+			cells = append(cells, terminal.Cell{Text: strings.Join(values, ", ")})
+		}
+		below.WriteString(row.idleText(names, style))
+		if x.CPUs == nil {
+			t.Cells(append(cells, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(x.Wrong))...)
+			continue
+		}
+		mark := ""
+		if row.best {
+			mark, best = "best", x
+		}
+		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), share(*x.CPUs), tenths(x.CPUs.Stranded)} {
+			cells = append(cells, terminal.Cell{Text: text})
+		}
+		t.Cells(append(cells, terminal.Good.Of(mark))...)
+	}
+	return t.Text(style) + "\n" + below.String() + bestText(best, style)
+}
+
+// shortNames maps the names of the files of nodes to their last elements, or to themselves if two
+// files have the same last element.
+func shortNames(trials []Trial) map[string]string {
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, t := range trials {
+		if _, seen := names[t.Nodes]; seen {
+			continue
+		}
+		short := filepath.Base(t.Nodes)
+		if taken[short] {
+			short = t.Nodes
+		}
+		taken[short], names[t.Nodes] = true, short
+	}
+	return names
+}
+
+// idleText lists the options that change nothing.
+func (r *trialRow) idleText(names map[string]string, style terminal.Style) string {
+	if len(r.idle) == 0 {
+		return ""
+	}
+	first := r.idle[0] // Only the best setting is tried with options.
+	under := first.Policy + ", scope " + first.Scope
+	if len(names) > 1 {
+		under = names[first.Nodes] + ", " + under
+	}
+	var options []string
+	for _, t := range r.idle {
+		options = append(options, t.Option)
+	}
+	return style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf("Under %s, these options change nothing: %s", under, strings.Join(options, ", "))))
+}
+
+// bestText describes why the best trial is best.
+func bestText(best *Trial, style terminal.Style) string {
+	text := "No setting places a pod, so none is best."
+	if best != nil {
+		text = fmt.Sprintf("The best setting aligns the most CPUs, %s. Of settings that align equally many, it places the most; of equal ones, it is the first.", amount(best.CPUs.Aligned))
+		if best.CPUs.Aligned == 0 {
+			text = fmt.Sprintf("No setting aligns a pod, because none has CPUs, memory or devices of its own: the best one places the most CPUs, %s.", amount(best.CPUs.Placed))
+		}
+	}
+	return style.Paragraph("", "", terminal.Plain.Of(text))
+}

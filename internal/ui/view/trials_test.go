@@ -1,0 +1,75 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+)
+
+func trial(policy, scope, option string, placed, aligned float64) Trial {
+	return Trial{
+		Nodes: "n", Policy: policy, Scope: scope, Option: option, Scoring: "s",
+		Pods: &FleetPods{Placed: int64(placed), Own: int64(placed), Aligned: int64(aligned)},
+		CPUs: &FleetCPUs{Placed: placed, Aligned: aligned, Allocatable: 100},
+	}
+}
+
+// TestBestTrial checks that a policy that places more because it does not align is not the best
+// one, and that nothing is best if nothing is placed.
+func TestBestTrial(t *testing.T) {
+	trials := []Trial{trial("best-effort", "pod", "", 90, 40), trial("restricted", "pod", "", 80, 80), trial("single-numa-node", "pod", "", 70, 70)}
+	MarkBest(trials)
+	if trials[0].Best || !trials[1].Best || trials[2].Best {
+		t.Errorf("%+v", trials)
+	}
+	none := []Trial{trial("restricted", "pod", "", 0, 0)}
+	MarkBest(none)
+	if text := TrialsText(none, terminal.Style{}); none[0].Best || !strings.Contains(text, "none is best") {
+		t.Error(text)
+	}
+}
+
+// TestEqualTrialsAreOneRow checks that rows stand for the same trials, each once.
+func TestEqualTrialsAreOneRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trials []Trial
+		expected := map[string]float64{}
+		for _, policy := range []string{"a", "b"} {
+			for _, scope := range []string{"c", "d"} {
+				for _, option := range []string{"", "e"} {
+					placed := float64(rapid.IntRange(1, 2).Draw(t, "placed"))
+					trials = append(trials, trial(policy, scope, option, placed, placed))
+					expected[policy+scope+option] = placed
+				}
+			}
+		}
+		got, equal := map[string]float64{}, map[float64]bool{}
+		for _, row := range rowsOf(trials) {
+			equal[row.of.CPUs.Placed] = true
+			for _, policy := range row.settings[0] {
+				for _, scope := range row.settings[1] {
+					for _, option := range row.settings[2] {
+						if _, twice := got[policy+scope+option]; twice {
+							t.Fatalf("%s, %s, %s twice", policy, scope, option)
+						}
+						got[policy+scope+option] = row.of.CPUs.Placed
+					}
+				}
+			}
+			for _, idle := range row.idle {
+				got[idle.Policy+idle.Scope+idle.Option] = row.of.CPUs.Placed
+			}
+		}
+		for key, placed := range expected {
+			if got[key] != placed {
+				t.Fatalf("%s: %v, expected %v", key, got[key], placed)
+			}
+		}
+		if len(equal) == 1 && len(rowsOf(trials)) != 1 {
+			t.Fatalf("%d rows of equal trials", len(rowsOf(trials)))
+		}
+	})
+}
