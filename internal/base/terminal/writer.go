@@ -35,6 +35,10 @@ func (w *Writer) File() *os.File {
 	return file
 }
 
+// Unwrap returns the writer without the replacement of control characters. It is for files with
+// other content than text.
+func (w *Writer) Unwrap() io.Writer { return w.out }
+
 // piece is the number of bytes that are processed at a time.
 const piece = 32 << 10
 

@@ -119,6 +119,19 @@ func (s Streams) Print(form string, document any, text func() string) error {
 	return err
 }
 
+// Binary writes data that is not text, such as a picture. It returns an error if the output is a
+// terminal. form is the word of -o.
+func (s Streams) Binary(form string, write func(io.Writer) error) error {
+	if s.IsTerminal() {
+		return fmt.Errorf("-o %s is not text: redirect the output to a file", form)
+	}
+	out := s.Stdout
+	if cleaned, is := out.(interface{ Unwrap() io.Writer }); is {
+		out = cleaned.Unwrap()
+	}
+	return write(out)
+}
+
 // Progress returns a function that prints the progress of a long computation on standard error. It
 // returns nil if standard error is not a terminal.
 func (s Streams) Progress(what string) func(tried, total int64) {

@@ -18,6 +18,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/kubectl"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/slide"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -68,6 +70,8 @@ the nodes have the pods that are bound to them, and without --pods, fleet places
 bound. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
 cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
 
+-o svg and -o png draw a picture for a presentation, with a tile for each group of equal nodes. -o html is a page.
+
 With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
 N pods are placed.
 
@@ -85,7 +89,7 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
 	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
 	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
-	c.output.Register(cmd, "table", "json", "yaml", "csv", "html")
+	c.output.Register(cmd, "table", "json", "yaml", "csv", "html", "svg", "png")
 	with := func() *fleetCommand { return &fleetCommand{program: p} }
 	cmd.AddCommand(with().sizeCommand(), with().tryCommand(), with().largestCommand())
 	if p.Rules == nil {
@@ -177,6 +181,8 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 	switch c.output.Value {
 	case "csv":
 		return answer.CSV(s.Stdout)
+	case "svg", "png":
+		return c.picture(s, slide.Fleet(c.title(), answer, r.Fleet.Views()))
 	case "html":
 		var page bytes.Buffer
 		if err := c.page(s, q, answer, r).WriteHTML(&page); err != nil {
@@ -186,6 +192,31 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 		return err
 	}
 	return s.Document(c.output.Value, console.Fleet, answer, func() string { return answer.Text(s.Style()) })
+}
+
+// picture writes a picture in the form of -o.
+func (c *fleetCommand) picture(s console.Streams, p *slide.Picture) error {
+	if c.output.Value == "svg" {
+		return p.SVG(s.Stdout)
+	}
+	return s.Binary(c.output.Value, p.PNG)
+}
+
+// trialTitle returns the title of a picture of trials.
+func (c *fleetCommand) trialTitle() string {
+	pods := make([]string, len(c.pods))
+	for i, name := range c.pods {
+		pods[i] = filepath.Base(name)
+	}
+	if len(pods) == 0 {
+		return "Topology Manager settings for the pods of the cluster"
+	}
+	return "Topology Manager settings for " + strings.Join(pods, ", ")
+}
+
+// title returns the title of a page or of a picture.
+func (c *fleetCommand) title() string {
+	return "Fleet " + strings.TrimSuffix(filepath.Base(c.nodes[0]), filepath.Ext(c.nodes[0]))
 }
 
 // answer prints the answer in the requested form. rows returns the answer as CSV.
@@ -213,7 +244,7 @@ their pods, and these pods are placed first.`,
 	c.register(cmd)
 	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
 	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
-	c.output.Register(cmd, "table", "json", "yaml", "csv")
+	c.output.Register(cmd, "table", "json", "yaml", "csv", "svg", "png")
 	return cmd
 }
 
@@ -243,5 +274,8 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		answers = append(answers, view.TrialsOf(name, trials)...)
 	}
 	view.MarkBest(answers)
+	if c.output.Value == "svg" || c.output.Value == "png" {
+		return c.picture(s, slide.Trials(c.trialTitle(), answers))
+	}
 	return c.answer(s, console.FleetTrials, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
 }

@@ -7,9 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -97,8 +95,7 @@ var pageClock = fleetpage.Clock{Now: time.Now, After: time.After}
 
 // page returns the answer as a page.
 func (c *fleetCommand) page(s console.Streams, q *fleetQuestion, answer *view.Fleet, r *capacity.Result) *fleetpage.Fleet {
-	title := strings.TrimSuffix(filepath.Base(c.nodes[0]), filepath.Ext(c.nodes[0]))
-	f := &fleetpage.Fleet{Title: "Fleet " + title, Summary: answer.Summary(), Answer: *answer, Views: r.Fleet.Views(), Zones: q.nodes.Zones()}
+	f := &fleetpage.Fleet{Title: c.title(), Summary: answer.Summary(), Answer: *answer, Views: r.Fleet.Views(), Zones: q.nodes.Zones()}
 	for _, p := range r.Placements {
 		if p.Node == "" {
 			f.Rejected = append(f.Rejected, fleetpage.Rejected{Pod: p.Pod, Reason: p.Reason})

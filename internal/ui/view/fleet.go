@@ -237,7 +237,7 @@ func fleetCPUs(allocatable, placed int64, a capacity.Alignment, s fleet.Stranded
 func (f *Fleet) Text(style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
-	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(f.CPUs.Free, f.CPUs.Stranded, f.Stranding))))
+	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(f.StrandedText())))
 	for _, c := range f.Causes {
 		out.WriteString("\n" + c.text(style))
 	}
@@ -263,6 +263,11 @@ func (f *Fleet) Summary() string {
 		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
 	}
 	return b.String()
+}
+
+// StrandedText describes the free CPUs in a sentence.
+func (f *Fleet) StrandedText() string {
+	return strandedText(f.CPUs.Free, f.CPUs.Stranded, f.Stranding)
 }
 
 // strandedText describes the free CPUs and, if a smaller request of the kind that strands most of
@@ -417,9 +422,9 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 			name, bound = "mix", terminal.Cell{}
 			fmt.Fprintf(&below, "\n%s\n", f.mix())
 		}
-		row := []terminal.Cell{
-			{Text: name}, nodes, bound, {Text: f.Scoring}, {Text: aligned(f.Pods.Aligned, f.Pods.Own)}, {Text: amount(f.CPUs.Placed)},
-			{Text: amount(f.CPUs.Allocatable)}, {Text: share(f.CPUs)}, {Text: tenths(f.CPUs.Stranded)},
+		row := []terminal.Cell{{Text: name}, nodes, bound}
+		for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs), tenths(f.CPUs.Stranded)} {
+			row = append(row, terminal.Cell{Text: text})
 		}
 		if f.Pods.Rejected > 0 {
 			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}, {}, {}}

@@ -151,7 +151,6 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 		t.Columns = terminal.Columns("NODES")
 	}
 	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">ALIGNED", ">CPUS", ">", ">STRANDED", "")...)
-	var best *Trial
 	var below strings.Builder
 	names := shortNames(trials)
 	for _, row := range rowsOf(trials) {
@@ -170,14 +169,14 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 		}
 		mark := ""
 		if row.best {
-			mark, best = "best", x
+			mark = "best"
 		}
 		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), share(*x.CPUs), tenths(x.CPUs.Stranded)} {
 			cells = append(cells, terminal.Cell{Text: text})
 		}
 		t.Cells(append(cells, terminal.Good.Of(mark))...)
 	}
-	return t.Text(style) + "\n" + below.String() + bestText(best, style)
+	return t.Text(style) + "\n" + below.String() + style.Paragraph("", "", terminal.Plain.Of(BestText(trials)))
 }
 
 // shortNames maps the names of the files of nodes to their last elements, or to themselves if two
@@ -214,14 +213,50 @@ func (r *trialRow) idleText(names map[string]string, style terminal.Style) strin
 	return style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf("Under %s, these options change nothing: %s", under, strings.Join(options, ", "))))
 }
 
-// bestText describes why the best trial is best.
-func bestText(best *Trial, style terminal.Style) string {
-	text := "No setting places a pod, so none is best."
-	if best != nil {
-		text = fmt.Sprintf("The best setting aligns the most CPUs, %s. Of settings that align equally many, it places the most; of equal ones, it is the first.", amount(best.CPUs.Aligned))
-		if best.CPUs.Aligned == 0 {
-			text = fmt.Sprintf("No setting aligns a pod, because none has CPUs, memory or devices of its own: the best one places the most CPUs, %s.", amount(best.CPUs.Placed))
-		}
+// BestText describes why the best trial is best. MarkBest has marked it.
+func BestText(trials []Trial) string {
+	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Best })
+	if at < 0 {
+		return "No setting places a pod, so none is best."
 	}
-	return style.Paragraph("", "", terminal.Plain.Of(text))
+	best := &trials[at]
+	if best.CPUs.Aligned == 0 {
+		return fmt.Sprintf("No setting aligns a pod, because none has CPUs, memory or devices of its own: the best one places the most CPUs, %s.", amount(best.CPUs.Placed))
+	}
+	return fmt.Sprintf("The best setting aligns the most CPUs, %s. Of settings that align equally many, it places the most; of equal ones, it is the first.", amount(best.CPUs.Aligned))
+}
+
+// TrialBar is a row of the table of trials for a picture.
+type TrialBar struct {
+	// Settings are the texts of the settings, without empty ones and the scoring.
+	Settings []string
+	Scoring  string
+	Pods     FleetPods
+	CPUs     FleetCPUs
+	// Share is the part of the allocatable CPUs that the placed pods request, such as "61.4 %".
+	Share string
+	Best  bool
+}
+
+// TrialBars returns the trials with a result. Trials with equal results are one.
+func TrialBars(trials []Trial) []TrialBar {
+	var bars []TrialBar
+	names := shortNames(trials)
+	for _, row := range rowsOf(trials) {
+		if row.of.CPUs == nil {
+			continue
+		}
+		b := TrialBar{Pods: *row.of.Pods, CPUs: *row.of.CPUs, Share: share(*row.of.CPUs), Best: row.best}
+		if len(names) > 1 {
+			b.Settings = append(b.Settings, names[row.of.Nodes])
+		}
+		for i, values := range row.settings[:3] {
+			if text := strings.Join(values, " or "); text != "" {
+				b.Settings = append(b.Settings, [...]string{"", "scope ", ""}[i]+text)
+			}
+		}
+		b.Scoring = strings.Join(row.settings[3], " or ")
+		bars = append(bars, b)
+	}
+	return bars
 }
