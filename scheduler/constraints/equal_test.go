@@ -68,7 +68,10 @@ func rulesOf(ctx context.Context, nodes []fleet.Node, keeper bool) (fleet.Rules,
 
 // summary formats a result as text.
 func summary(r *capacity.Result) []string {
-	out := []string{fmt.Sprint(r.Asked, r.Placed, r.Rejected, r.PlacedMilli, r.Kinds)}
+	out := []string{fmt.Sprint(r.Asked, r.Placed, r.Rejected, r.PlacedMilli, r.Alignment)}
+	for _, k := range r.Kinds {
+		out = append(out, fmt.Sprint(k.Name, k.Nodes, k.Pods, k.PlacedMilli, k.Alignment, k.Stranded.Free, k.Stranded.CPUs))
+	}
 	for _, p := range r.Placements {
 		line := p.Pod + " " + p.Node + " " + p.Reason
 		if p.Grant != nil {
