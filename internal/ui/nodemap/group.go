@@ -78,3 +78,12 @@ func (m Map) WithoutLegend() Map {
 	m.folded = true
 	return m
 }
+
+// NarrowWidth is the width of a picture for a phone, in pixels. It has room for one NUMA node.
+const NarrowWidth = 358
+
+// Narrow returns the map as a picture of NarrowWidth: NUMA nodes are below each other.
+func (m Map) Narrow() Map {
+	m.width = NarrowWidth
+	return m
+}

@@ -163,7 +163,7 @@ func (b *box) setTexts(title, note string, room int) {
 func (l layout) cores(u machine.Unit) *box {
 	cores := view.Inside(l.m.state.Machine().Cores(), u.CPUs)
 	limit := 8
-	if len(cores) > 32 {
+	if len(cores) > 32 && l.width > 16*(l.cellW+l.coreGap)+4*l.padX {
 		limit = 16
 	}
 	rows := (len(cores) + limit - 1) / limit

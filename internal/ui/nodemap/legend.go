@@ -16,7 +16,7 @@ func (l layout) key(width int) *box {
 		use  Use
 		text string
 	}
-	samples := []sample{{UseExclusive, "one container's alone"}, {UsePooled, "shared within a pod's pool"}}
+	samples := []sample{{UseExclusive, "exclusive to one container"}, {UsePooled, "shared within a pod's pool"}}
 	if slices.ContainsFunc(l.m.CPUs, func(c CPU) bool { return c.Use == UseIdle }) {
 		samples = append(samples, sample{UseIdle, "in a pool, and no container runs there"})
 	}
@@ -33,10 +33,11 @@ func (l layout) key(width int) *box {
 	entries := make([]*box, len(samples))
 	for i, s := range samples {
 		swatch := &box{kind: boxSwatch, w: l.swatch, h: l.line, use: s.use, pod: noPod}
-		text := &box{kind: boxFaint, x: l.swatch + l.letter, w: l.letter * terminal.Width(s.text), h: l.line, text: s.text, pod: noPod}
+		text := l.faint(s.text, width-l.swatch-l.letter)
+		text.move(l.swatch+l.letter, 0)
 		entries[i] = enclose([]*box{swatch, text})
 	}
-	const about = "“14 of 46 free”: of what pods can have, without what is reserved"
+	const about = "“free” counts what pods can have, without what is reserved"
 	notes := []string{about}
 	if len(l.m.Devices) > 0 {
 		notes = append(notes, "a device: its container @ its NUMA nodes")
@@ -45,9 +46,18 @@ func (l layout) key(width int) *box {
 		notes = append(notes, "≠ remote: its container's CPUs or memory are on another NUMA node")
 	}
 	for _, text := range notes {
-		entries = append(entries, enclose([]*box{{kind: boxFaint, w: l.letter * terminal.Width(text), h: l.line, text: text, pod: noPod}}))
+		entries = append(entries, l.faint(text, width))
 	}
 	return flow(entries, width, 2*l.letter, l.coreGap)
+}
+
+// faint returns a text in lines of the width.
+func (l layout) faint(text string, width int) *box {
+	var lines []*box
+	for _, line := range terminal.Wrap(text, width/l.letter) {
+		lines = append(lines, &box{kind: boxFaint, w: l.letter * terminal.Width(line), h: l.line, text: line, pod: noPod})
+	}
+	return stack(lines, 0)
 }
 
 func (m Map) hasUnhealthy() bool {

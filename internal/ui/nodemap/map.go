@@ -51,6 +51,7 @@ type Map struct {
 	state  *node.State
 	byID   map[int]int // positions in CPUs
 	folded bool        // without the legend
+	width  int         // of the picture in pixels; 0 is the usual width
 	arrows []Arrow
 }
 

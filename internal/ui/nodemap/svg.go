@@ -35,13 +35,21 @@ var pixels = metrics{
 	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 72, deviceH: 24, node: 224, legend: 500, swatch: 30,
 }
 
+// tagLetter is the width of a letter of a tag, in pixels.
+const tagLetter = 6
+
 // margin is the free space around the picture, in pixels.
 const margin = 16
 
 // SVG writes the picture as a document of its own. If style is set, the document includes its style
 // sheet. A page that already has StyleSheet does not need it.
 func (m Map) SVG(out io.Writer, style bool) error {
-	picture := layout{pixels, m}.place()
+	size := pixels
+	if m.width > 0 {
+		size.width = m.width - 2*margin
+		size.legend = min(size.legend, size.width)
+	}
+	picture := layout{size, m}.place()
 	picture.move(margin, margin)
 	w := svgWriter{m: m, fills: map[string]int{}, cells: map[int]point{}, frames: map[string]point{}}
 	picture.walk(w.draw, w.outlines)
@@ -153,6 +161,9 @@ func (w *svgWriter) title(b *box) {
 func (w *svgWriter) cell(b *box) {
 	w.title(b)
 	w.rect(b.x, b.y, b.w, b.h, b.use, b.pod, 2)
+	if colour, marked := w.marked(b); marked { // Lines and dots would read as a line through the texts.
+		w.put(`<rect class="c%d" x="%d" y="%d" width="%d" height="%d"/>`, colour, b.x+4, b.y+1, b.w-8, b.h-2)
+	}
 	x, class := b.x+b.w/2, ""
 	switch b.use {
 	case UseExclusive:
@@ -170,8 +181,21 @@ func (w *svgWriter) cell(b *box) {
 		w.put(`<text class="id middle%s" x="%d" y="%d">%s</text>`, class, x, y, escape(b.text))
 	}
 	if b.tag != "" {
+		if class == " halo" { // Stripes would read as a line through the tag.
+			width := tagLetter*terminal.Width(b.tag) + 2
+			w.put(`<rect class="paper" x="%d" y="%d" width="%d" height="10" rx="2"/>`, x-width/2, base-9, width)
+		}
 		w.put(`<text class="tag%s" x="%d" y="%d">%s</text>`, class, x, base, escape(b.tag))
 	}
+}
+
+// marked returns the colour of an exclusive cell whose colour repeats with a mark.
+func (w *svgWriter) marked(b *box) (colour int, is bool) {
+	if b.use != UseExclusive || b.pod == noPod {
+		return 0, false
+	}
+	place := max(0, w.m.Pods[b.pod].Colour)
+	return place % mapColours, place/mapColours%mapMarks > 0
 }
 
 // device draws the cell of a device: its name, and below it the container that has it and its NUMA
@@ -257,9 +281,14 @@ func (w *svgWriter) patterns() {
 }
 
 // bar draws an amount with its parts. Each part ends at the rounded sum so far, so rounding errors
-// do not add up. A part that is too small to see is only in the text.
+// do not add up. Parts that are too small to tell apart are one grey part. They are only in the
+// text.
 func (w *svgWriter) bar(b *box) {
-	w.put("<g>")
+	var now int64
+	for _, p := range b.parts {
+		now += p.amount
+	}
+	w.put(`<g class="bar" data-now="%d" data-max="%d">`, min(now, b.whole), b.whole)
 	w.title(b)
 	w.put(`<text x="%d" y="%d">%s</text>`, b.x, b.y+11, escape(b.text))
 	if b.note != "" {
@@ -267,13 +296,46 @@ func (w *svgWriter) bar(b *box) {
 	}
 	y, height := b.y+pixels.line, pixels.bar-2
 	w.put(`<rect class="rail" x="%d" y="%d" width="%d" height="%d"/>`, b.x, y, b.w, height)
-	for _, s := range b.spans(b.w) {
-		w.rect(b.x+s.from, y, s.to-s.from, height, s.use, s.pod, 0)
+	for _, s := range merged(b.spans(b.w)) {
+		w.part(s, b.x+s.from, y, height)
 		if s.from > 0 && s.to-s.from > 3 {
 			w.put(`<path class="outline" d="M%d %dV%d"/>`, b.x+s.from, y+1, y+height-1)
 		}
 	}
 	w.put("</g>\n")
+}
+
+// part draws a part of a bar. Pages find the parts of a pod by its UID.
+func (w *svgWriter) part(s span, x, y, height int) {
+	if s.pod == noPod {
+		w.rect(x, y, s.to-s.from, height, s.use, s.pod, 0)
+		return
+	}
+	w.put(`<g class="part" data-pod="%s">`, escape(w.m.Pods[s.pod].UID))
+	w.rect(x, y, s.to-s.from, height, s.use, s.pod, 0)
+	w.put("</g>")
+}
+
+// leastSpan is the least width of a part of a bar that is drawn by itself, in pixels.
+const leastSpan = 4
+
+// merged returns the spans with one grey span in place of neighbours that are too narrow.
+func merged(spans []span) []span {
+	var out []span
+	for _, s := range spans {
+		last := len(out) - 1
+		if s.to-s.from >= leastSpan || s.pod == noPod {
+			out = append(out, s)
+			continue
+		}
+		if last >= 0 && out[last].pod == noPod && out[last].use == UseExclusive && out[last].to == s.from {
+			out[last].to = s.to
+			continue
+		}
+		s.pod, s.use = noPod, UseExclusive // The colour of samples, which no pod has.
+		out = append(out, s)
+	}
+	return out
 }
 
 // span is a part of a bar in pixels or characters, from its left end.

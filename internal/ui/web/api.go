@@ -92,7 +92,11 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 }
 
 func (w *Web) mapOf(m moment) nodemap.Map {
-	return nodemap.Of(w.config.Machine, w.config.Policy, m.state, m.slots)
+	policy := w.config.Policy
+	if m.changed != "" {
+		policy = m.changed + "; before: " + policy
+	}
+	return nodemap.Of(w.config.Machine, policy, m.state, m.slots)
 }
 
 func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
@@ -112,8 +116,8 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 // picture is the media type of a map.
 const picture = "image/svg+xml"
 
-// looked returns how a request wants the map drawn: ?colour=namespace, ?legend=no. If a value is
-// unknown, looked has answered the request and returns false.
+// looked returns how a request wants the map drawn: ?colour=namespace, ?legend=no, ?width=narrow.
+// If a value is unknown, looked has answered the request and returns false.
 func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	by, err := nodemap.ParseGrouping(r.URL.Query().Get("colour"))
 	if err != nil {
@@ -122,16 +126,24 @@ func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	}
 	legend := r.URL.Query().Get("legend")
 	if legend != "" && legend != "no" {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown; expected no, or nothing", legend))
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown: expected no, or nothing", legend))
 		return look{}, false
 	}
-	return look{by, legend == "no"}, true
+	width := r.URL.Query().Get("width")
+	if width != "" && width != "narrow" {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("width: %q is unknown: expected narrow, or nothing", width))
+		return look{}, false
+	}
+	return look{by, legend == "no", width == "narrow"}, true
 }
 
 func (w *Web) svg(m moment, as look) ([]byte, error) {
 	shown := w.mapOf(m).ColouredBy(as.by)
 	if as.folded {
 		shown = shown.WithoutLegend()
+	}
+	if as.narrow {
+		shown = shown.Narrow()
 	}
 	var svg bytes.Buffer
 	err := shown.SVG(&svg, false)

@@ -140,12 +140,16 @@ func TestPageRemedy(t *testing.T) {
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // Elements that appear above move the one to be clicked.
 	b.click("#rejections button")
-	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('free of 6 CPUs'))`)
+	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('needs 6 CPUs, has '))`)
 	b.picture("marked")
 	b.click(`#why .show[data-proposal="1"]`)
 	b.Await(`!document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-large"]:not(.dim)').length === 6 && !document.querySelector('#map .why')`)
 	b.Await(`document.querySelectorAll('#map .cpu.dim').length === 2 && !document.querySelector('#map .cpu[data-pod="uid-first"]')`)
 	b.picture("preview")
+	// The address has the preview, for somebody else.
+	b.Await(`location.search.includes('rejection=uid-large') && location.search.includes('preview=1')`)
+	b.Run(chromedp.Reload())
+	b.Await(`!document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-large"]:not(.dim)').length === 6`)
 	b.click("#preview-close")
 	b.Await(`document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-first"]').length === 4 && document.querySelectorAll('#map .fails').length === 2`)
 	b.Run(chromedp.KeyEvent(kb.Escape))
@@ -323,6 +327,31 @@ func TestPagePhone(t *testing.T) {
 	b.click("#details-close")
 	b.Await(`!document.getElementById('details').classList.contains('open')`)
 	b.Await(`document.documentElement.scrollWidth <= window.innerWidth`)
+	// NUMA nodes are below each other, and large enough for a finger.
+	b.Await(`document.getElementById('numa1').getAttribute('x') === document.getElementById('numa0').getAttribute('x') && Number(document.querySelector('#map svg').getAttribute('width')) <= 400`)
+	b.Await(`[...document.querySelectorAll('button, select')].filter((e) => e.offsetParent).every((e) => e.getBoundingClientRect().height >= 24 && e.getBoundingClientRect().width >= 24)`)
+	b.Quiet()
+}
+
+// TestPageWide checks that the map takes the whole width where its texts would be too small beside
+// the lists, that the reader can choose otherwise, and that the map can be enlarged.
+func TestPageWide(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("a", 2)
+	b.Run(chromedp.EmulateViewport(1440, 900), chromedp.Navigate(server.URL))
+	b.Await(tags + `.includes('A1')`)
+	const scale = `document.querySelector('#map svg').getBoundingClientRect().width / Number(document.querySelector('#map svg').getAttribute('width'))`
+	const size = `Math.min(...[...document.querySelectorAll('#map text')].map((e) => parseFloat(getComputedStyle(e).fontSize))) * ` + scale
+	b.Await(`document.getElementById('wide').getAttribute('aria-pressed') === 'true' && ` + size + ` >= 11`)
+	b.click("#wide")
+	b.Await(`!document.querySelector('main').classList.contains('wide') && location.search === '?wide=no'`)
+	b.Run(chromedp.Evaluate(`document.getElementById('zoom').value = '2'; document.getElementById('zoom').dispatchEvent(new Event('change'))`, nil))
+	b.Await(`location.search.includes('zoom=2') && document.getElementById('map').scrollWidth > 1.9 * document.getElementById('map').clientWidth`)
+	// Choosing a CPU is announced.
+	b.Run(chromedp.Evaluate(`document.querySelector('#cpu0').dispatchEvent(new MouseEvent('click', {bubbles: true}))`, nil))
+	b.Await(`document.getElementById('chosen').textContent.startsWith('CPU 0,')`)
 	b.Quiet()
 }
 
@@ -334,10 +363,12 @@ func TestPageHistory(t *testing.T) {
 	server := r.serve()
 	r.admit("a", 1)
 	r.admit("b", 1)
+	r.admit("large", 9)
 	b.Run(chromedp.Navigate(server.URL))
-	b.Await(tags + `.includes('B1')`)
+	b.Await(tags + `.includes('B1') && document.querySelectorAll('#rejections button').length === 1`)
 	b.Run(chromedp.Focus("#slider", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft))
 	b.Await(`document.getElementById('moment').textContent.startsWith('Revision 1,') && !` + tags + `.includes('B1')`)
+	b.Await(`document.querySelectorAll('#rejections button').length === 0`) // The pod was rejected later.
 	r.admit("c", 1)
 	b.Await(`document.getElementById('slider').max === '3' && document.getElementById('slider').value === '1' && document.body.classList.contains('past')`)
 	b.picture("past")

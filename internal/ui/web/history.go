@@ -24,6 +24,8 @@ type moment struct {
 	// slots are the pods' places in the palette; see nodemap.NextSlots.
 	slots []int32
 	at    time.Time
+	// changed describes settings of the policy that differ from those of the node, in a preview.
+	changed string
 	// bytes is the approximate memory that it needs and does not share with the moment before.
 	bytes int
 }

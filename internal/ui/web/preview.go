@@ -44,7 +44,7 @@ func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 // proposed returns the node with the pod after the proposal with that number. Pods that stay keep
 // their colours.
 func proposed(m moment, now *node.State, n notAdmitted, proposals []explain.Proposal, proposal string) (moment, error) {
-	s, pod := now, n.pod
+	s, pod, changed := now, n.pod, ""
 	if proposal != "now" {
 		i, err := strconv.Atoi(proposal)
 		if err != nil || i < 0 || i >= len(proposals) {
@@ -52,6 +52,9 @@ func proposed(m moment, now *node.State, n notAdmitted, proposals []explain.Prop
 		}
 		if s, pod, err = proposals[i].Apply(now, n.pod); err != nil {
 			return moment{}, fmt.Errorf("proposal %d: %w", i, err)
+		}
+		if proposals[i].Kind == explain.Settings {
+			changed = proposals[i].Text
 		}
 	}
 	plan := s.Plan(pod)
@@ -62,5 +65,5 @@ func proposed(m moment, now *node.State, n notAdmitted, proposals []explain.Prop
 	if err != nil {
 		return moment{}, err
 	}
-	return moment{state: next, slots: nodemap.NextSlots(m.state, m.slots, next), at: m.at}, nil
+	return moment{state: next, slots: nodemap.NextSlots(m.state, m.slots, next), at: m.at, changed: changed}, nil
 }

@@ -134,6 +134,7 @@ type rendered struct {
 type look struct {
 	by     nodemap.Grouping
 	folded bool
+	narrow bool
 }
 
 var _ engine.Observer = (*Web)(nil)

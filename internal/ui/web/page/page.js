@@ -4,19 +4,23 @@
 // it can be sent to somebody.
 import { $, element, ask, askPicture, bytes, time } from './text.js';
 import { listPods, lit, matches, owners } from './pods.js';
-import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened } from './rejections.js';
+import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened, rejectedUntil } from './rejections.js';
 
 const shown = {
   moments: [], at: -1, live: true, state: null, rejections: 0, instance: '', chosen: null, cursor: null,
-  marks: {}, preview: null, legend: null, // legend is what the reader chose, null for nothing
+  marks: {}, preview: null, legend: null, wide: null, // legend and wide are what the reader chose, null for nothing
 };
+// A phone gets a picture of its own, with one NUMA node beside no other.
+const phone = matchMedia('(max-width: 600px)');
+// Below this width, the texts of a map beside the lists would be too small to read.
+const small = matchMedia('(max-width: 1700px)');
 // crowded is how many pods are too many for a legend that is open from the start.
 const crowded = 60;
 
 // become changes the element old into one like fresh, and only where they differ: what stays keeps
 // its focus and does not flicker. Attributes keep their namespaces: without one, xml:space is no more
 // than a name.
-const ours = new Set(['tabindex', 'role', 'aria-label']);
+const ours = new Set(['tabindex', 'role', 'aria-label', 'aria-valuemin', 'aria-valuemax', 'aria-valuenow']);
 function become(old, fresh) {
   for (const a of [...old.attributes]) if (!fresh.hasAttribute(a.name) && !ours.has(a.name)) old.removeAttribute(a.name);
   for (const a of fresh.attributes) if (!ours.has(a.name) && old.getAttribute(a.name) !== a.value) old.setAttributeNS(a.namespaceURI, a.name, a.value);
@@ -49,6 +53,13 @@ function draw(fresh) {
     c.setAttribute('tabindex', c.id === shown.cursor ? '0' : '-1');
     c.setAttribute('aria-label', c.querySelector('title').textContent);
   }
+  for (const e of document.querySelectorAll('#map .bar')) {
+    e.setAttribute('role', 'meter');
+    e.setAttribute('aria-valuemin', '0');
+    e.setAttribute('aria-valuemax', e.dataset.max);
+    e.setAttribute('aria-valuenow', e.dataset.now);
+    e.setAttribute('aria-label', e.querySelector('title') ? e.querySelector('title').textContent : '');
+  }
   for (const e of document.querySelectorAll('#map .move')) {
     e.setAttribute('role', 'img');
     e.setAttribute('aria-label', e.querySelector('title').textContent);
@@ -67,27 +78,26 @@ const svgElement = (name, properties, ...children) => {
 function unmark() {
   for (const e of document.querySelectorAll('#map .why')) e.remove();
   for (const e of document.querySelectorAll('#map .fails')) e.classList.remove('fails');
+  for (const e of document.querySelectorAll('#map .noted')) e.classList.remove('noted');
 }
 
-// mark writes onto NUMA nodes why they do not serve the pod that is explained.
+// mark writes beside the titles of NUMA nodes why they do not serve the pod that is explained, in place
+// of what they have free.
 function mark() {
   unmark();
   if (shown.preview) return;
   for (const [node, why] of Object.entries(shown.marks)) {
-    const frame = $('numa' + node);
-    if (!frame) continue;
+    const frame = $('numa' + node), titles = frame && frame.nextElementSibling;
+    if (!titles) continue;
     frame.classList.add('fails');
     const x = Number(frame.getAttribute('x')), y = Number(frame.getAttribute('y')), w = Number(frame.getAttribute('width'));
-    const room = Math.floor((w - 20) / 7), lines = [''];
-    for (const word of why.split(' ')) {
-      const last = lines[lines.length - 1];
-      if (last && last.length + 1 + word.length > room) lines.push(word);
-      else lines[lines.length - 1] = last ? last + ' ' + word : word;
-    }
+    const name = titles.querySelector('.name'), note = titles.querySelector('.end');
+    if (note) note.classList.add('noted');
+    const room = Math.max(4, Math.floor((w - 30) / 7) - (name ? name.textContent.length : 0));
+    const text = why.length > room ? why.slice(0, room - 1) + '…' : why;
     $('map').firstElementChild.append(svgElement('g', { class: 'why', 'data-numa': node },
       svgElement('title', {}, 'NUMA node ' + node + ': ' + why),
-      svgElement('rect', { x: x + 5, y: y + 24, width: w - 10, height: 15 * lines.length + 8, rx: 3 }),
-      ...lines.map((line, i) => svgElement('text', { x: x + 10, y: y + 40 + 15 * i }, line))));
+      svgElement('text', { class: 'why end', x: x + w - 10, y: y + 18 }, text)));
   }
 }
 
@@ -103,6 +113,7 @@ function highlight() {
     c.classList.toggle('dim', !bright(c));
     c.classList.toggle('chosen', Boolean(chosen && chosen.cell === c.id));
   }
+  for (const p of document.querySelectorAll('#map .part')) p.classList.toggle('dim', !bright(p));
 }
 
 const row = (name, ...value) => (value[0] ? [element('dt', {}, name), element('dd', {}, ...value)] : []);
@@ -111,6 +122,7 @@ const list = () => { listPods(pods(), shown.chosen ? shown.chosen.uids : [], cho
 async function chooseCell(cell) {
   shown.chosen = { cell: cell.id, uids: owners(cell) };
   await details();
+  $('details').scrollIntoView({ block: 'nearest' }); // Below a map of the whole width.
 }
 
 async function choosePod(uid) {
@@ -133,7 +145,10 @@ async function details() {
   const mine = ++asked, parts = [];
   if (shown.chosen.cell !== null) {
     const cell = $(shown.chosen.cell);
-    if (cell) parts.push(element('p', {}, cell.querySelector('title').textContent));
+    if (cell) {
+      parts.push(element('p', {}, cell.querySelector('title').textContent));
+      if ($('chosen').textContent !== cell.querySelector('title').textContent) $('chosen').textContent = cell.querySelector('title').textContent;
+    }
   }
   for (const uid of shown.chosen.uids) { // Pods can share a device.
     try {
@@ -172,9 +187,9 @@ const deviceText = (d) => (d.resource || d.driver) + ' ' + d.device + (d.claim ?
   (d.numaNodes ? ' on NUMA ' + d.numaNodes.join(', ') : ', its NUMA node is not known') + (remote(d) ? ' (remote: ' + d.distance + ')' : '');
 
 // chooseRejection opens the view of a rejection; quietly when it only came again.
-function chooseRejection(r, quietly) {
+function chooseRejection(r, quietly, proposal) {
   preview(null);
-  explainRejection(r, (marks) => { shown.marks = marks; mark(); }, preview);
+  explainRejection(r, (marks) => { shown.marks = marks; mark(); }, preview, proposal);
   listRejections(chooseRejection);
   link();
   if (!quietly) {
@@ -198,6 +213,7 @@ function preview(what) {
   shown.preview = what;
   $('preview').hidden = !what;
   $('preview-text').textContent = what ? 'The map after: ' + what.text + '.' : '';
+  link();
   if (!what) for (const b of document.querySelectorAll('#why .show')) b.setAttribute('aria-pressed', 'false');
   refresh();
 }
@@ -214,6 +230,7 @@ const legendShown = () => (shown.legend === null ? pods().length <= crowded : sh
 function picture() {
   const look = ['colour=' + $('group').value];
   if (!legendShown()) look.push('legend=no');
+  if (phone.matches) look.push('width=narrow');
   if (shown.preview) return 'api/rejections/' + shown.preview.number + '/map.svg?' + [...look, 'proposal=' + shown.preview.proposal].join('&');
   return 'api/map.svg' + query(...look);
 }
@@ -254,7 +271,7 @@ function tell() {
   slider.max = Math.max(0, shown.moments.length - 1);
   slider.value = shown.at;
   document.body.classList.toggle('past', !shown.live);
-  $('live').setAttribute('aria-pressed', String(shown.live));
+  $('live').setAttribute('aria-pressed', String(shown.live && !lostSince));
   $('older').disabled = shown.at <= 0;
   $('newer').disabled = shown.at >= shown.moments.length - 1;
   if (m && $('moment').dataset.revision !== String(m.revision)) {
@@ -262,6 +279,10 @@ function tell() {
     $('moment').replaceChildren('Revision ' + m.revision + ', ', time(m.at), ': ' + m.change);
     slider.setAttribute('aria-valuetext', $('moment').textContent);
   }
+  const ends = [shown.moments[0], shown.moments[shown.moments.length - 1]];
+  for (const [i, id] of ['axis-from', 'axis-to'].entries()) $(id).replaceChildren(...(ends[i] && shown.moments.length > 1 ? [time(ends[i].at)] : []));
+  rejectedUntil(shown.live || !m ? null : m.revision);
+  listRejections(chooseRejection);
   markRejections(shown.moments, chooseRejection);
 }
 
@@ -293,6 +314,9 @@ function link() {
   put('revision', !shown.live && shown.at >= 0 && String(shown.moments[shown.at].revision));
   put('search', $('search').value.trim());
   put('rejection', opened() && opened().uid);
+  put('preview', shown.preview && String(shown.preview.proposal));
+  put('wide', shown.wide === null ? '' : shown.wide ? 'yes' : 'no');
+  put('zoom', $('zoom').value, '1');
   put('group', $('group').value, 'pod');
   put('sort', $('sort').value, 'admission');
   put('legend', shown.legend === null ? '' : shown.legend ? 'yes' : 'no');
@@ -306,6 +330,20 @@ const address = new URLSearchParams(location.search);
 $('search').value = address.get('search') || '';
 for (const id of ['group', 'sort']) if ([...$(id).options].some((o) => o.value === address.get(id))) $(id).value = address.get(id);
 if (address.has('legend')) shown.legend = address.get('legend') !== 'no';
+if (address.has('wide')) shown.wide = address.get('wide') !== 'no';
+if ([...$('zoom').options].some((o) => o.value === address.get('zoom'))) $('zoom').value = address.get('zoom');
+
+// fit arranges the map and the lists.
+function fit() {
+  const wide = shown.wide === null ? small.matches : shown.wide;
+  document.querySelector('main').classList.toggle('wide', wide);
+  $('wide').setAttribute('aria-pressed', String(wide));
+  $('map').style.setProperty('--zoom', $('zoom').value);
+  $('map').classList.toggle('zoomed', $('zoom').value !== '1');
+}
+fit();
+small.addEventListener('change', fit);
+phone.addEventListener('change', () => refresh());
 
 async function arrive() {
   if (arrived) return;
@@ -320,7 +358,7 @@ async function arrive() {
     if (at >= 0) go(at);
     else notice('Revision ' + revision + ' is not kept any more: this is the node as it is now.', true);
   }
-  if (rejection) chooseRejection(rejection, true);
+  if (rejection) chooseRejection(rejection, true, address.get('preview'));
   else if (address.get('rejection')) notice('The rejection of pod ' + address.get('rejection') + ' is not kept any more.', true);
   if (shown.chosen) await details();
 }
@@ -343,6 +381,7 @@ function lost(since) {
   $('lost').hidden = !since;
   if (since) $('lost').replaceChildren('The agent does not answer since ', time(since.toISOString()), '. The map may be out of date.');
   $('picture').classList.toggle('lost', Boolean(since));
+  $('live').setAttribute('aria-pressed', String(shown.live && !since));
 }
 let lostSince = null;
 
@@ -457,7 +496,15 @@ $('searching').addEventListener('submit', (e) => e.preventDefault());
 $('search').addEventListener('input', () => { list(); highlight(); link(); });
 $('group').addEventListener('change', () => { link(); refresh(); });
 $('sort').addEventListener('change', () => { list(); link(); });
-$('legend').addEventListener('click', () => { shown.legend = !legendShown(); link(); refresh(); });
+$('legend').addEventListener('click', async () => {
+  shown.legend = !legendShown();
+  link();
+  await refresh();
+  const svg = $('map').firstElementChild; // The legend is its end.
+  if (legendShown() && svg) svg.scrollIntoView({ block: 'end' });
+});
+$('zoom').addEventListener('change', () => { fit(); link(); });
+$('wide').addEventListener('click', () => { shown.wide = $('wide').getAttribute('aria-pressed') !== 'true'; fit(); link(); });
 $('why-close').addEventListener('click', leaveRejection);
 $('preview-close').addEventListener('click', () => preview(null));
 $('details-close').addEventListener('click', leaveDetails);

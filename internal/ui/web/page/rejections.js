@@ -16,20 +16,25 @@ function sentence(r) {
 const finds = (r, text) => !text || r.pod.toLowerCase().includes(text) || r.uid.toLowerCase() === text || sentence(r).toLowerCase().includes(text) ||
   Boolean(r.rejection && r.rejection.reason.toLowerCase().includes(text));
 
+// rejectedUntil limits the list to what was rejected up to a revision; null is no limit.
+let until = null;
+export function rejectedUntil(revision) { until = revision; }
+
 // listRejections shows those that the search finds. What is the same stays, so that no click and no focus
 // is lost.
 let listed = '';
 export function listRejections(choose) {
-  const shown = list.filter((r) => finds(r, searched()));
-  const now = JSON.stringify([list.length, searched(), open && key(open), shown.map((r) => [key(r), r.number])]);
+  const known = list.filter((r) => until === null || r.revision <= until);
+  const shown = known.filter((r) => finds(r, searched()));
+  const now = JSON.stringify([known.length, searched(), open && key(open), shown.map((r) => [key(r), r.number])]);
   if (now === listed) return;
   listed = now;
-  $('rejections-count').textContent = searched() ? shown.length + ' of ' + list.length : String(list.length);
+  $('rejections-count').textContent = searched() ? shown.length + ' of ' + known.length : String(known.length);
   const focused = document.activeElement && document.activeElement.closest('#rejections button');
   $('rejections').replaceChildren(...(shown.length ? shown.map((r) => element('li', {}, element('button', {
     type: 'button', 'data-key': key(r), 'aria-current': Boolean(open && key(open) === key(r)) && 'true', onclick: () => choose(r),
   }, element('span', { class: 'bad' }, r.rejection ? r.rejection.reason : 'not written'), element('span', { class: 'name' }, r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '')), time(r.last)))) :
-    [element('li', { class: 'faint' }, list.length ? 'None of ' + list.length + '.' : 'No pod lately.')]));
+    [element('li', { class: 'faint' }, known.length ? 'None of ' + known.length + '.' : until === null ? 'No pod lately.' : 'No pod by then.')]));
   const again = focused && [...document.querySelectorAll('#rejections button')].find((b) => b.dataset.key === focused.dataset.key);
   if (again) again.focus();
 }
@@ -67,7 +72,7 @@ const inTurn = (work) => (turn = turn.then(work, work));
 
 // explainRejection shows the view; marked is called with why NUMA nodes fail, preview with what is to be
 // shown on the map.
-export function explainRejection(r, marked, preview) {
+export function explainRejection(r, marked, preview, proposal) {
   open = r;
   const status = element('p', { role: 'status' }, 'Looking for what would admit it …');
   const answer = element('div', {}), folded = element('div', {});
@@ -88,8 +93,12 @@ export function explainRejection(r, marked, preview) {
       status.textContent = verdict(found, remedies);
       answer.replaceChildren(...proposals(r, found, remedies, preview));
       folded.replaceChildren(decision(r, found, remedies));
-      if (!found.wouldAdmit && found.remedies) marked({ ...accountMarks(found.answer.rejection), ...loserMarks(found.why) });
+      if (!found.wouldAdmit && found.remedies) marked({ ...loserMarks(found.why), ...accountMarks(found.answer.rejection) });
       else marked({});
+      if (proposal) {
+        const b = [...document.querySelectorAll('#why .show')].find((x) => x.dataset.proposal === proposal);
+        if (b) b.click();
+      }
     } catch (e) {
       status.textContent = e.message;
     }
@@ -135,7 +144,7 @@ function decision(r, found, remedies) {
 function accountMarks(refusal) {
   const marks = {};
   for (const n of (refusal && refusal.wanted && refusal.nodes) || []) {
-    if (n.free < refusal.wanted) marks[n.numaNode] = amount(refusal.resource, n.free) + ' free of ' + amount(refusal.resource, refusal.wanted) + (refusal.resource === 'cpu' ? ' CPUs' : '');
+    if (n.free < refusal.wanted) marks[n.numaNode] = 'needs ' + amount(refusal.resource, refusal.wanted) + (refusal.resource === 'cpu' ? ' CPUs' : '') + ', has ' + amount(refusal.resource, n.free);
   }
   return marks;
 }
