@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Aligned describes whether one resource of an admitted pod is where a program uses it fastest.
@@ -51,6 +52,15 @@ func AlignedOf(s *node.State, g *node.Grant) []Aligned {
 			a.Answer, a.Where = AlignedNo, a.Where+", apart from the CPUs"
 		}
 		all = append(all, a)
+	}
+	for i := range g.Pod.Containers {
+		c := &g.Pod.Containers[i]
+		for _, d := range c.Devices {
+			given := slices.ContainsFunc(c.Given, func(x request.Given) bool { return x.Resource == d.Resource })
+			if !given && !s.Devices().Inventory().Has(d.Resource) {
+				all = append(all, Aligned{Container: c.Name, Of: d.Resource, Answer: AlignedUnknown, Where: "no device inventory has it"})
+			}
+		}
 	}
 	for i, devices := range DevicesOf(s, g) {
 		for _, d := range devices {

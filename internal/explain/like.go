@@ -35,10 +35,19 @@ type Like struct {
 	Container       string `json:"container"`
 	Device          string `json:"device,omitempty"`
 	DeviceContainer string `json:"deviceContainer,omitempty"`
-	// CPUs and Bytes are what Container requests in the manifest.
-	CPUs  int       `json:"cpus"`
-	Bytes int64     `json:"memory"`
-	Sizes []LikeRow `json:"sizes"`
+	// Undescribed are the extended resources of the pod that no node lists. Nothing is decided
+	// about them.
+	Undescribed []string `json:"undescribedDevices,omitempty"`
+	// CPUs and Bytes are what Container requests in the manifest. If Unlimited is set, no Memory
+	// Manager assigns memory, and no amount of it is looked for.
+	CPUs      int   `json:"cpus"`
+	Bytes     int64 `json:"memory"`
+	Unlimited bool  `json:"memoryNotLimited,omitempty"`
+	// BudgetCPUs and BudgetBytes are the pod-level budget in the manifest. It grows by as much as
+	// Container.
+	BudgetCPUs  int       `json:"budgetCPUs,omitempty"`
+	BudgetBytes int64     `json:"budgetMemory,omitempty"`
+	Sizes       []LikeRow `json:"sizes"`
 }
 
 // LikeRow has the largest pods with one number of devices. An amount is 0 if no node takes such a
@@ -59,6 +68,16 @@ type LikeRow struct {
 	Share       int   `json:"proportionalCPUs"`
 	ShareBytes  int64 `json:"proportionalMemory"`
 	SharePlaces int   `json:"proportionalNodes"`
+	// Apart has the fields above with pods that would be admitted without being aligned; see
+	// AlignedOf. It is known for one node only.
+	Apart []string `json:"notAligned,omitempty"`
+	// AlignedCPUs and AlignedShare are the largest numbers of CPUs with which such a pod is
+	// aligned, where MostCPUs and Share are not.
+	AlignedCPUs  int `json:"alignedCPUs,omitempty"`
+	AlignedShare int `json:"alignedProportionalCPUs,omitempty"`
+	// Why is the reason why the pod of the manifest, with this number of devices, is rejected. It
+	// is set if no amount is found.
+	Why string `json:"why,omitempty"`
 }
 
 // None reports whether no place takes such a pod of any size.
@@ -78,6 +97,7 @@ func LikeOn(ctx context.Context, places []Place, count []int, pod request.Pod) (
 		l.cpus(&row)
 		l.bytes(&row)
 		l.share(&row)
+		l.judge(&row)
 		l.Sizes = append(l.Sizes, row)
 	}
 	return l.Like, ctx.Err()
@@ -96,19 +116,94 @@ type likeSearch struct {
 
 // choose chooses the containers that grow.
 func (l *likeSearch) choose() {
+	own := l.pod.QoS == request.Guaranteed && l.pod.Kind != request.Unmanaged
 	for i := range l.pod.Containers {
 		c := &l.pod.Containers[i]
 		if c.Type == request.Init {
 			continue
 		}
 		bytes, _ := c.Memory.Get(machine.Memory)
-		if l.Container == "" || c.CPUs > l.CPUs || c.CPUs == l.CPUs && bytes > l.Bytes {
-			l.Container, l.CPUs, l.Bytes = c.Name, c.CPUs, bytes
+		if !own {
+			bytes = 0
 		}
-		if l.Device == "" && len(c.Devices) > 0 {
-			l.Device, l.DeviceContainer = c.Devices[0].Resource, c.Name
+		if cpus := c.CPUs; own && (l.Container == "" || cpus > l.CPUs || cpus == l.CPUs && bytes > l.Bytes) {
+			l.Container, l.CPUs, l.Bytes = c.Name, cpus, bytes
+		}
+		for _, d := range c.Devices {
+			switch described := l.described(d.Resource); {
+			case !described && !slices.Contains(l.Undescribed, d.Resource):
+				l.Undescribed = append(l.Undescribed, d.Resource)
+			case described && l.Device == "":
+				l.Device, l.DeviceContainer = d.Resource, c.Name
+			}
 		}
 	}
+	l.BudgetCPUs = l.pod.BudgetCPUs
+	l.BudgetBytes, _ = l.pod.BudgetMemory.Get(machine.Memory)
+	l.Unlimited = !slices.ContainsFunc(l.places, func(p Place) bool { return p.State.Policy().StaticMemory })
+}
+
+// described reports whether a place lists devices of the resource.
+func (l *likeSearch) described(resource string) bool {
+	return slices.ContainsFunc(l.places, func(p Place) bool { return p.State.Devices().Inventory().Has(resource) })
+}
+
+// judge adds to a row what is wrong with it.
+func (l *likeSearch) judge(row *LikeRow) {
+	if len(l.places) != 1 || l.places[0].Takes != nil {
+		return
+	}
+	s := l.places[0].State
+	if row.MostCPUs == 0 && row.MostBytes == 0 && row.Share == 0 {
+		if sized, _ := l.sized(l.CPUs, l.Bytes); l.CPUs > 0 || l.Bytes > 0 {
+			if r := s.Plan(sized.Pod).Rejection; r != nil {
+				row.Why = r.Detail
+			}
+		}
+		return
+	}
+	for _, of := range []struct {
+		field string
+		cpus  int
+		bytes int64
+		is    bool
+	}{
+		{"mostCPUs", row.MostCPUs, l.Bytes, row.MostCPUs > 0},
+		{"mostMemory", l.CPUs, row.MostBytes, row.MostBytes > 0},
+		{"proportionalCPUs", row.Share, row.ShareBytes, row.Share > 0},
+	} {
+		if of.is && l.apart(s, of.cpus, of.bytes) {
+			row.Apart = append(row.Apart, of.field)
+		}
+	}
+	if slices.Contains(row.Apart, "mostCPUs") {
+		row.AlignedCPUs = l.mostAligned(s, row.MostCPUs, func(int) int64 { return l.Bytes })
+	}
+	if slices.Contains(row.Apart, "proportionalCPUs") {
+		row.AlignedShare = l.mostAligned(s, row.Share, l.inProportion)
+	}
+}
+
+// mostAligned returns the largest number of CPUs below most with which the pod is aligned.
+func (l *likeSearch) mostAligned(s *node.State, most int, bytesFor func(cpus int) int64) int {
+	by := int((&search{state: s}).unit(request.CPU))
+	for n := most - by; n > 0; n -= by {
+		if l.takes(&l.places[0], n, bytesFor(n)) && !l.apart(s, n, bytesFor(n)) {
+			return n
+		}
+	}
+	return 0
+}
+
+// apart reports whether the node would admit the pod without aligning it.
+func (l *likeSearch) apart(s *node.State, cpus int, bytes int64) bool {
+	sized, _ := l.sized(cpus, bytes)
+	plan := s.Plan(sized.Pod)
+	if plan.Rejection != nil {
+		return false
+	}
+	after, err := s.Apply(plan)
+	return err == nil && slices.ContainsFunc(AlignedOf(after, plan.Grant), func(a Aligned) bool { return a.Answer == AlignedNo })
 }
 
 // counts returns the numbers of devices to try.
@@ -204,14 +299,18 @@ func (l *likeSearch) cpus(row *LikeRow) {
 
 // share keeps the proportion of the manifest.
 func (l *likeSearch) share(row *LikeRow) {
-	if l.CPUs == 0 || l.Bytes == 0 {
+	if l.CPUs == 0 || l.Bytes == 0 || l.Unlimited {
 		return
 	}
-	bytesFor := func(cpus int) int64 { return l.Bytes / int64(l.CPUs) * int64(cpus) / mebi * mebi }
-	if row.Share = l.mostCPUs(bytesFor); row.Share > 0 {
-		row.ShareBytes = bytesFor(row.Share)
+	if row.Share = l.mostCPUs(l.inProportion); row.Share > 0 {
+		row.ShareBytes = l.inProportion(row.Share)
 		row.SharePlaces = l.count(row.Share, row.ShareBytes)
 	}
+}
+
+// inProportion returns the memory that belongs to a number of CPUs.
+func (l *likeSearch) inProportion(cpus int) int64 {
+	return l.Bytes / int64(l.CPUs) * int64(cpus) / mebi * mebi
 }
 
 // maxExactPlaces is how many places are searched for amounts of memory that fit although smaller
@@ -219,7 +318,7 @@ func (l *likeSearch) share(row *LikeRow) {
 const maxExactPlaces = 16
 
 func (l *likeSearch) bytes(row *LikeRow) {
-	if l.Bytes == 0 {
+	if l.Bytes == 0 || l.Unlimited {
 		return
 	}
 	for i := range l.places {

@@ -326,13 +326,6 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	}
 	made = decided[0]
 	plan := made.plan
-	if known {
-		note := fmt.Sprintf("the pod has been on the node since revision %d and keeps what it has; this is what Paddock would decide now", g.Sequence)
-		if d.as.kubelet() {
-			note = "the pod is on the node and keeps what it has; this is what the kubelet would decide now"
-		}
-		plan.Trace.Notes = append(plan.Trace.Notes, note)
-	}
 	remedies := (*explain.Remedies)(nil)
 	if plan.Rejection != nil {
 		if remedies, err = d.remedies(ctx, state, pod, asked, others); err != nil {
@@ -341,6 +334,12 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	}
 	explained := view.ExplanationOf(state, plan, remedies)
 	explained.Answer.Quirks, explained.Answer.Certainty = made.quirks, made.certainty(d)
+	if known {
+		explained.Now = fmt.Sprintf("has %s, since revision %d, and keeps it. If it came now:", view.HasOn(state, g), g.Sequence)
+		if d.as.kubelet() {
+			explained.Now = fmt.Sprintf("has %s, and keeps it. If it came now:", view.HasOn(state, g))
+		}
+	}
 	return explained, nil
 }
 

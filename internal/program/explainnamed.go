@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/rejection"
@@ -74,7 +76,7 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		similar := ""
 		const few = 5
 		if names := c.objects.Similar(name, few); len(names) > 0 {
-			similar = "; there are " + strings.Join(names, ", ")
+			similar = "; did you mean " + spelling.Or(names) + "?"
 		}
 		if len(c.pods) == 0 {
 			similar += "; for other pods, pipe in kubectl get nodes,pods -A -o json and add --pods -"
@@ -103,6 +105,9 @@ func (c *explainCommand) bind() error {
 func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, candidates []candidate) (view.Explanation, error) {
 	at := candidates[0]
 	pod := podspec.Default(c.named, at.gates)
+	if note := inputs.FreshQoS(pod, at.gates); note != "" {
+		s.Notes([]string{note})
+	}
 	explained, err := c.decider.explain(ctx, at.state, pod, at.gates, candidates[1:])
 	if err != nil {
 		return view.Explanation{}, err
@@ -117,6 +122,9 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	status := treatment.PodStatusOf(c.named, pods)
 	if status.AtStart {
 		return c.explainStart(s, explained, &status), nil
+	}
+	if podspec.Ended(c.named) && !status.Rejected {
+		explained.Now = fmt.Sprintf("has ended (%s). If a pod like it came now:", c.named.Status.Phase)
 	}
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status

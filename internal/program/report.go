@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -93,16 +95,32 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	if err != nil {
 		return err
 	}
-	if len(read.Pods) != 1 {
-		return fmt.Errorf("%s has %d pods, expected one", c.like, len(read.Pods))
-	}
-	pod, err := podspec.Request(read.Pods[0], gates)
+	pod, err := onePod(read.Pods, gates)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", c.like, err)
 	}
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state}}, []int{1}, pod)
+	for _, name := range like.Undescribed {
+		s.Notes([]string{fmt.Sprintf("no device inventory has %s: nothing is decided about it; give --devices", name)})
+	}
 	r.LikePod, r.Like = pod.ID(), &like
 	return err
+}
+
+// onePod returns the request of a pod, or of the first of several pods that are alike.
+func onePod(pods []*v1.Pod, gates podspec.Gates) (first request.Pod, err error) {
+	for i, p := range pods {
+		pod, err := podspec.Request(p, gates)
+		switch {
+		case err != nil:
+			return pod, err
+		case i == 0:
+			first = pod
+		case pod.Ask.Key() != first.Ask.Key():
+			return pod, fmt.Errorf("it has %d pods that differ, expected one", len(pods))
+		}
+	}
+	return first, nil
 }
 
 // askAgent prints the report of a running node.

@@ -2,7 +2,10 @@
 // are ASCII.
 package spelling
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Distance returns how many letters must be inserted, deleted or replaced to turn one name into the
 // other.
@@ -26,16 +29,28 @@ func Distance(a, b string) int {
 }
 
 // Nearest returns the known name that a typo most likely means, or "" if none is near enough: at
-// most a third of the letters may differ. It ignores case. If several names are equally near, it
-// returns the first.
+// most a third of the letters, or one, may differ, or two may be exchanged. It ignores case. If
+// several names are equally near, it returns the first.
 func Nearest(name string, known []string) string {
-	best, limit := "", len(name)/3+1
+	best, least := "", max(1, len(name)/3)+1
 	for _, k := range known {
-		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < limit || d == limit && best == "" {
-			best, limit = k, d
+		a, b := strings.ToLower(name), strings.ToLower(k)
+		d := Distance(a, b)
+		if d == 2 && sorted(a) == sorted(b) {
+			d = 1
+		}
+		if d < least {
+			best, least = k, d
 		}
 	}
 	return best
+}
+
+// sorted returns the bytes of a name in ascending order.
+func sorted(name string) string {
+	letters := []byte(name)
+	slices.Sort(letters)
+	return string(letters)
 }
 
 // Or joins words for a sentence: "a, b or c".

@@ -47,8 +47,10 @@ func TestExpected(t *testing.T) {
 		expected string
 	}{
 		{"jsn", []string{"text", "json", "yaml"}, "expected text, json or yaml; did you mean json?"},
+		{"jsno", []string{"text", "json"}, "expected text or json; did you mean json?"},
+		{"html", []string{"text", "yaml"}, "expected text or yaml"},
 		{"pdf", []string{"text", "json"}, "expected text or json"},
-		{"tekst", []string{"text"}, "expected text; did you mean text?"},
+		{"txt", []string{"text"}, "expected text; did you mean text?"},
 	} {
 		if got := Expected(c.word, c.known); got != c.expected {
 			t.Errorf("%q: %s", c.word, got)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -90,6 +91,10 @@ func OneLine(text string) string {
 // FlagError is for SetFlagErrorFunc of a root command. It adds the flag that was perhaps meant, and
 // how to get help.
 func FlagError(cmd *cobra.Command, err error) error {
+	number, invalid := (*strconv.NumError)(nil), (*pflag.InvalidValueError)(nil)
+	if errors.As(err, &number) && errors.As(err, &invalid) {
+		return fmt.Errorf("--%s: %q: expected a whole number; see %s --help", invalid.GetFlag().Name, invalid.GetValue(), cmd.CommandPath())
+	}
 	return fmt.Errorf("%w%s; see %s --help", err, meant(cmd, err), cmd.CommandPath())
 }
 

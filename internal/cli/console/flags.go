@@ -17,10 +17,23 @@ func StrictFlag(cmd *cobra.Command, strict *bool) {
 
 // NoArguments rejects arguments. It is for commands that take only flags.
 func NoArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	if meant := spelling.Nearest(args[0], commandsOf(cmd)); meant != "" {
+		return fmt.Errorf("unknown command %q: did you mean %s?; see %s --help", args[0], meant, cmd.CommandPath())
+	}
+	return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
+}
+
+// commandsOf returns the names of the subcommands.
+func commandsOf(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // Arguments requires a number of arguments, at least and at most. What describes them in an error,
@@ -71,12 +84,7 @@ func Group(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
+		names := commandsOf(cmd)
 		text := spelling.Expected(args[0], names)
 		if meant := spelling.Nearest(args[0], names); meant != "" {
 			text = "did you mean " + meant + "?" // The root has many commands.

@@ -164,6 +164,7 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
 	}
 	found := view.FleetOf("fit", c.scoring, r, q.nodes.Policies)
+	found.NotCounted = q.nodes.NotCounted
 	if filling {
 		found.Question, found.Seed = "fill", &c.seed
 	}
@@ -234,8 +235,8 @@ func (c *fleetCommand) tryCommand() *cobra.Command {
 		Long: `Try asks the same question under other settings: every Topology Manager policy that aligns, in both
 scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
 a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
-SNC mode of the same hardware. The best setting aligns the most CPUs; a policy that places pods anywhere
-is not best for that. Settings with equal results are one row. The nodes of a cluster are taken without
+SNC mode of the same hardware. The best setting leaves the fewest pods that no node would ever take, and then
+aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row. The nodes of a cluster are taken without
 their pods, and these pods are placed first.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,

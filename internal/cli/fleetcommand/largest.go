@@ -3,6 +3,7 @@ package fleetcommand
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -58,8 +59,8 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("--like: %w", err)
-	case len(pods) != 1:
-		return fmt.Errorf("--like: %s has %d pods, expected one", like, len(pods))
+	case slices.ContainsFunc(pods, func(p fleet.Pod) bool { return p.Ask.Key() != pods[0].Ask.Key() }):
+		return fmt.Errorf("--like: %s has %d pods that differ, expected one", like, len(pods))
 	}
 	places, count := placesOf(nodes.Kinds, pods[0])
 	answer := view.FleetLargest{Pod: pods[0].ID()}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -183,7 +184,9 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 	for i := range pods {
 		all[i] = &pods[i]
 	}
-	read.Notes = append(read.Notes, nodes.Uncounted(all)...)
+	for _, name := range nodes.Uncounted(all) {
+		read.Notes = append(read.Notes, inputs.UncountedNote(name))
+	}
 	read.Notes = append(read.Notes, c.unseen(name, depending)...)
 	if claiming > 0 {
 		read.Notes = append(read.Notes, fmt.Sprintf("%s: resource claims of %s do not count here", name, view.Count(claiming, "pod")))
@@ -208,6 +211,15 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 		}
 		if err := yaml.UnmarshalStrict(text, &o.Columns); err != nil {
 			return nil, fmt.Errorf("--columns: %s: %w", c.columns, err)
+		}
+		var ignored []string
+		for name, to := range o.Columns {
+			if to == "-" {
+				ignored = append(ignored, name)
+			}
+		}
+		if slices.Sort(ignored); len(ignored) > 0 {
+			s.Notes([]string{fmt.Sprintf("%s: columns %s are not counted, as %s says", name, strings.Join(ignored, ", "), c.columns)})
 		}
 	}
 	all, bad, err := shapes.Read(name, bytes.NewReader(data), o)
@@ -237,7 +249,9 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	for i := range items {
 		pods[i] = &items[i].Pod
 	}
-	s.Notes(nodes.Uncounted(pods))
+	for _, name := range nodes.Uncounted(pods) {
+		s.Notes([]string{inputs.UncountedNote(name)})
+	}
 	return items, nil
 }
 

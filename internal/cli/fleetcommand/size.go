@@ -71,6 +71,7 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 			return err
 		}
 		answer := view.FleetOf("size", scoring.String(), r, q.nodes.Policies)
+		answer.NotCounted = q.nodes.NotCounted
 		if err := answer.Explain(cmd.Context(), r); err != nil {
 			return err
 		}

@@ -56,6 +56,8 @@ type FleetNodes struct {
 	// Stock has the names of the kinds that are one node with its pods, read from the files of its
 	// kubelet.
 	Stock []string
+	// NotCounted are the extended resources that Uncounted removed from pods.
+	NotCounted []string
 	// Running is true if the nodes are those of a cluster. Each node is then a kind with its pods,
 	// and Pending are the pods that have no node yet.
 	Running bool
@@ -439,9 +441,9 @@ func (f *FleetNodes) Gates() (podspec.Gates, error) {
 }
 
 // Uncounted removes from the pods the extended resources that no kind of node lists, and returns a
-// note for each. As for one node, nothing is decided about such a resource. Node objects list all
+// names. As for one node, nothing is decided about such a resource. Node objects list all
 // resources, so that nothing is removed where the nodes come from them.
-func (f *FleetNodes) Uncounted(pods []*fleet.Pod) (notes []string) {
+func (f *FleetNodes) Uncounted(pods []*fleet.Pod) []string {
 	if f.Running || len(f.Stock) > 0 {
 		return nil // The Node objects list all that there is.
 	}
@@ -457,10 +459,18 @@ func (f *FleetNodes) Uncounted(pods []*fleet.Pod) (notes []string) {
 		}
 		p.Asks.Others = kept
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		notes = append(notes, fmt.Sprintf("no node lists %s, which pods ask for: nothing is decided about it; to count it, add devices to a kind of node (see examples/devices)", name))
+	for name := range names {
+		if !slices.Contains(f.NotCounted, name) {
+			f.NotCounted = append(f.NotCounted, name)
+		}
 	}
-	return notes
+	slices.Sort(f.NotCounted)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// UncountedNote returns a note about an extended resource that no node lists.
+func UncountedNote(name string) string {
+	return fmt.Sprintf("no node lists %s, which pods ask for: nothing is decided about it; to count it, add devices to a kind of node (see examples/devices)", name)
 }
 
 func (f *FleetNodes) lists(resource string) bool {

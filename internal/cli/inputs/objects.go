@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
@@ -67,7 +68,7 @@ func (o *Objects) Pod(namespace, name string) *v1.Pod {
 func (o *Objects) Similar(name string, few int) []string {
 	var names []string
 	for _, p := range o.Pods {
-		if stem, _, _ := strings.Cut(name, "-"); strings.HasPrefix(p.Name, stem) || strings.Contains(p.Name, name) {
+		if stem, _, _ := strings.Cut(name, "-"); strings.HasPrefix(p.Name, stem) || strings.Contains(p.Name, name) || spelling.Distance(p.Name, name) <= 2 {
 			names = append(names, p.Namespace+"/"+p.Name)
 		}
 	}

@@ -101,6 +101,9 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 			read.Notes = append(read.Notes, fmt.Sprintf("%s: its phase is %s%s; it is planned as if it came now", s.Origin, s.Pod.Status.Phase, reason))
 		}
 		pod := podspec.Default(s.Pod, files.Gates)
+		if note := FreshQoS(pod, files.Gates); note != "" {
+			read.Notes = append(read.Notes, fmt.Sprintf("%s: %s", s.Origin, note))
+		}
 		impossible, odd := suspect(s.Pod, files.Machine)
 		for _, e := range append(podspec.Validate(pod, files.Gates), impossible...) {
 			problems = append(problems, fmt.Errorf("%s: %w", s.Origin, e))
@@ -120,11 +123,23 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 	case len(read.Pods) == 0 && elsewhere > 0 && elsewhere == len(sources):
 		return read, fmt.Errorf("%s: no pods there of node %s; --node wants the name of a Kubernetes node, as in spec.nodeName", paths, files.Node)
 	case len(read.Pods) == 0 && len(sources) > 0:
-		return read, fmt.Errorf("%s: no pods there that have not ended; paddock explain explains one of them, also one that has ended", paths)
+		return read, fmt.Errorf("%s: all pods there have ended; paddock explain explains one of them as it is; to place one again, remove its status", paths)
 	case len(read.Pods) == 0:
-		return read, fmt.Errorf("%s: no pods there", paths)
+		return read, fmt.Errorf("%s: it has no pods", paths)
 	}
 	return read, nil
+}
+
+// FreshQoS removes the QoS class from the status of a pod if its spec was edited so that it has
+// another one, and returns a note about that. Otherwise, it returns "".
+func FreshQoS(pod *v1.Pod, gates podspec.Gates) (note string) {
+	follows, stale := podspec.StaleQoS(pod, gates)
+	if !stale {
+		return ""
+	}
+	was := pod.Status.QOSClass
+	pod.Status.QOSClass = ""
+	return fmt.Sprintf("its status has the QoS class %s, but its requests and limits make it %s: it is planned as a new pod with these", was, follows)
 }
 
 // namespace adds a Namespace.

@@ -64,6 +64,8 @@ type Result struct {
 	// that the placed pods request. Both are in thousandths of a CPU.
 	AllocatableMilli, PlacedMilli int64
 	Alignment
+	// Never counts the rejected pods for which there is no place even on a node without pods.
+	Never int64
 	// Stranded describes the CPUs that are free at the end.
 	Stranded fleet.Stranded
 	Kinds    []KindResult
@@ -149,6 +151,11 @@ var (
 	ErrNoPods  = errors.New("there are no pods to place")
 )
 
+// nonempty returns the items that have pods.
+func nonempty(items []Item) []Item {
+	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Count <= 0 })
+}
+
 // Fit places all pods. Without pods, the result is the unchanged fleet.
 func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, error) {
 	r, err := begin(kinds, items, o)
@@ -184,7 +191,7 @@ func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64,
 	}
 	r.total = n
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // Repeatable, not secret.
-	left := slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Count <= 0 })
+	left := nonempty(items)
 	drawn := make(map[string]int64, len(items))
 	for len(left) > 0 && (n == 0 || r.Placed < n) {
 		k := draw(random, left)
@@ -431,6 +438,11 @@ func (r *run) end() (*Result, error) {
 	}
 	for _, c := range r.causes {
 		r.Causes = append(r.Causes, *c)
+	}
+	for _, c := range r.Causes {
+		if c.OneMore == "" && c.Nearest.Rule == "" && !c.Nearest.NotAllowed {
+			r.Never += c.Pods
+		}
 	}
 	slices.SortFunc(r.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(Text(a.Nearest), Text(b.Nearest)))

@@ -157,8 +157,13 @@ func TestNothing(t *testing.T) {
 	if r, err := Fit(t.Context(), []Kind{kind(t, 1)}, nil, Options{}); err != nil || r.Nodes != 1 || r.Asked != 0 {
 		t.Errorf("without pods: %+v, %v", r, err)
 	}
-	if _, err := Size(t.Context(), kind(t, 1), nil, 1, Options{}); !errors.Is(err, ErrNoPods) {
-		t.Error(err)
+	for _, items := range [][]Item{nil, {item("a", 1, 0)}} {
+		if _, err := Size(t.Context(), kind(t, 1), items, 1, Options{}); !errors.Is(err, ErrNoPods) {
+			t.Error(err)
+		}
+		if _, err := SizeMix(t.Context(), []Kind{kind(t, 1), kind(t, 1)}, []float64{1, 2}, items, 10, Options{}); !errors.Is(err, ErrNoPods) {
+			t.Error(err)
+		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()

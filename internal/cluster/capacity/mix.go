@@ -33,7 +33,7 @@ var ErrPrice = errors.New("every kind needs a price above 0")
 // kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
 // the answer. Errors are those of Size; ErrNever is about pods that no kind takes.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
-	if len(items) == 0 {
+	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
 	}
 	for _, p := range prices {

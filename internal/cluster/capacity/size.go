@@ -16,7 +16,7 @@ import (
 // pod does not fit on a node without pods; the result then has 0 nodes and the causes of all such
 // pods.
 func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
-	if len(items) == 0 {
+	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
 	}
 	if r, err := never(kind, items, o); err != nil {

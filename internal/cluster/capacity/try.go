@@ -105,9 +105,11 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 	return trials, nil
 }
 
-// Best returns the position of the trial whose aligned pods request the most CPU time, then of
-// the one whose placed pods do. A policy that places a pod anywhere places the most, and is not
-// best for that. Of equal trials, the first wins. It returns -1 if no trial places a pod.
+// Best returns the position of the trial with the fewest pods for which no node has a place, then
+// of the one whose aligned pods request the most CPU time, then of the one whose placed pods do.
+// A policy that places a pod anywhere places the most, and one that rejects some pods always has
+// more room for others: neither is best for that. Of equal trials, the first wins. Best returns -1
+// if no trial places a pod.
 func Best(trials []Trial) int {
 	best := -1
 	for i, t := range trials {
@@ -119,7 +121,7 @@ func Best(trials []Trial) int {
 }
 
 func (r *Result) better(than *Result) bool {
-	return cmp.Or(cmp.Compare(r.AlignedMilli, than.AlignedMilli), cmp.Compare(r.PlacedMilli, than.PlacedMilli)) > 0
+	return cmp.Or(cmp.Compare(than.Never, r.Never), cmp.Compare(r.AlignedMilli, than.AlignedMilli), cmp.Compare(r.PlacedMilli, than.PlacedMilli)) > 0
 }
 
 // with returns the kinds, without pods, under a changed policy. wrong describes why a kubelet would

@@ -29,9 +29,17 @@ const pageBytes = 4096
 // ids. Remarks list what is assumed. It returns an error that wraps ErrMode if the sockets cannot
 // be divided in this way.
 func (f *Found) InMode(perSocket int) (*Found, error) {
+	if perSocket < 1 {
+		return nil, fmt.Errorf("%w: expected a number of NUMA nodes from 1", ErrMode)
+	}
 	sockets, err := f.socketsOf()
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(sockets, func(s socket) bool { return len(s.nodes) != perSocket }) {
+		same := *f
+		same.Remarks = append([]string{fmt.Sprintf("It already has %d NUMA nodes per socket.", perSocket)}, f.Remarks...)
+		return &same, nil
 	}
 	info := *f.Info
 	info.Topology = nil
@@ -107,11 +115,13 @@ type mode struct {
 func (m *mode) add(s socket) error {
 	var cores []model.Core
 	var memory uint64
+	var caches []model.Cache // Each part of the socket reaches all of them.
 	pages := map[uint64]uint64{}
 	var sizes []uint64
 	for _, n := range s.nodes {
 		cores = append(cores, n.Cores...)
 		memory += n.Memory
+		caches = append(caches, n.Caches...)
 		for _, p := range n.HugePages {
 			if !slices.Contains(sizes, p.PageSize) {
 				sizes = append(sizes, p.PageSize)
@@ -125,7 +135,7 @@ func (m *mode) add(s socket) error {
 	}
 	k := uint64(m.perSocket)
 	for _, part := range parts {
-		n := model.Node{Id: len(m.info.Topology), Memory: memory / k / pageBytes * pageBytes, Cores: part}
+		n := model.Node{Id: len(m.info.Topology), Memory: memory / k / pageBytes * pageBytes, Cores: part, Caches: caches}
 		for _, size := range sizes {
 			n.HugePages = append(n.HugePages, model.HugePagesInfo{PageSize: size, NumPages: pages[size] / k})
 		}
@@ -170,7 +180,7 @@ func (m *mode) divide(socket int, cores []model.Core) ([][]model.Core, error) {
 			units = append(units, []model.Core{c})
 		}
 	}
-	if m.perSocket < 1 || len(units)%m.perSocket != 0 {
+	if len(units)%m.perSocket != 0 {
 		return nil, fmt.Errorf("%w: socket %d has %d %s, which %d NUMA nodes cannot share equally", ErrMode, socket, len(units), what, m.perSocket)
 	}
 	var parts [][]model.Core
@@ -225,9 +235,9 @@ func (m *mode) setDistances(same, other int) {
 
 // remarks say what is assumed.
 func (m *mode) remarks(same, other, unplaced, sockets int) []string {
-	text := fmt.Sprintf("It is shown with %d NUMA nodes per socket. Assumed are equal parts: cores in the order in which they are listed, memory and huge pages divided equally.", m.perSocket)
+	text := fmt.Sprintf("Shown with %d NUMA nodes per socket. Assumption: each socket is split into %d equal parts, its cores in the order in which they are listed, its memory and huge pages equally.", m.perSocket, m.perSocket)
 	if m.perSocket == 1 {
-		text = "It is shown with 1 NUMA node per socket."
+		text = "Shown with 1 NUMA node per socket."
 	}
 	out := []string{text}
 	if same == 0 && m.perSocket > 1 {

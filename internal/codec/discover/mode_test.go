@@ -81,6 +81,15 @@ func TestInModeMovesDevices(t *testing.T) {
 	}
 }
 
+// TestInSameMode checks that nothing changes in the mode that the machine has.
+func TestInSameMode(t *testing.T) {
+	f := example(t, "epyc-2s-nps4.json")
+	same, err := f.InMode(4)
+	if err != nil || same.Machine != f.Machine || !strings.Contains(same.Remarks[0], "already") {
+		t.Errorf("%v, %v", same, err)
+	}
+}
+
 // TestInModeRejects checks modes that the machine cannot have.
 func TestInModeRejects(t *testing.T) {
 	for _, c := range []struct {
@@ -89,7 +98,7 @@ func TestInModeRejects(t *testing.T) {
 		expected  string
 	}{
 		{"epyc-2s-nps4.json", 5, "socket 0 has 12 L3 caches, which 5 NUMA nodes cannot share equally"},
-		{"epyc-2s-nps4.json", 0, "0 NUMA nodes"},
+		{"epyc-2s-nps4.json", 0, "expected a number of NUMA nodes from 1"},
 		{"xeon-2s.json", 3, "socket 0 has 32 cores, which 3 NUMA nodes"},
 		{"xeon-2s-hbm.json", 2, "NUMA node 2 has no CPUs"},
 	} {

@@ -47,6 +47,26 @@ func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	return request.Burstable, nil
 }
 
+// StaleQoS reports whether the QoS class in the status of a pod does not follow from its spec,
+// because the manifest was edited. follows is then the class that does. With pod-level resources
+// and without, a pod can have two classes; both are accepted.
+func StaleQoS(pod *v1.Pod, g Gates) (follows request.QoS, stale bool) {
+	has, err := qosOf(pod, g)
+	if pod.Status.QOSClass == "" || err != nil {
+		return has, false
+	}
+	fresh := *pod
+	fresh.Status.QOSClass = ""
+	for _, levels := range []bool{!g.PodLevelResources, g.PodLevelResources} {
+		other := g
+		other.PodLevelResources = levels
+		if follows, err = qosOf(&fresh, other); err != nil || follows == has {
+			return has, false
+		}
+	}
+	return follows, true
+}
+
 // addCounted adds to sum the amounts that count for the QoS class, which are cpu and memory above
 // zero (R-DEM-12). It returns how many of the two the list has.
 func addCounted(sum, list v1.ResourceList) int {

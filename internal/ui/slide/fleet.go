@@ -28,6 +28,10 @@ type grid struct{ tile, numa float64 }
 
 func gridOf(scale float64) grid { return grid{84 * scale, math.Round(13 * scale)} }
 
+// coarsest is the largest step to which numbers of CPUs are rounded. Nodes that differ by more do
+// not look alike.
+const coarsest = 16
+
 // row is the height of a row of tiles.
 func (g grid) row() float64 { return g.tile + below }
 
@@ -65,11 +69,11 @@ func Fleet(title string, answer *view.Fleet, views []*fleet.View) *Picture {
 			break
 		}
 	}
-	for ; g.height(kinds) > lastRow-firstRow && step < 1<<20; step *= 2 {
+	for ; g.height(kinds) > lastRow-firstRow && step < coarsest; step *= 2 {
 		kinds = kindsOf(answer, views, step*2)
 	}
 	if g.height(kinds) > lastRow-firstRow {
-		kinds = together(kinds)
+		kinds, step = together(kinds), 0
 	}
 	y, hidden := float64(firstRow), 0
 	for _, k := range kinds {
@@ -256,14 +260,19 @@ func (p *Picture) tile(g grid, k *kind, t *tile, x, y float64) {
 	p.rect(x, y, w, g.tile, line)
 	p.rect(x+1, y+1, w-2, g.tile-2, free)
 	most := g.tile - 6
+	room := w - 6
+	if k.memory {
+		room -= g.numa + 4
+	}
+	bar := room / float64(max(1, len(t.numa)))
 	for i, n := range t.numa {
 		all := float64(n.Shared + n.Exclusive + n.Pooled + n.Free)
-		bottom, at := y+g.tile-3, x+3+float64(i)*g.numa
+		bottom, at := y+g.tile-3, x+3+float64(i)*bar
 		part := func(n float64, fill tone) {
 			if all > 0 {
 				h := n / all * most
 				bottom -= h
-				p.rect(at, bottom, g.numa-2, h, fill)
+				p.rect(at, bottom, bar-2, h, fill)
 			}
 		}
 		part(float64(n.Shared), shared)
@@ -294,8 +303,11 @@ func (p *Picture) legend(step, hidden int, withMemory bool) {
 		p.label(label{x: x + 26, y: y, size: 18, text: e.text}, 400)
 		x += 26 + measure(e.text, 18, false) + 30
 	}
-	note := "a bar is a NUMA node; a tile is that many equal nodes"
-	if step > 1 {
+	note := "a bar is a NUMA node, a tile that many equal nodes"
+	switch {
+	case step == 0:
+		note = "a bar is a NUMA node"
+	case step > 1:
 		note = fmt.Sprintf("a tile is that many nodes that differ by less than %d CPUs on a NUMA node", step)
 	}
 	if hidden > 0 {

@@ -79,7 +79,7 @@ func svgOf(t *testing.T, p *slide.Picture) string {
 // assigned than of the CPUs.
 func TestFleet(t *testing.T) {
 	svg := svgOf(t, pictureOf(t, []capacity.Kind{kindOf(t, "small", 200)}, items([]int{2}, 24*gib, 3)))
-	for _, part := range []string{">Fleet &lt;test&gt;<", ">small × 200<", "× 19", "memory, where it is the limit", "a tile is that many equal nodes"} {
+	for _, part := range []string{">Fleet &lt;test&gt;<", ">small × 200<", "× 19", "memory, where it is the limit", "a tile that many equal nodes"} {
 		if !strings.Contains(svg, part) {
 			t.Errorf("it has no %q", part)
 		}

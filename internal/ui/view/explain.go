@@ -24,6 +24,9 @@ type Explanation struct {
 	// Standing has sentences about a pod on a running node that the answer does not cover: since
 	// when the pod is admitted, or what was decided at another time.
 	Standing []string `json:"standing,omitempty"`
+	// Now describes a pod that is on the node, or that has ended: what it has. The answer is then
+	// about a new pod like it.
+	Now string `json:"now,omitempty"`
 	// PodStatus is the status of a pod of the cluster. It is nil for the pod of a manifest.
 	PodStatus *PodStatus `json:"podStatus,omitempty"`
 	// Answer is what the pod gets, or why it gets nothing.
@@ -49,6 +52,24 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 	return e
 }
 
+// HasOn describes what a pod has on a node: "CPUs 1-4 and 16 GiB of memory on NUMA node 0".
+func HasOn(s *node.State, g *node.Grant) string {
+	var parts []string
+	var on mask.Mask
+	if cpus := g.CPUs(); !cpus.IsEmpty() {
+		parts = append(parts, "CPUs "+cpus.String())
+		on |= s.Machine().NodesOf(cpus)
+	}
+	for _, b := range g.Charged() {
+		parts = append(parts, request.RoundedBytes(b.Size)+" of "+b.Type)
+		on |= b.Nodes
+	}
+	if len(parts) == 0 {
+		return "no CPUs and no memory of its own"
+	}
+	return strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List()
+}
+
 // AccountOf returns the explanation of a rejection of which only the reason and the account are
 // known.
 func AccountOf(pod request.Pod, r *rejection.Rejection) Explanation {
@@ -68,6 +89,10 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w := explanation{style: style, verbose: verbose}
 	if e.Machine != "" {
 		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet) + "\n")
+	}
+	if e.Now != "" {
+		w.paragraph("", "  ", terminal.Strong.Of(e.Answer.Pod), terminal.Plain.Of(e.Now))
+		w.out.WriteByte('\n')
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer)

@@ -17,8 +17,10 @@ import (
 
 // Fleet is the result of placing pods on a fleet. `paddock fleet` prints it.
 type Fleet struct {
-	Question   string           `json:"question"` // fit, fill or size
-	Scoring    string           `json:"scoring"`
+	Question string `json:"question"` // fit, fill or size
+	Scoring  string `json:"scoring"`
+	// NotCounted are extended resources that pods ask for and no node lists.
+	NotCounted []string         `json:"notCounted,omitempty"`
 	Seed       *uint64          `json:"seed,omitempty"`
 	Nodes      int              `json:"nodes"`
 	LowerBound int              `json:"lowerBound,omitempty"` // for size
@@ -51,6 +53,8 @@ type FleetPods struct {
 	// of them that are aligned.
 	Own     int64 `json:"own"`
 	Aligned int64 `json:"aligned"`
+	// Never counts the rejected pods that would be rejected even by a node without pods.
+	Never int64 `json:"never"`
 }
 
 // FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request,
@@ -124,7 +128,7 @@ type FleetPlacement struct {
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
 		Question: question, Scoring: scoring, Nodes: r.Nodes,
-		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded),
+		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded),
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
@@ -133,7 +137,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 	for _, c := range r.Causes {
 		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
 		for _, o := range c.Rest {
-			cause.Others = append(cause.Others, FleetNodeText{capacity.Text(o.Why), o.Nodes})
+			cause.add(capacity.Text(o.Why), o.Nodes)
 		}
 		f.Causes = append(f.Causes, cause)
 	}
@@ -145,6 +149,19 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 		f.Placements = append(f.Placements, out)
 	}
 	return f
+}
+
+// add adds nodes that reject the example for a reason. Reasons with the same text are one.
+func (c *FleetCause) add(reason string, nodes int) {
+	if reason == c.Reason {
+		c.Nodes += nodes
+		return
+	}
+	if i := slices.IndexFunc(c.Others, func(o FleetNodeText) bool { return o.Reason == reason }); i >= 0 {
+		c.Others[i].Nodes += nodes
+		return
+	}
+	c.Others = append(c.Others, FleetNodeText{reason, nodes})
 }
 
 // maxRemedies limits how many causes are explained. A remedy takes up to 100 ms, and a reader fixes
@@ -261,6 +278,9 @@ func (f *Fleet) Summary() string {
 	}
 	if f.Pods.Rejected > 0 {
 		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
+	}
+	if len(f.NotCounted) > 0 {
+		fmt.Fprintf(&b, "; not counting %s, which no node lists", strings.Join(f.NotCounted, ", "))
 	}
 	return b.String()
 }
@@ -397,73 +417,6 @@ func share(c FleetCPUs) string {
 	}
 	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
 }
-
-// SizesText formats the numbers of nodes for people.
-func SizesText(answers []Fleet, style terminal.Style) string {
-	t := &terminal.Table{Columns: []terminal.Column{
-		{Title: "KIND"},
-		{Title: "NODES", Align: terminal.Right},
-		{Title: "LOWER BOUND", Align: terminal.Right},
-		{Title: "SCORING"},
-		{Title: "ALIGNED", Align: terminal.Right},
-		{Title: "CPUS PLACED", Align: terminal.Right},
-		{Title: "OF", Align: terminal.Right},
-		{Title: "", Align: terminal.Right},
-		{Title: "STRANDED", Align: terminal.Right},
-	}}
-	priced := slices.ContainsFunc(answers, func(f Fleet) bool { return f.Price != nil })
-	if priced {
-		t.Columns = append(t.Columns, terminal.Column{Title: "PRICE", Align: terminal.Right})
-	}
-	var below strings.Builder
-	for _, f := range answers {
-		name, nodes, bound := f.Kinds[0].Name, terminal.Strong.Of(grouped(int64(f.Nodes))), terminal.Cell{Text: grouped(int64(f.LowerBound))}
-		if f.Question == "mix" {
-			name, bound = "mix", terminal.Cell{}
-			fmt.Fprintf(&below, "\n%s\n", f.mix())
-		}
-		row := []terminal.Cell{{Text: name}, nodes, bound}
-		for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs), tenths(f.CPUs.Stranded)} {
-			row = append(row, terminal.Cell{Text: text})
-		}
-		if f.Pods.Rejected > 0 {
-			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}, {}, {}}
-			for _, c := range f.Causes {
-				fmt.Fprintf(&below, "\n%s: %s", style.Paint(terminal.Plain, name), c.text(style))
-			}
-		}
-		if priced {
-			price := terminal.Cell{}
-			if f.Price != nil && f.Pods.Rejected == 0 {
-				price.Text = decimal(rounded(f.Price.Price))
-			}
-			row = append(row, price)
-		}
-		t.Cells(row...)
-	}
-	return t.Text(style) + below.String()
-}
-
-// tooFew describes the number of nodes of a kind that does not fit all pods.
-func (f *Fleet) tooFew() string {
-	if f.Nodes == 0 {
-		return "no number"
-	}
-	return "more than " + grouped(int64(f.Nodes))
-}
-
-// mix describes a mix in a sentence.
-func (f *Fleet) mix() string {
-	var parts []string
-	for _, k := range f.Kinds {
-		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Name)
-	}
-	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
-		strings.Join(parts, " and "), decimal(rounded(f.Price.Price)), decimal(rounded(f.Price.LowerBound)), f.Price.Gap*100, Count(f.Price.Tried, "placement"))
-}
-
-// rounded returns an amount of money rounded to hundredths.
-func rounded(x float64) float64 { return math.Round(x*100) / 100 }
 
 // FleetRejections counts the pods of one class that nodes of one kind rejected for one cause.
 type FleetRejections struct {

@@ -11,13 +11,13 @@ import (
 
 // podColumns and cpuColumns are the columns of FleetPods and FleetCPUs.
 var (
-	podColumns = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned"}
+	podColumns = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.never"}
 	cpuColumns = []string{"cpus.allocatable", "cpus.placed", "cpus.aligned", "cpus.free", "cpus.stranded"}
 )
 
 func (p *FleetPods) row() []string {
 	var row []string
-	for _, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned} {
+	for _, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned, p.Never} {
 		row = append(row, strconv.FormatInt(n, 10))
 	}
 	return row

@@ -32,7 +32,7 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 		v := Trial{Nodes: nodes, Policy: t.Policy.String(), Scope: t.Scope.String(), Option: t.Option, Scoring: t.Scoring.String(), Wrong: t.Wrong}
 		if r := t.Result; r != nil {
 			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded)
-			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned}, &cpus
+			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, &cpus
 		}
 		out = append(out, v)
 	}
@@ -53,6 +53,9 @@ func MarkBest(trials []Trial) {
 }
 
 func (t *Trial) better(than *Trial) bool {
+	if t.Pods.Never != than.Pods.Never {
+		return t.Pods.Never < than.Pods.Never
+	}
 	if t.CPUs.Aligned != than.CPUs.Aligned {
 		return t.CPUs.Aligned > than.CPUs.Aligned
 	}
@@ -182,16 +185,17 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 // shortNames maps the names of the files of nodes to their last elements, or to themselves if two
 // files have the same last element.
 func shortNames(trials []Trial) map[string]string {
-	names, taken := map[string]string{}, map[string]bool{}
+	names, count := map[string]string{}, map[string]int{}
 	for _, t := range trials {
-		if _, seen := names[t.Nodes]; seen {
-			continue
+		if _, seen := names[t.Nodes]; !seen {
+			names[t.Nodes] = filepath.Base(t.Nodes)
+			count[filepath.Base(t.Nodes)]++
 		}
-		short := filepath.Base(t.Nodes)
-		if taken[short] {
-			short = t.Nodes
+	}
+	for name, short := range names {
+		if count[short] > 1 {
+			names[name] = name
 		}
-		taken[short], names[t.Nodes] = true, short
 	}
 	return names
 }
@@ -223,7 +227,22 @@ func BestText(trials []Trial) string {
 	if best.CPUs.Aligned == 0 {
 		return fmt.Sprintf("No setting aligns a pod, because none has CPUs, memory or devices of its own: the best one places the most CPUs, %s.", amount(best.CPUs.Placed))
 	}
-	return fmt.Sprintf("The best setting aligns the most CPUs, %s. Of settings that align equally many, it places the most; of equal ones, it is the first.", amount(best.CPUs.Aligned))
+	text := fmt.Sprintf("The best setting aligns the most CPUs, %s; of several, it is the one that places the most, or the first.", amount(best.CPUs.Aligned))
+	for i := range trials {
+		if t := &trials[i]; t.Pods != nil && t.Pods.Never > best.Pods.Never && t.CPUs.Aligned > best.CPUs.Aligned {
+			return text + fmt.Sprintf(" Settings that align more are not best: under %s, no node would ever take %s, here %s.", t.name(), podCount(t.Pods.Never), grouped(best.Pods.Never))
+		}
+	}
+	return text
+}
+
+// name names the settings of a trial.
+func (t *Trial) name() string {
+	text := t.Policy + ", scope " + t.Scope
+	if t.Option != "" {
+		text += ", " + t.Option
+	}
+	return text
 }
 
 // TrialBar is a row of the table of trials for a picture.
