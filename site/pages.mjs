@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseAllDocuments } from 'yaml'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const out = join(root, 'site/pages')
@@ -131,6 +132,25 @@ for (const file of answers) {
 }
 write('schemas/index.md', index)
 
+// The reference of the objects in a cluster, from their CRDs.
+const objects = []
+for (const file of readdirSync(join(root, 'deploy/base/crds')).filter((f) => f.endsWith('.yaml'))) {
+  for (const document of parseAllDocuments(readFileSync(join(root, 'deploy/base/crds', file), 'utf8'))) {
+    const crd = document.toJS()
+    if (crd?.kind !== 'CustomResourceDefinition') continue
+    const { kind, plural } = crd.spec.names
+    for (const version of crd.spec.versions) {
+      const { apiVersion, kind: _, metadata, ...properties } = version.schema.openAPIV3Schema.properties
+      const schema = { ...version.schema.openAPIV3Schema, properties }
+      const name = `objects/${plural}-${version.name}`
+      write(`${name}.md`, `# ${kind}\n\n\`apiVersion: ${crd.spec.group}/${version.name}\`, ${crd.spec.scope === 'Cluster' ? 'of the whole cluster' : 'in a namespace'}.\n\n` +
+        `${(version.schema.openAPIV3Schema.description ?? '').replace(/\s+/g, ' ')}\n\n${table(schema)}`)
+      objects.push({ text: `${kind} ${version.name}`, link: `/${name}` })
+    }
+  }
+}
+if (objects.length === 0) throw new Error('deploy/base/crds has no CRD')
+
 write('layout.json', JSON.stringify({
   repository,
   nav: [
@@ -147,8 +167,9 @@ write('layout.json', JSON.stringify({
         link: '/' + page(file).replace(/index\.md$/, '').replace(/\.md$/, ''),
       })),
     })),
+    { text: 'Objects in a cluster', collapsed: true, items: objects },
     { text: 'Commands', collapsed: true, items },
     { text: 'Answers', collapsed: true, items: answers.map((f) => ({ text: f.replace('.json', ''), link: `/schemas/${f.replace('.json', '')}` })) },
   ],
 }))
-console.log(`${pages.size} pages of the repository, ${items.length} of commands, ${answers.length} of answers`)
+console.log(`${pages.size} pages of the repository, ${items.length} of commands, ${answers.length} of answers, ${objects.length} of objects`)
