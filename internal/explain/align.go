@@ -382,7 +382,7 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 			if request.IsMemory(n.Resource) {
 				free = request.RoundedBytes(have)
 			}
-			text := fmt.Sprintf("%s: %s free of %s", n.Resource, free, Amount{n.Resource, n.Amount}.Text())
+			text := fmt.Sprintf("%s: %s free, %s asked for", n.Resource, free, Amount{n.Resource, n.Amount}.Text())
 			return node.Why{Text: text}, float64(n.Amount-have) / float64(n.Amount)
 		}
 	}

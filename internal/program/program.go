@@ -30,6 +30,8 @@ type Parts struct {
 	// Allocator allocates ResourceClaims of manifests that have no allocation. If nil, a note on
 	// the pod names the program that has an allocator.
 	Allocator claims.Allocator
+	// Pictures draws the answers of fleet. If nil, it has no pictures.
+	Pictures *fleetcommand.Pictures
 }
 
 // New returns the root command of a program.
@@ -63,6 +65,6 @@ width; with COLUMNS=0 every row is one line.`,
 	add(root, &topologyCommand{}, &planCommand{decider: d}, &explainCommand{decider: d}, &reportCommand{}, &defragmentCommand{decider: d}, &replayCommand{},
 		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &ruleCommand{}, &versionCommand{})
 	console.Group(root)
-	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock"}))
+	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock", Pictures: parts.Pictures}))
 	return root
 }

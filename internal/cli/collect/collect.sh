@@ -30,6 +30,7 @@ end() {
 }
 trap end EXIT
 trap 'exit 1' HUP INT TERM
+printf 'collecting from node %s, context %s of kubectl\n' "$node" "$(kubectl config current-context 2> /dev/null || echo unknown)"
 enter
 
 # The Node, with only the fields that decide.
@@ -195,4 +196,6 @@ on_host numactl -H > "$folder/numactl.txt" 2> /dev/null ||
 
 printf 'collected: %s\n' "$folder"
 [ -z "$missing" ] || printf 'not collected, and what is therefore not known:%s\n' "$missing" >&2
+[ ! -e "$folder/kubelet_internal_checkpoint" ] ||
+    printf 'kubelet_internal_checkpoint can have secrets: what device plugins answered has environment variables. If you give the folder away, delete it, or read it first.\n'
 printf 'Read what is in it before you give it to somebody. Then: paddock explain NAMESPACE/POD --state %s\n' "$folder"

@@ -27,7 +27,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/kubectl"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
-	"github.com/paddock-project/paddock/internal/ui/slide"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -70,7 +69,7 @@ the nodes have the pods that are bound to them, and without --pods, fleet places
 bound. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
 cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
 
--o svg and -o png draw a picture for a presentation, with a tile for each group of equal nodes. -o html is a page.
+` + p.drawing() + `
 
 With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
 N pods are placed.
@@ -89,7 +88,7 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
 	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
 	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
-	c.output.Register(cmd, "table", "json", "yaml", "csv", "html", "svg", "png")
+	c.output.Register(cmd, p.forms("table", "json", "yaml", "csv", "html")...)
 	with := func() *fleetCommand { return &fleetCommand{program: p} }
 	cmd.AddCommand(with().sizeCommand(), with().tryCommand(), with().largestCommand())
 	if p.Rules == nil {
@@ -183,7 +182,7 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 	case "csv":
 		return answer.CSV(s.Stdout)
 	case "svg", "png":
-		return c.picture(s, slide.Fleet(c.title(), answer, r.Fleet.Views()))
+		return c.picture(s, c.program.Pictures.Fleet(c.title(), answer, r.Fleet.Views()))
 	case "html":
 		var page bytes.Buffer
 		if err := c.page(s, q, answer, r).WriteHTML(&page); err != nil {
@@ -196,7 +195,7 @@ func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.F
 }
 
 // picture writes a picture in the form of -o.
-func (c *fleetCommand) picture(s console.Streams, p *slide.Picture) error {
+func (c *fleetCommand) picture(s console.Streams, p Picture) error {
 	if c.output.Value == "svg" {
 		return p.SVG(s.Stdout)
 	}
@@ -245,7 +244,7 @@ their pods, and these pods are placed first.`,
 	c.register(cmd)
 	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
 	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
-	c.output.Register(cmd, "table", "json", "yaml", "csv", "svg", "png")
+	c.output.Register(cmd, c.program.forms("table", "json", "yaml", "csv")...)
 	return cmd
 }
 
@@ -276,7 +275,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	}
 	view.MarkBest(answers)
 	if c.output.Value == "svg" || c.output.Value == "png" {
-		return c.picture(s, slide.Trials(c.trialTitle(), answers))
+		return c.picture(s, c.program.Pictures.Trials(c.trialTitle(), answers))
 	}
 	return c.answer(s, console.FleetTrials, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
 }

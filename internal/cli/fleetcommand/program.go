@@ -3,6 +3,7 @@ package fleetcommand
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,6 +26,37 @@ type Program struct {
 	// topology spread and pod affinity do not count, and a note has the number of pods that have
 	// them.
 	Rules func(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error)
+	// Pictures draws answers. If nil, the program has no pictures: their fonts are only in programs
+	// for people at their desks.
+	Pictures *Pictures
+}
+
+// Pictures draws a fleet, and the comparison of settings. Package slide has both.
+type Pictures struct {
+	Fleet  func(title string, answer *view.Fleet, views []*fleet.View) Picture
+	Trials func(title string, trials []view.Trial) Picture
+}
+
+// Picture is what Pictures draws.
+type Picture interface {
+	SVG(out io.Writer) error
+	PNG(out io.Writer) error
+}
+
+// forms returns the forms of an answer, with those of pictures if the program has them.
+func (p Program) forms(others ...string) []string {
+	if p.Pictures == nil {
+		return others
+	}
+	return append(others, "svg", "png")
+}
+
+// drawing returns a sentence of the help about pictures.
+func (p Program) drawing() string {
+	if p.Pictures == nil {
+		return "-o html is a page."
+	}
+	return "-o svg and -o png draw a picture for a presentation, with a tile for each group of equal nodes. -o html is a page."
 }
 
 // named adapts text about paddock fleet to the program.

@@ -96,7 +96,7 @@ type found struct {
 // object has no kind, or is of a kind with pods in a version that does not exist.
 func (r *reader) unknownKind(at Origin, id identity, raw []byte) error {
 	if id.Kind == "" || id.APIVersion == "" {
-		return errors.New("it is no Kubernetes object: apiVersion and kind are needed")
+		return errors.New("it is not a Kubernetes object: apiVersion or kind is missing")
 	}
 	if version, ok := podVersion[id.Kind]; ok && !strings.Contains(groupOf(id), ".") {
 		return fmt.Errorf("apiVersion %q of kind %s is not known, write %s", id.APIVersion, id.Kind, version)

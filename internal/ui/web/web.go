@@ -25,13 +25,11 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
-	"io"
 	"io/fs"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/paddock-project/paddock/docs/rules"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
@@ -207,23 +205,6 @@ func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
 		stop := context.AfterFunc(ctx, cancel)
 		defer stop()
 		next(rw, r.WithContext(both))
-	}
-}
-
-// serveRule writes a rule of the rule book as text.
-func serveRule(rw http.ResponseWriter, r *http.Request) {
-	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	found, missing := rules.Find(r.PathValue("id"))
-	if len(found) == 0 {
-		if len(missing) == 0 {
-			missing = []string{r.PathValue("id")}
-		}
-		rw.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(rw, rules.Unknown(missing)+"\n") // An error means that the reader is gone.
-		return
-	}
-	for _, rule := range found {
-		_, _ = io.WriteString(rw, rule.String()+"\n") // As above.
 	}
 }
 

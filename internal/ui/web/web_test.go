@@ -151,6 +151,13 @@ func TestRule(t *testing.T) {
 	if answer := r.get("/rules/R-HINT-62"); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), "topologyManagerPolicy restricted") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
+	// A browser gets a page with the Markdown of the rule book as HTML.
+	request, recorder := httptest.NewRequest(http.MethodGet, "/rules/R-CPU-40", nil), httptest.NewRecorder()
+	request.Header.Set("Accept", "text/html,application/xhtml+xml")
+	r.web.Handler(t.Context(), http.HandlerFunc(next)).ServeHTTP(recorder, request)
+	if body := recorder.Body.String(); !strings.Contains(body, "<h1>R-CPU-40</h1>") || !strings.Contains(body, "<code>not enough cpus available") || strings.Contains(body, "<n>") {
+		t.Errorf("%s", body)
+	}
 	for _, id := range []string{"R-HINT-" + "999", "something"} {
 		if answer := r.get("/rules/" + id); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "there is no rule "+id) {
 			t.Errorf("%d %s", answer.Code, answer.Body)
