@@ -1,7 +1,9 @@
 package program
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +87,9 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	gates := podspec.GatesOf(before.Policy())
 	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict}
 	pods, decided, state, err := c.resize.decideAll(cmd.Context(), s, &c.decider, before, files)
+	if errors.Is(err, fs.ErrNotExist) && c.node.stock != nil {
+		return fmt.Errorf("%w; plan takes files of manifests: to ask about a pod of the node, use paddock explain NAMESPACE/NAME", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -160,8 +160,11 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 		nodes.Namespaces = map[string]map[string]string{}
 	}
 	maps.Copy(nodes.Namespaces, read.Namespaces)
-	depending, claiming, wrong := inputs.Depending{}, 0, inputs.PodErrors(nil)
+	depending, claiming, bound, wrong := inputs.Depending{}, 0, 0, inputs.PodErrors(nil)
 	for _, pod := range read.Pods {
+		if pod.Spec.NodeName != "" {
+			bound++
+		}
 		if len(pod.Spec.ResourceClaims) > 0 {
 			claiming++
 		}
@@ -188,6 +191,9 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 		read.Notes = append(read.Notes, inputs.UncountedNote(name))
 	}
 	read.Notes = append(read.Notes, c.unseen(name, depending)...)
+	if bound > 0 {
+		read.Notes = append(read.Notes, fmt.Sprintf("%s: %s bound to a node already: placed as if none was", name, view.Count(bound, "pod")))
+	}
 	if claiming > 0 {
 		read.Notes = append(read.Notes, fmt.Sprintf("%s: resource claims of %s do not count here", name, view.Count(claiming, "pod")))
 	}

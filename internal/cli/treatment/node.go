@@ -177,7 +177,7 @@ func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, note
 	for _, t := range texts {
 		d := doctor.Verify(t.Manager, t.Data, setup)
 		if d.Read == nil {
-			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s", t.Name, f.Version.Name(), d.Findings[0].What)
+			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
 		}
 		for _, x := range d.Findings {
 			if x.Level == doctor.Fault {
