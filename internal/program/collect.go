@@ -37,6 +37,7 @@ func NewCollect(of Cluster) *cobra.Command {
 	c := collectCommand{cluster: of}
 	cmd := c.command()
 	cmd.Use, cmd.Args = "collect --print [POD]", console.Arguments(0, 1, "at most one POD")
+	console.Exclude(cmd, "print", "filter")
 	cmd.Long += `
 
 With POD, the script collects from the node of that pod. It calls kubectl with the same --context and --kubeconfig.`
@@ -101,7 +102,7 @@ kubelet_internal_checkpoint is copied unchanged: what device plugins answered ca
 	flags.StringVar(&s.Host, "host", "", "the `HOST` or USER@HOST for ssh, if it is not the name of the node")
 	flags.StringVar(&s.KubeletDir, "kubelet-dir", collect.DefaultKubeletDir, "the kubelet's root `DIRECTORY` on the node")
 	flags.StringVar(&s.Folder, "folder", "", "the `FOLDER` to make (default ./paddock-NODE; with --anonymize ./paddock-anonymous)")
-	cmd.MarkFlagsMutuallyExclusive("print", "filter")
+	console.Exclude(cmd, "print", "filter")
 	console.CompleteWords(cmd, "via", collect.Debug, collect.SSH)
 	if c.cluster != nil {
 		names := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

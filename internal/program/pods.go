@@ -80,7 +80,7 @@ Kubernetes 1.37 it does not report pools.`,
 	}
 	c.register(cmd, "only the pods of a `NAMESPACE`")
 	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "the pods of all namespaces, which is the default")
-	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+	console.Exclude(cmd, "namespace", "all-namespaces")
 	add(cmd, &podsGetCommand{})
 	return cmd
 }

@@ -59,7 +59,7 @@ and fits.`,
 	c.agent.register(cmd, "report on the node of the agent that listens on `HOST:PORT`")
 	cmd.Flags().StringVar(&c.like, "like", "", "show how large a pod like this one can be: a `FILE` with its manifest, or \"-\" for standard input")
 	console.StrictFlag(cmd, &c.strict)
-	cmd.MarkFlagsMutuallyExclusive("agent", "like")
+	console.Exclude(cmd, "agent", "like")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }

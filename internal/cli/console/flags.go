@@ -56,17 +56,34 @@ func Require(cmd *cobra.Command, flag, what string) {
 	if err := cmd.MarkFlagRequired(flag); err != nil { // It is then completed first.
 		panic(err) // The caller defined the flag.
 	}
-	check := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if check != nil {
-			if err := check(cmd, args); err != nil {
-				return err
-			}
-		}
+	also(cmd, func(cmd *cobra.Command) error {
 		if !cmd.Flags().Changed(flag) {
 			return fmt.Errorf("--%s is missing: expected %s; see %s --help", flag, what, cmd.CommandPath())
 		}
 		return nil
+	})
+}
+
+// Exclude makes two flags of the command exclude each other.
+func Exclude(cmd *cobra.Command, one, other string) {
+	also(cmd, func(cmd *cobra.Command) error {
+		if cmd.Flags().Changed(one) && cmd.Flags().Changed(other) {
+			return fmt.Errorf("--%s and --%s cannot be combined: leave out one of them", one, other)
+		}
+		return nil
+	})
+}
+
+// also adds a check of the flags to that of the arguments, which comes first.
+func also(cmd *cobra.Command, check func(*cobra.Command) error) {
+	before := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		return check(cmd)
 	}
 }
 
