@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 )
@@ -203,6 +204,9 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 	}
 	if out.Offline = s.OfflineOf(g).String(); out.Offline != "" {
 		out.Notes = append(slices.Clone(out.Notes), degradedNote(s, g))
+	}
+	if g.Pod.Kind == request.Unmanaged && s.Policy().StaticCPU {
+		out.Notes = append(slices.Clone(out.Notes), "it has pod-level resources, and feature gate PodLevelResourceManagers is off: no container gets CPUs or memory of its own")
 	}
 	if p.Before != nil {
 		out.Resize = resizeOf(p.Before, g)
