@@ -33,7 +33,7 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	// the terminal.
 	stdout, stderr, flush := output(stdout, stderr)
 	defer flush()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // For nil, cobra takes those of the process.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -17,7 +17,7 @@ func TestChecks(t *testing.T) {
 		{[]string{"take", "a"}, "--to is missing: expected a place; see p take --help"},
 		{[]string{"take", "a", "--to", "x", "--now"}, ""},
 		{[]string{"take", "a", "--to", "x", "--now", "--later"}, "--now and --later cannot be combined: leave out one of them"},
-		{[]string{"tkae"}, `unknown command "tkae": did you mean take?; see p --help`},
+		{[]string{"taek"}, `unknown command "taek": did you mean take?; see p --help`},
 		{[]string{"other"}, `unknown command "other": expected more or take; see p --help`},
 		{[]string{"more", "less"}, `unknown command "less": did you mean lets?; see p more --help`},
 		{[]string{"more", "x"}, `"x": more takes no arguments, only flags; see p more --help`},
