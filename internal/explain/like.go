@@ -110,8 +110,8 @@ type likeSearch struct {
 	// numbers has the number of equal nodes of each place.
 	numbers []int
 	pod     request.Pod
-	// devices is the number of devices of the present row.
-	devices int64
+	// has is the number of devices in the manifest, and devices that of the present row.
+	has, devices int64
 }
 
 // choose chooses the containers that grow.
@@ -134,7 +134,7 @@ func (l *likeSearch) choose() {
 			case !described && !slices.Contains(l.Undescribed, d.Resource):
 				l.Undescribed = append(l.Undescribed, d.Resource)
 			case described && l.Device == "":
-				l.Device, l.DeviceContainer = d.Resource, c.Name
+				l.Device, l.DeviceContainer, l.has = d.Resource, c.Name, d.Value
 			}
 		}
 	}
@@ -211,13 +211,11 @@ func (l *likeSearch) counts() []int64 {
 	if l.Device == "" {
 		return []int64{0}
 	}
-	_, at := l.pod.Container(l.DeviceContainer)
-	now, _ := l.pod.Containers[at].Devices.Get(l.Device)
 	most := 0
 	for _, p := range l.places {
 		most = max(most, len(p.State.Devices().Inventory().Devices(l.Device)))
 	}
-	counts := []int64{now}
+	counts := []int64{l.has}
 	for n := int64(1); n <= int64(most); n *= 2 {
 		counts = append(counts, n)
 	}
@@ -243,10 +241,8 @@ func (l *likeSearch) sized(cpus int, bytes int64) (Sized, bool) {
 	}
 	s.Pod = applied(l.pod, changes)
 	if l.Device != "" {
-		_, at := l.pod.Container(l.DeviceContainer)
-		now, _ := l.pod.Containers[at].Devices.Get(l.Device)
-		s.Devices = l.devices - now
-		s.Pod = applied(s.Pod, []Change{{Container: l.DeviceContainer, Resource: l.Device, From: now, To: l.devices}})
+		s.Devices = l.devices - l.has
+		s.Pod = applied(s.Pod, []Change{{Container: l.DeviceContainer, Resource: l.Device, From: l.has, To: l.devices}})
 	}
 	return s, AgainstAPI(s.Pod).Text == ""
 }

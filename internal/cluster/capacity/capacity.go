@@ -83,6 +83,7 @@ type KindResult struct {
 	Pods                          int64
 	AllocatableMilli, PlacedMilli int64
 	Alignment
+	// Stranded describes the CPUs that are free at the end, without the worst request.
 	Stranded fleet.Stranded
 }
 
@@ -453,17 +454,16 @@ func (r *run) end() (*Result, error) {
 	return &r.Result, nil
 }
 
-// strand counts the free and the stranded CPUs.
+// strand counts the free and the stranded CPUs. Size discards the results of numbers of nodes that
+// are too few, so it skips them.
 func (r *run) strand() {
-	of := map[*KindResult][]*fleet.View{}
-	views := r.Fleet.Views()
-	for _, v := range views {
-		k := r.kindOf[v.Name]
-		of[k] = append(of[k], v)
+	if r.options.hasty && r.Rejected > 0 {
+		return
 	}
+	views := r.Fleet.Views()
 	r.Stranded = fleet.StrandedOn(views)
-	for k, views := range of {
-		k.Stranded = fleet.StrandedOn(views)
+	for _, v := range views {
+		r.kindOf[v.Name].Stranded.Add(v)
 	}
 }
 

@@ -49,9 +49,6 @@ func (v *View) Stranded() float64 {
 	return float64(o.byNUMANode(v.free)) / unit
 }
 
-// Free returns the number of CPUs that could become exclusive now.
-func (v *View) Free() int { return v.total }
-
 // byNUMANode returns the sum of what is stranded on each NUMA node, in 1/unit of a CPU.
 func (o *outlook) byNUMANode(free []room) (sum int64) {
 	for k := range free {
@@ -60,7 +57,14 @@ func (o *outlook) byNUMANode(free []room) (sum int64) {
 	return sum
 }
 
-// StrandedOn returns what is stranded on nodes that have the same ranking.
+// Add adds what is stranded on a node. It does not change Worst.
+func (s *Stranded) Add(v *View) {
+	s.Free += v.total
+	s.CPUs += v.Stranded()
+}
+
+// StrandedOn returns what is stranded on nodes that have the same ranking. The search for a smaller
+// request views every node again for each number of CPUs that it tries.
 func StrandedOn(views []*View) Stranded {
 	var s Stranded
 	if len(views) == 0 {
@@ -69,8 +73,7 @@ func StrandedOn(views []*View) Stranded {
 	weights := views[0].ranking.weights
 	alone := make([]int64, len(weights)) // CPUs that are stranded for each request alone
 	for _, v := range views {
-		s.Free += v.total
-		s.CPUs += v.Stranded()
+		s.Add(v)
 		v.addAlone(alone)
 	}
 	worst, most := -1, 0.0

@@ -113,6 +113,14 @@ func TestTrials(t *testing.T) {
 	if best < 0 || other < best || !strings.Contains(svg, "aligns the most CPUs, 80") {
 		t.Errorf("%d, %d: %s", best, other, svg)
 	}
+	always := trial("odd", 95, 95) // It aligns more, because it rejects some pods always.
+	always.Pods.Never = 7
+	trials = []view.Trial{always, trial("restricted", 80, 80)}
+	view.MarkBest(trials)
+	svg = svgOf(t, slide.Trials("Settings", trials))
+	if best, other := strings.Index(svg, ">restricted, scope pod<"), strings.Index(svg, ">odd, scope pod<"); best < 0 || other < best {
+		t.Errorf("%d, %d: %s", best, other, svg)
+	}
 	if svg = svgOf(t, slide.Trials("Settings", nil)); !strings.Contains(svg, "none is best") {
 		t.Error(svg)
 	}

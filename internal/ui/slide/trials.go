@@ -1,6 +1,7 @@
 package slide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxBars is how many settings are shown. The best come first.
+// maxBars is how many settings are shown: the best one, and then those that align the most.
 const maxBars = 12
 
 // Trials returns the picture of a comparison of settings: a bar for each, with the CPUs of the
@@ -22,7 +23,11 @@ func Trials(title string, trials []view.Trial) *Picture {
 	for _, b := range bars {
 		most = max(most, b.CPUs.Placed)
 	}
-	slices.SortStableFunc(bars, func(a, b view.TrialBar) int { return -compare(a.CPUs.Aligned, b.CPUs.Aligned) })
+	slices.SortStableFunc(bars, func(a, b view.TrialBar) int { return cmp.Compare(b.CPUs.Aligned, a.CPUs.Aligned) })
+	if at := slices.IndexFunc(bars, func(b view.TrialBar) bool { return b.Best }); at > 0 { // It need not align the most.
+		best := bars[at]
+		bars = slices.Insert(slices.Delete(bars, at, at+1), 0, best)
+	}
 	rest := max(0, len(bars)-maxBars)
 	const names, from, step, width = 560, 190, 52, 660
 	for i, b := range bars[:len(bars)-rest] {
@@ -44,16 +49,6 @@ func Trials(title string, trials []view.Trial) *Picture {
 	}
 	p.trialLegend(rest)
 	return p
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (p *Picture) trialLegend(rest int) {
