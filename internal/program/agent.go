@@ -221,10 +221,16 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	a.ReloadWith(agent.Reload{Asked: hangup, Read: again, Level: &level})
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	logged := make(chan struct{})
 	asked := context.AfterFunc(ctx, func() {
+		defer close(logged)
 		stop() // The next signal has its default effect.
 		log.Info("the agent ends; another signal ends it at once", "cause", context.Cause(ctx))
 	})
-	defer asked()
+	defer func() {
+		if !asked() {
+			<-logged // An agent that has nothing to wait for can end before the line is written.
+		}
+	}()
 	return a.Run(ctx)
 }

@@ -4,9 +4,10 @@
 //
 // The clients are the reference's own client package
 // (k8s.io/kubernetes/pkg/kubelet/apis/podresources, 1.36.3), for v1 and v1alpha1, and Telegraf
-// 1.37.2. Telegraf's source does not mention the PodResources API: none of its plugins uses the
-// socket. The closest plugin is inputs.prometheus, which reads the metrics that the agent has in
-// common with the kubelet, including those of the PodResources API.
+// 1.37.2, whose test has the build tag telegraf because compiling it takes minutes. Telegraf's source
+// does not mention the PodResources API: none of its plugins uses the socket. The closest plugin is
+// inputs.prometheus, which reads the metrics that the agent has in common with the kubelet,
+// including those of the PodResources API.
 //
 // Two servers answer. One is the agent as it is built, with a simulated runtime. The other is
 // internal/node/podres alone, in the binary of its tests, with 500 ResourceClaims, which the

@@ -1,3 +1,5 @@
+//go:build telegraf
+
 package podresources
 
 import (
