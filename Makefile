@@ -9,9 +9,12 @@ DEADCODE_VERSION    := v0.52.0
 
 GO     ?= go
 # What is compiled, Kubernetes above all, is compiled once: without C, as it is shipped, and without the paths of this
-# machine, which else another clone compiles again for. The race detector alone needs C.
+# machine, which else another clone compiles again for. The race detector alone needs C. `make lint` vets: go test would vet
+# what is imported, too, all of Kubernetes for the scheduler.
 export CGO_ENABLED := 0
-export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
+export GOFLAGS := $(strip $(filter-out -trimpath -vet=off,$(shell $(GO) env GOFLAGS)) -trimpath -vet=off)
+# A test program without debug information links in half the time. Traces have their lines all the same.
+TEST := $(GO) test -ldflags=-w
 TOOLS  := $(CURDIR)/.tools
 LINT   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VULN   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
@@ -72,7 +75,7 @@ build-agent: ## Build bin/paddock-agent, the program of the container image.
 	@$(GO) build -o $(AGENT) ./cmd/paddock-agent
 
 test: ## All tests, as they run on every change.
-	$(GO) test -timeout 30m $(PKG)
+	$(TEST) -timeout 30m $(PKG)
 
 check: arch lint test race ## What a change must pass: import rules, format, lint, tests, race.
 
@@ -98,8 +101,8 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	done
 
 # Other modules may print and wait. Linting them analyses Kubernetes, which takes twice as long as linting all of Paddock, so that
-# .ci/run leaves MODULES empty: they are vetted where their tests run. Those that are not shipped are linted by lint-records alone,
-# which compiles Telegraf and Helm, too, with the libraries that each was released with.
+# .ci/run leaves MODULES empty. Those that are not shipped are linted by lint-records alone, which compiles Telegraf and Helm,
+# too, with the libraries that each was released with. Linting includes go vet.
 MODULES := scheduler deploy/image examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
 RECORDS := $(RECORDERS) test/podresources test/chart test/e2e test/cluster test/programs
@@ -132,8 +135,8 @@ race: ## The tests of packages that can race, under the race detector; needs a C
 	    racing=$$(echo "$$list" | awk '{ for (i = 2; i <= NF; i++) if (index(" $(RACING) ", " " $$i " ") && $$1 !~ "/($(RACE_LEAVES))$$") { print; next } } / /{ for (i = split("$(RACE_TOO)", too); i > 0; i--) if ($$1 ~ too[i] "$$") print }'); \
 	    echo "$$(echo "$$racing" | grep -c .) of $$(echo "$$list" | grep -c .) packages with tests can race"; \
 	    properties=$$(echo "$$racing" | awk '/ pgregory.net\/rapid/ { print $$1 }'); others=$$(echo "$$racing" | awk '!/ pgregory.net\/rapid/ { print $$1 }'); \
-	    [ -z "$$others" ] || $(GO) test -race -timeout 30m -skip '$(RACE_NOT)' $$others || status=1; \
-	    [ -z "$$properties" ] || $(GO) test -race -timeout 30m -skip '$(RACE_NOT)' $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
+	    [ -z "$$others" ] || $(TEST) -race -timeout 30m -skip '$(RACE_NOT)' $$others || status=1; \
+	    [ -z "$$properties" ] || $(TEST) -race -timeout 30m -skip '$(RACE_NOT)' $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
 
 race-all: export CGO_ENABLED = 1
 race-all: ## All tests under the race detector, with all checks.
@@ -214,10 +217,10 @@ record: ## Record a kubelet's answers from nothing: make record VERSION=v1.37.2.
 
 # A module of its own, with k8s.io/kubernetes and Telegraf.
 client-check: ## The kubelet's own client of the PodResources socket works with Paddock's; the first build takes a minute.
-	cd test/podresources && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
+	cd test/podresources && $(TEST) -count=1 -timeout 15m .
 
 client-check-telegraf: ## The same for Telegraf; the first build takes minutes.
-	cd test/podresources && $(GO) vet -tags telegraf . && $(GO) test -count=1 -timeout 15m -tags telegraf -run '^TestTelegraf$$' .
+	cd test/podresources && $(TEST) -count=1 -timeout 15m -tags telegraf -run '^TestTelegraf$$' .
 
 # A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
 image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
@@ -230,14 +233,14 @@ krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/
 	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew
 
 image-check: ## The images for amd64 are reproducible and complete; minutes to compile, once.
-	cd deploy/image && $(GO) test -count=1 -timeout 30m .
+	cd deploy/image && $(TEST) -count=1 -timeout 30m .
 
 image-check-arm64: ## The same with the images for arm64; compiling them takes minutes more, once.
 	cd deploy/image && $(GO) test -count=1 -timeout 30m . -arm64
 
 # A module of its own, the only one with Helm and kustomize.
 chart-check: ## The chart's defaults are deploy/base, its options what testdata shows; minutes to compile, once.
-	cd test/chart && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
+	cd test/chart && $(TEST) -count=1 -timeout 15m .
 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.
@@ -251,7 +254,7 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 
 # A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
 # keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
-E2E_PARTS := cd test/e2e && $(GO) vet ./... && $(GO) test -timeout 5m ./parts ./sampler
+E2E_PARTS := cd test/e2e && $(TEST) -timeout 5m ./parts ./sampler
 e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
@@ -283,7 +286,7 @@ scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Padd
 	cd scheduler && $(GO) build -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
 
 scheduler-check: ## The tests of the scheduler; minutes to compile, once.
-	cd scheduler && $(GO) test -count=1 -timeout 15m ./...
+	cd scheduler && $(TEST) -count=1 -timeout 15m ./...
 
 # Throughput is scheduler_perf of Kubernetes, which runs an API server and needs etcd in PATH; make e2e-cluster leaves
 # one in ~/.cache/paddock-e2e.
@@ -296,7 +299,7 @@ scheduler-perf: ## Pods a second with the plugin and without it, the times of Fi
 
 # A module of its own. The control plane is built once, as for e2e-cluster.
 cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000]
-	cd test/cluster && $(GO) vet ./... && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
+	cd test/cluster && $(TEST) -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
 
 BASELINE ?= 1000
 cluster-baseline: ## The same under the default scheduler, a figure for comparison [BASELINE=1000].

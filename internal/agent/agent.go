@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/journal"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/intake"
 	"github.com/paddock-project/paddock/internal/node/notice"
@@ -29,7 +30,9 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/node/usage"
 	"github.com/paddock-project/paddock/internal/node/zones"
+	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
@@ -66,9 +69,11 @@ type Agent struct {
 	web     *web.Web
 	// history writes the web's journal to a file.
 	history *history
-	health  *health
-	log     *slog.Logger
-	flows   *telemetry.Operations
+	// measuring reads how busy the CPUs are. It is nil for a simulated runtime, which uses none.
+	measuring *measuring
+	health    *health
+	log       *slog.Logger
+	flows     *telemetry.Operations
 	// unusable has the manifests with errors, for the simulated runtime. Nil means that none were
 	// read yet.
 	unusable atomic.Pointer[[]manifests.Problem]
@@ -131,8 +136,13 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 	if host, err := os.Hostname(); c.Machine == discover.LiveName && err == nil {
 		name = host
 	}
+	var use func(*node.State) *view.Use
+	if files, kernel := w.Cgroups.(cgroups); kernel && c.Runtime == RuntimeNRI {
+		a.measuring = &measuring{files: files.fs, running: a.running, stat: usage.StatFile, now: w.Now, after: w.After}
+		use = a.measuring.use
+	}
 	a.web = web.New(web.Config{
-		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Now: w.Now, After: w.After,
+		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Use: use, Now: w.Now, After: w.After,
 	})
 	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
 	if w.Watch.Engine != nil {
@@ -184,6 +194,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return a.reloads(within) })
 	group.Go(func() error { return a.history.run(within) })
+	if a.measuring != nil {
+		group.Go(func() error { return a.measuring.run(within) })
+	}
 	if a.notices != nil {
 		group.Go(func() error { return a.notices.Run(within) })
 	}

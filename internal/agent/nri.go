@@ -75,6 +75,9 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.measuring != nil {
+		a.metrics.NewUse(func() int { return a.measuring.use(a.engine.State()).Idle })
+	}
 	a.metrics.NewThrottling(throttling(cgroup.FS{Root: c.CgroupRoot}, a.engine.State, a.running))
 	return nil
 }

@@ -83,7 +83,8 @@ volumes, and no other labels and annotations.
 With --anonymize, the names of pods, namespaces, claims and the node are hashed, with a key that is made for one
 folder and not kept. Messages are left out unless a kubelet rejected the pod. UIDs and the names of containers
 and resources remain, because they are keys in the kubelet's files. A note names the hashes of rejected pods.
-kubelet_internal_checkpoint is copied unchanged: what device plugins answered can include environment variables.`,
+What device plugins answered, which can include environment variables, is removed from
+kubelet_internal_checkpoint; without --anonymize it is copied unchanged.`,
 		Example: `  paddock collect --print --node node7 > collect.sh
   paddock collect --print --node node7 --via ssh --host admin@node7.example.com > collect.sh
   paddock collect --print --anonymize > collect.sh

@@ -167,7 +167,7 @@ func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.
 // admit admits the pods in the files. It returns an error if one is rejected.
 func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *node.State, paths []string) (*node.State, error) {
 	gates := podspec.GatesOf(state.Policy())
-	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict})
+	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod})
 	if err != nil {
 		return nil, err
 	}

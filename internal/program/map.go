@@ -84,7 +84,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	var decided []decision
 	if len(paths) > 0 {
 		gates := podspec.GatesOf(state.Policy())
-		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict})
+		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod})
 		if err != nil {
 			return err
 		}

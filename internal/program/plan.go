@@ -35,7 +35,7 @@ func (c *planCommand) command() *cobra.Command {
 		Short: "Show what pods would get on a machine, and why some would be rejected",
 		Long: `Plan admits pods one after the other, in the order given, on a node without pods or on
 a saved state, and shows which CPUs and which NUMA nodes' memory each gets. It changes no node. It
-skips pods that have ended.
+skips pods that have ended, unless there is only one pod: that one is planned as if it came now.
 
 ` + podsHelp + `
 
@@ -85,7 +85,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
-	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict}
+	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod}
 	pods, decided, state, err := c.resize.decideAll(cmd.Context(), s, &c.decider, before, files)
 	if errors.Is(err, fs.ErrNotExist) && c.node.stock != nil {
 		return fmt.Errorf("%w; plan takes files of manifests: to ask about a pod of the node, use paddock explain NAMESPACE/NAME", err)

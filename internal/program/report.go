@@ -91,7 +91,7 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 // addLike adds how large a pod like that of --like can be.
 func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs.Node, state *node.State, r *view.Report) error {
 	gates := podspec.GatesOf(state.Policy())
-	read, err := s.Pods(inputs.PodFiles{Paths: []string{c.like}, Gates: gates, Machine: n.Found.Machine, Strict: c.strict})
+	read, err := s.Pods(inputs.PodFiles{Paths: []string{c.like}, Gates: gates, Machine: n.Found.Machine, Strict: c.strict, Ended: inputs.OnlyPod})
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,17 @@ while :; do
     tries=$((tries + 1))
 done
 
+# What device plugins answered can have environment variables.
+checkpoint=$folder/kubelet_internal_checkpoint
+if [ "$anonymous" = yes ] && [ -e "$checkpoint" ]; then
+    if filter < "$checkpoint" > "$folder/again/checkpoint"; then
+        mv -- "$folder/again/checkpoint" "$checkpoint"
+    else
+        rm -f -- "$checkpoint"
+        unknown "kubelet_internal_checkpoint: which devices the pods have; it is damaged, so what device plugins answered cannot be removed from it"
+    fi
+fi
+
 # The pods that have no node yet: one of them can be the one to explain.
 kubectl get pods --all-namespaces --field-selector spec.nodeName=,status.phase=Pending -o json | filter > "$folder/pending.json" || {
     rm -f -- "$folder/pending.json"
@@ -196,6 +207,6 @@ on_host numactl -H > "$folder/numactl.txt" 2> /dev/null ||
 
 printf 'collected: %s\n' "$folder"
 [ -z "$missing" ] || printf 'not collected, and what is therefore not known:%s\n' "$missing" >&2
-[ ! -e "$folder/kubelet_internal_checkpoint" ] ||
+[ "$anonymous" = yes ] || [ ! -e "$checkpoint" ] ||
     printf 'kubelet_internal_checkpoint can have secrets: what device plugins answered has environment variables. If you give the folder away, delete it, or read it first.\n'
 printf 'Read what is in it before you give it to somebody. Then: paddock explain NAMESPACE/POD --state %s\n' "$folder"

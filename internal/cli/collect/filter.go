@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/bounded"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
 const (
@@ -33,10 +34,10 @@ type Filter struct {
 	Key []byte
 }
 
-// Copy reads one Pod, Node or KubeletConfiguration, the answer of a kubelet's /configz, or a List
-// of Pods and Nodes. It writes the same object or a v1 List, as JSON, with only the fields that
-// decide. The notes name the objects that are left out and, with a key, the hashes of rejected
-// pods. If there is an error, nothing is written.
+// Copy reads one Pod, Node or KubeletConfiguration, the answer of a kubelet's /configz, a List of
+// Pods and Nodes, or kubelet_internal_checkpoint. It writes the same object or a v1 List, as JSON,
+// with only the fields that decide. The notes name the objects that are left out and, with a key,
+// the hashes of rejected pods. If there is an error, nothing is written.
 func (f Filter) Copy(to io.Writer, from io.Reader) (notes []string, err error) {
 	data, err := read(from)
 	if err != nil {
@@ -46,12 +47,18 @@ func (f Filter) Copy(to io.Writer, from io.Reader) (notes []string, err error) {
 		metav1.TypeMeta `json:",inline"`
 		Items           *[]json.RawMessage `json:"items"`
 		Kubelet         json.RawMessage    `json:"kubeletconfig"`
+		Data            json.RawMessage    `json:"Data"` // of the kubelet's files about devices
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &d); err != nil {
 		return nil, fmt.Errorf("standard input is not a Kubernetes object: %w", err)
 	}
 	var reduced any
 	switch {
+	case len(d.Data) > 0 && d.Kind == "":
+		if data, err = devicesOf(data); err == nil {
+			_, err = to.Write(append(data, '\n'))
+		}
+		return nil, err
 	case len(d.Kubelet) > 0:
 		settings, err := settingsOf(d.Kubelet)
 		if err != nil {
@@ -79,6 +86,27 @@ func (f Filter) Copy(to io.Writer, from io.Reader) (notes []string, err error) {
 		reduced = items[0]
 	}
 	return notes, write(to, reduced)
+}
+
+// devicesOf removes from kubelet_internal_checkpoint what device plugins answered, which can have
+// environment variables. A right checksum is one of the new content, and a wrong one stays wrong.
+func devicesOf(data []byte) ([]byte, error) {
+	file, err := kubeletstate.RecogniseDevices(data)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	if file.Manager != kubeletstate.DeviceManager {
+		return nil, errors.New("standard input is dra_manager_state, which has names of claims: expected kubelet_internal_checkpoint")
+	}
+	for i := range file.Entries {
+		file.Entries[i].AllocResp = nil
+	}
+	reduced, err := file.Encode()
+	if err != nil || file.Checksum.Valid() {
+		return reduced, err
+	}
+	sum := []byte(`"Checksum":`)
+	return append(reduced[:bytes.LastIndex(reduced, sum)+len(sum)], "0}"...), nil
 }
 
 // list is a v1 List.

@@ -175,13 +175,13 @@ func (s Script) objects(b *strings.Builder) {
 	b.WriteString("folder=" + folder + "\n")
 	states := "cpu_manager_state memory_manager_state device-plugins/kubelet_internal_checkpoint"
 	if !s.Anonymize {
-		fmt.Fprintf(b, "states='%s dra_manager_state'\n\n", states)
+		fmt.Fprintf(b, "states='%s dra_manager_state'\nanonymous=no\n\n", states)
 		b.WriteString("# Only the fields that decide leave the cluster: no environments, arguments, volumes, or labels and\n" +
 			"# annotations of yours. See paddock collect --help.\n" +
 			"filter() { paddock collect --filter; }\n")
 		return
 	}
-	fmt.Fprintf(b, "states='%s' # dra_manager_state has names, and a checksum over them\n\n", states)
+	fmt.Fprintf(b, "states='%s' # dra_manager_state has names, and a checksum over them\nanonymous=yes\n\n", states)
 	b.WriteString("# Only the fields that decide leave the cluster, and the names of pods, namespaces, claims and the\n" +
 		"# node are hashed with a key that exists only while this script runs. UIDs and the names of\n" +
 		"# containers and resources remain: the kubelet's files have them as keys.\n" +

@@ -26,7 +26,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(webuitest.Main{M: m}) }
 
 var clock = fleetpage.Clock{Now: time.Now, After: time.After}
 

@@ -151,7 +151,7 @@ const maxPods = 1_000_000
 // fleetPods reads the pods of one file. It returns notes about what does not count.
 func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
 	name := files.Paths[0]
-	files.Gates, files.Machine, files.Strict, files.Slim = gates, nodes.Kinds[0].State.Machine(), c.strict, true
+	files.Gates, files.Machine, files.Strict, files.Slim, files.Ended = gates, nodes.Kinds[0].State.Machine(), c.strict, true, inputs.OnlyPod
 	read, err := r.Pods(files)
 	if err != nil {
 		return nil, read.Notes, err

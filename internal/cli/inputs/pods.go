@@ -37,6 +37,9 @@ type PodFiles struct {
 	MaxContainers, MaxValues int
 }
 
+// OnlyPod is a value of PodFiles.Ended: a pod that has ended is kept if no other pod is given.
+func OnlyPod(_ *v1.Pod, only bool) bool { return only }
+
 // Pods are pods that can be planned, with the defaults of the API server.
 type Pods struct {
 	Pods []*v1.Pod
@@ -123,7 +126,7 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 	case len(read.Pods) == 0 && elsewhere > 0 && elsewhere == len(sources):
 		return read, fmt.Errorf("%s: no pods there of node %s; --node wants the name of a Kubernetes node, as in spec.nodeName", paths, files.Node)
 	case len(read.Pods) == 0 && len(sources) > 0:
-		return read, fmt.Errorf("%s: all pods there have ended; paddock explain explains one of them as it is; to place one again, remove its status", paths)
+		return read, fmt.Errorf("%s: all pods there have ended, and there are several; give one of them, which is then decided as if it came now", paths)
 	case len(read.Pods) == 0:
 		return read, fmt.Errorf("%s: it has no pods", paths)
 	}

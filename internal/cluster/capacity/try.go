@@ -113,15 +113,26 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 func Best(trials []Trial) int {
 	best := -1
 	for i, t := range trials {
-		if t.Result != nil && t.Result.Placed > 0 && (best < 0 || t.Result.better(trials[best].Result)) {
+		if t.Result != nil && t.Result.Placed > 0 && (best < 0 || t.Result.score().Better(trials[best].Result.score())) {
 			best = i
 		}
 	}
 	return best
 }
 
-func (r *Result) better(than *Result) bool {
-	return cmp.Or(cmp.Compare(than.Never, r.Never), cmp.Compare(r.AlignedMilli, than.AlignedMilli), cmp.Compare(r.PlacedMilli, than.PlacedMilli)) > 0
+// Score is what Best compares. Never counts pods. Aligned and Placed are CPU time, in any unit.
+type Score struct {
+	Never           int64
+	Aligned, Placed float64
+}
+
+// Better reports whether a trial with this score is better than one with the other.
+func (s Score) Better(than Score) bool {
+	return cmp.Or(cmp.Compare(than.Never, s.Never), cmp.Compare(s.Aligned, than.Aligned), cmp.Compare(s.Placed, than.Placed)) > 0
+}
+
+func (r *Result) score() Score {
+	return Score{r.Never, float64(r.AlignedMilli), float64(r.PlacedMilli)}
 }
 
 // with returns the kinds, without pods, under a changed policy. wrong describes why a kubelet would

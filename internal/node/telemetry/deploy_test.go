@@ -33,6 +33,7 @@ func agentOfANode(t *testing.T) *rig {
 	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
 	r.telemetry.NewRuntime()
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
+	r.telemetry.NewUse(func() int { return 0 })
 	r.telemetry.NewHandover([]string{"applied"}, func() int { return 0 })
 	r.telemetry.NewMoves(func() int { return 0 }, func() int { return 0 })
 	r.telemetry.NewNotices(func() int { return 0 })

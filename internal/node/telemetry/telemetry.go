@@ -69,6 +69,14 @@ func (t *Telemetry) NewManifests(unusable func() int) {
 	}, func() float64 { return float64(unusable()) })
 }
 
+// NewUse adds the number of reserved CPUs that are idle, which idle returns. It must not block.
+// NewUse must be called at most once.
+func (t *Telemetry) NewUse(idle func() int) {
+	promauto.With(t.registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "paddock_idle_reserved_cpus", Help: "CPUs that one container or one pod has and that it did not need in any minute of the last hour.",
+	}, func() float64 { return float64(idle()) })
+}
+
 // Wrote implements engine.Observer. It counts one write of the state.
 func (t *Telemetry) Wrote(w engine.Write) {
 	c := &t.counters

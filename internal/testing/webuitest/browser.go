@@ -1,5 +1,5 @@
 // Package webuitest provides a browser for tests of web pages: a headless Chromium with its own
-// data directory.
+// data directory, which the tests of a process share. Each test has a page of its own.
 package webuitest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,16 +23,71 @@ const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
 // needs.
 const Patience = 5 * time.Minute
 
-// Browser is a browser with one page.
+// Browser is a page of its own in a browser that the tests of a process share.
 type Browser struct {
 	t          *testing.T
 	Context    context.Context
 	complaints chan string
 }
 
-// New starts a browser that stops at the end of the test. It skips the test if there is no browser.
+// shared is the browser of this process. Starting one takes longer than most tests.
+var shared struct {
+	mu        sync.Mutex
+	context   context.Context // nil until a test needs a browser
+	allocator context.CancelFunc
+}
+
+// Main runs the tests of a package and then ends their browser. TestMain uses it in place of its
+// testing.M.
+type Main struct{ *testing.M }
+
+// Run runs the tests. It returns their exit code.
+func (m Main) Run() int {
+	code := m.M.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.context != nil {
+		_ = chromedp.Cancel(shared.context) // The tests have ended; the browser may have ended before.
+		shared.allocator()
+		chromedp.FromContext(shared.context).Allocator.Wait()
+		shared.context = nil
+	}
+	return code
+}
+
+// New opens an empty page, which is closed at the end of the test. It skips the test if there is no
+// browser.
 func New(t *testing.T) *Browser {
 	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser(t))
+	closed := make(chan struct{})
+	context.AfterFunc(t.Context(), func() { // Before other cleanups: a server waits for the connections of its pages.
+		defer close(closed)
+		_ = chromedp.Cancel(ctx)
+		cancel()
+	})
+	t.Cleanup(func() { <-closed })
+	b := &Browser{t: t, Context: ctx, complaints: make(chan string, 100)}
+	chromedp.ListenTarget(ctx, func(event any) {
+		if entry, is := event.(*log.EventEntryAdded); is && entry.Entry.Source == log.SourceSecurity || is && entry.Entry.Source == log.SourceJavascript {
+			b.complaints <- entry.Entry.Text
+		}
+	})
+	if err := chromedp.Run(ctx, log.Enable()); err != nil { // The first call opens the page, which lives as long as its context.
+		t.Fatal(err)
+	}
+	return b
+}
+
+// browser returns the context of the shared browser, and starts one if there is none or if it has
+// ended.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.context != nil && shared.context.Err() == nil {
+		return shared.context
+	}
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -52,23 +108,14 @@ func New(t *testing.T) *Browser {
 	for _, name := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync"} {
 		options = append(options, chromedp.Flag(name, true))
 	}
-	allocator, cancelAllocator := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithBrowserOption(chromedp.WithDialTimeout(Patience)))
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx)
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...) // It lives as long as the process.
+	ctx, _ := chromedp.NewContext(allocator, chromedp.WithBrowserOption(chromedp.WithDialTimeout(Patience)))
+	if err := chromedp.Run(ctx); err != nil {
 		cancel()
-		cancelAllocator()
-	})
-	b := &Browser{t: t, Context: ctx, complaints: make(chan string, 100)}
-	chromedp.ListenTarget(ctx, func(event any) {
-		if entry, is := event.(*log.EventEntryAdded); is && entry.Entry.Source == log.SourceSecurity || is && entry.Entry.Source == log.SourceJavascript {
-			b.complaints <- entry.Entry.Text
-		}
-	})
-	if err := chromedp.Run(ctx, log.Enable()); err != nil { // The first call starts the browser, which lives as long as its context.
 		t.Fatal(err)
 	}
-	return b
+	shared.context, shared.allocator = ctx, cancel
+	return ctx
 }
 
 // Run runs actions in the page.

@@ -28,6 +28,10 @@ var screenshots = flag.String("screenshots", "", "write pictures of the page int
 // busy machine takes longer.
 var figures = flag.Bool("figures", false, "fail if a picture of the page takes more than 50 ms")
 
+var rewrite = flag.Bool("rewrite", false, "record the pictures of the page again")
+
+func TestMain(m *testing.M) { os.Exit(webuitest.Main{M: m}.Run()) }
+
 // set gives a control a value and fires the event, as a person's input does.
 func set(id, value, event string) chromedp.Action {
 	return chromedp.Evaluate(fmt.Sprintf(`document.getElementById(%[1]q).value = %[2]q; document.getElementById(%[1]q).dispatchEvent(new Event(%[3]q))`, id, value, event), nil)
@@ -179,5 +183,20 @@ func TestFile(t *testing.T) {
 		t.Errorf("the file loads %s", loads)
 	}
 	b.Picture(*screenshots, "fleet-file")
+	b.Quiet()
+}
+
+// TestPictures compares the page of a fleet and of one of its nodes with recorded pictures, on a
+// laptop, a tablet and a phone, light and dark.
+func TestPictures(t *testing.T) {
+	b := webuitest.New(t)
+	server := httptest.NewServer(fleetpage.New(fleetpage.Static{Fleet: fleetOf(t, 40)}, clock).Handler())
+	t.Cleanup(server.Close)
+	for _, size := range webuitest.Sizes {
+		b.Open(size, server.URL+"/#node=node-0002")
+		b.Await(`window.paddock && paddock.tiles.places.length === 40 && paddock.tiles.drawn > 0 && document.querySelector('#node-map .cpu')`)
+		b.Await(`document.documentElement.scrollWidth <= window.innerWidth`)
+		b.Compare("fleet-"+size.String(), *rewrite, *screenshots)
+	}
 	b.Quiet()
 }

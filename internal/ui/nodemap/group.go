@@ -80,10 +80,15 @@ func (m Map) WithoutLegend() Map {
 }
 
 // NarrowWidth is the width of a picture for a phone, in pixels. It has room for one NUMA node.
-const NarrowWidth = 358
+// MediumWidth is that for a tablet, which has room for two.
+const (
+	NarrowWidth = 358
+	MediumWidth = 736
+)
 
-// Narrow returns the map as a picture of NarrowWidth: NUMA nodes are below each other.
-func (m Map) Narrow() Map {
-	m.width = NarrowWidth
+// OfWidth returns the map as a picture that is at most so wide, in pixels. NUMA nodes that have no
+// room beside each other are below each other.
+func (m Map) OfWidth(width int) Map {
+	m.width = width
 	return m
 }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,6 +108,16 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	if e.Remedies != nil {
 		w.remedies(*e.Remedies)
 	}
+	w.decision(e)
+	for _, note := range e.Answer.Notes {
+		w.out.WriteByte('\n')
+		w.paragraph("", "  ", terminal.Warn.Of("note"), terminal.Plain.Of(note))
+	}
+	return w.out.String()
+}
+
+// decision prints the steps of the decision.
+func (w *explanation) decision(e Explanation) {
 	if e.Spread != nil {
 		w.heading("Sockets", e.Spread.Sentence()+"; this was planned")
 		w.table([][]terminal.Cell{{terminal.Plain.Of(e.Spread.Text), terminal.Good.Of(e.Spread.Outcome)}})
@@ -120,21 +129,18 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 		w.alignment(a)
 	}
 	w.picks(e.Answer.Admitted, e.Why.Picks)
-	if verbose {
+	if w.verbose {
 		w.quota(e.Why.Quota)
 	}
-	for _, note := range e.Answer.Notes {
-		w.out.WriteByte('\n')
-		w.paragraph("", "  ", terminal.Warn.Of("note"), terminal.Plain.Of(note))
-	}
-	return w.out.String()
 }
 
-// explanation is the text under construction.
+// explanation is the text under construction. If record is set, its sections are kept, too.
 type explanation struct {
-	out     strings.Builder
-	style   terminal.Style
-	verbose bool
+	out      strings.Builder
+	style    terminal.Style
+	verbose  bool
+	record   bool
+	sections []Section
 }
 
 // ruled returns a sentence. It adds the ids of the rules only if verbose is set, because they mean
@@ -154,9 +160,15 @@ func (w *explanation) paragraph(first, rest string, texts ...terminal.Cell) {
 }
 
 // sentence prints a sentence below the heading or the answer.
-func (w *explanation) sentence(texts ...terminal.Cell) { w.paragraph("  ", "    ", texts...) }
+func (w *explanation) sentence(texts ...terminal.Cell) {
+	w.recorded(Block{Sentence: words(texts)})
+	w.paragraph("  ", "    ", texts...)
+}
 
 func (w *explanation) heading(title, about string) {
+	if w.record {
+		w.sections = append(w.sections, Section{Title: title, About: about, Blocks: []Block{}})
+	}
 	if about != "" {
 		title += ":"
 	}
@@ -165,6 +177,13 @@ func (w *explanation) heading(title, about string) {
 }
 
 func (w *explanation) table(rows [][]terminal.Cell) {
+	if w.record && len(rows) > 0 {
+		b := Block{}
+		for _, row := range rows {
+			b.Table = append(b.Table, words(row))
+		}
+		w.recorded(b)
+	}
 	width := 0
 	for _, row := range rows {
 		width = max(width, len(row))
@@ -192,55 +211,6 @@ func (w *explanation) answer(p PlanPod) {
 		word, tone = "not admitted", terminal.Bad
 	}
 	w.out.WriteString(w.style.Paragraph("", "  ", tone.Of(word), terminal.Strong.Of(p.Pod)))
-}
-
-// maxAligned is how many resources are named with their NUMA nodes unless all are requested.
-const maxAligned = 6
-
-// aligned prints whether each resource of the pod is aligned: in one sentence if all are, and
-// otherwise as a table that begins with those that are not.
-func (w *explanation) aligned(all []explain.Aligned) {
-	if len(all) == 0 {
-		return
-	}
-	order := []string{explain.AlignedNo, explain.AlignedUnknown, explain.AlignedYes}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b explain.Aligned) int {
-		return cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer))
-	})
-	answer, tone := all[0].Answer, terminal.Good
-	if answer != explain.AlignedYes {
-		tone = terminal.Warn
-	}
-	shown := all
-	if !w.verbose {
-		shown = all[:min(len(all), maxAligned)]
-	}
-	more := len(all) - len(shown)
-	several := slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Container != all[0].Container })
-	var parts []string
-	var rows [][]terminal.Cell
-	for _, a := range shown {
-		of := a.Of
-		if several && a.Container != "" {
-			of = a.Container + ": " + of
-		}
-		parts = append(parts, of+" "+a.Where)
-		rows = append(rows, []terminal.Cell{{Text: "  " + of}, {Text: a.Answer}, {Text: a.Where}})
-	}
-	if answer == explain.AlignedYes {
-		text := strings.Join(parts, "; ")
-		if more > 0 {
-			text += fmt.Sprintf("; and %d more (-v)", more)
-		}
-		w.sentence(terminal.Plain.Of("aligned:"), tone.Of(answer+","), terminal.Plain.Of(text))
-		return
-	}
-	w.sentence(terminal.Plain.Of("aligned:"), tone.Of(answer))
-	w.table(rows)
-	if more > 0 {
-		w.sentence(terminal.Faint.Of(fmt.Sprintf("and %d more (-v)", more)))
-	}
 }
 
 func (w *explanation) remedies(r explain.Remedies) {

@@ -24,6 +24,8 @@ type Report struct {
 	Like    *explain.Like `json:"like,omitempty"`
 	// Certainty is nil where Paddock decides.
 	Certainty *Certainty `json:"certainty,omitempty"`
+	// ReservedAndIdle is what an agent has measured. It is nil without one.
+	ReservedAndIdle *OwnersUse `json:"reservedAndIdle,omitempty"`
 }
 
 // StrandedCPUs describes the free CPUs of a node that typical requests leave over: requests like
@@ -81,6 +83,9 @@ func (r Report) Text(style terminal.Style) string {
 	}
 	for _, i := range r.Usage.Idle {
 		out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("idle in the pool"), terminal.Strong.Of(i.Pod+":"), terminal.Plain.Of(idleText(i))))
+	}
+	if r.ReservedAndIdle != nil {
+		out.WriteString(r.ReservedAndIdle.text(style))
 	}
 	if len(r.Usage.Remote) > 0 {
 		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Strong.Of("Devices on other NUMA nodes than the CPUs or memory of their containers")))

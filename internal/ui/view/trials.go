@@ -43,7 +43,7 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 func MarkBest(trials []Trial) {
 	best := -1
 	for i, t := range trials {
-		if t.Pods != nil && t.Pods.Placed > 0 && (best < 0 || t.better(&trials[best])) {
+		if t.Pods != nil && t.Pods.Placed > 0 && (best < 0 || t.score().Better(trials[best].score())) {
 			best = i
 		}
 	}
@@ -52,14 +52,8 @@ func MarkBest(trials []Trial) {
 	}
 }
 
-func (t *Trial) better(than *Trial) bool {
-	if t.Pods.Never != than.Pods.Never {
-		return t.Pods.Never < than.Pods.Never
-	}
-	if t.CPUs.Aligned != than.CPUs.Aligned {
-		return t.CPUs.Aligned > than.CPUs.Aligned
-	}
-	return t.CPUs.Placed > than.CPUs.Placed
+func (t *Trial) score() capacity.Score {
+	return capacity.Score{Never: t.Pods.Never, Aligned: t.CPUs.Aligned, Placed: t.CPUs.Placed}
 }
 
 // trialRow is a row of the table of trials. It shows several trials of the same nodes with the same

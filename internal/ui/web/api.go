@@ -53,6 +53,8 @@ type Pod struct {
 	// of the decision that would be made if the pod came to this state now.
 	DecisionUnknown bool   `json:"decisionUnknown,omitempty"`
 	Explanation     string `json:"explanation"`
+	// Decided has the steps of the decision, for the page.
+	Decided []view.Section `json:"decided"`
 }
 
 // fail answers with an error.
@@ -116,7 +118,8 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 // picture is the media type of a map.
 const picture = "image/svg+xml"
 
-// looked returns how a request wants the map drawn: ?colour=namespace, ?legend=no, ?width=narrow.
+// looked returns how a request wants the map drawn: ?colour=namespace, ?legend=no, ?width=narrow
+// or medium.
 // If a value is unknown, looked has answered the request and returns false.
 func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	by, err := nodemap.ParseGrouping(r.URL.Query().Get("colour"))
@@ -129,12 +132,12 @@ func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown: expected no, or nothing", legend))
 		return look{}, false
 	}
-	width := r.URL.Query().Get("width")
-	if width != "" && width != "narrow" {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("width: %q is unknown: expected narrow, or nothing", width))
+	width, known := map[string]int{"": 0, "narrow": nodemap.NarrowWidth, "medium": nodemap.MediumWidth}[r.URL.Query().Get("width")]
+	if !known {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("width: %q is unknown: expected narrow, medium, or nothing", r.URL.Query().Get("width")))
 		return look{}, false
 	}
-	return look{by, legend == "no", width == "narrow"}, true
+	return look{by, legend == "no", width}, true
 }
 
 func (w *Web) svg(m moment, as look) ([]byte, error) {
@@ -142,8 +145,8 @@ func (w *Web) svg(m moment, as look) ([]byte, error) {
 	if as.folded {
 		shown = shown.WithoutLegend()
 	}
-	if as.narrow {
-		shown = shown.Narrow()
+	if as.width > 0 {
+		shown = shown.OfWidth(as.width)
 	}
 	var svg bytes.Buffer
 	err := shown.SVG(&svg, false)
@@ -218,10 +221,8 @@ func (w *Web) podOf(m moment, uid string) (Pod, error) {
 		}
 		g, _ := m.state.Grant(uid)
 		from := w.origin(m.state, g)
-		return Pod{
-			Pod: p, Since: from.since, DecisionUnknown: !from.decided,
-			Explanation: view.ExplanationOf(from.base, admissionOf(from.base, g), nil).Text(terminal.Style{}, false),
-		}, nil
+		e := view.ExplanationOf(from.base, admissionOf(from.base, g), nil)
+		return Pod{Pod: p, Since: from.since, DecisionUnknown: !from.decided, Explanation: e.Text(terminal.Style{}, false), Decided: e.Sections()}, nil
 	}
 	return Pod{}, &problem{http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation())}
 }

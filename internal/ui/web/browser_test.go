@@ -19,6 +19,8 @@ import (
 // at.
 var screenshots = flag.String("screenshots", "", "write pictures of the page into this directory")
 
+var rewrite = flag.Bool("rewrite", false, "record the pictures of the page again")
+
 // patience bounds every wait. It only ends tests that hang; tests on a busy machine are no
 // benchmark.
 const patience = webuitest.Patience
@@ -79,7 +81,7 @@ func TestPage(t *testing.T) {
 	// With the mouse, see which pod has it, since when and why.
 	b.shows(r)
 	b.click("#cpu0 rect")
-	b.Await(`['default/first', 'Since', 'admitted default/first', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
+	b.Await(`['default/first', 'Since', 'Aligned', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 
 	// A rejection appears by itself, with its account.
 	r.admit("large", 9)

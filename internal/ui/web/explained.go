@@ -34,6 +34,8 @@ type Explained struct {
 	Rejected *RejectedWhen `json:"rejected,omitempty"`
 	// WouldAdmit is true if the present node would admit the rejected pod.
 	WouldAdmit bool `json:"wouldAdmit,omitempty"`
+	// Decided has the steps of the decision that rejected the pod, for the page.
+	Decided []view.Section `json:"decided,omitempty"`
 }
 
 // RejectedWhen has the times at which a pod was rejected for the same reason.
@@ -237,6 +239,9 @@ func (w *Web) rejectedOf(now *node.State, n notAdmitted, plan *node.Plan, remedi
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
 	out.Machine, out.Policy, out.Rejected = w.config.Machine, w.config.Policy, n.when()
+	if n.rejection != nil {
+		out.Decided = n.explanation().Sections()
+	}
 	if n.before() {
 		out.say("rejected %s, before this agent started", n.often())
 	} else {

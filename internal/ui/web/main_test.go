@@ -18,9 +18,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
+	"github.com/paddock-project/paddock/internal/testing/webuitest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(webuitest.Main{M: m}) }
 
 // disk is a store that fails while broken is set.
 type disk struct{ broken atomic.Bool }

@@ -79,10 +79,29 @@ func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		return document(view.ReportOf(w.config.Machine, w.config.Policy, m.state, usage))
+		report := view.ReportOf(w.config.Machine, w.config.Policy, m.state, usage)
+		if w.config.Use != nil {
+			report.ReservedAndIdle = &w.config.Use(m.state).OwnersUse
+		}
+		return document(report)
 	})
 	if ok {
 		rw.Header().Set(NoticeHeader, w.notice().Text)
 		send(rw, "application/json", body)
 	}
+}
+
+// serveUse serves how busy the node is. It is about the present state, because nothing is kept of
+// the past.
+func (w *Web) serveUse(rw http.ResponseWriter, r *http.Request) {
+	last, there := w.now()
+	if !there {
+		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
+		return
+	}
+	if w.config.Use == nil {
+		fail(rw, http.StatusNotFound, "this agent does not measure how busy CPUs are: its runtime is simulated")
+		return
+	}
+	w.answer(rw, r, func() (any, error) { return w.config.Use(last.state), nil })
 }

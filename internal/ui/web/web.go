@@ -35,6 +35,7 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
@@ -63,6 +64,9 @@ type Config struct {
 	// Veto returns why the last resize of the pod with that UID was rejected, or "" if it was not.
 	// It has the same limits as Notice. If Veto is nil, no resize is ever rejected.
 	Veto func(uid string) string
+	// Use returns how busy the node in a state is. It may read what was measured, and must not
+	// wait. If Use is nil, nothing is measured.
+	Use func(*node.State) *view.Use
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
@@ -132,7 +136,7 @@ type rendered struct {
 type look struct {
 	by     nodemap.Grouping
 	folded bool
-	narrow bool
+	width  int // 0 is the usual one
 }
 
 var _ engine.Observer = (*Web)(nil)
@@ -171,7 +175,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	}
 	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
 	handle("GET /{$}", static("index.html"))
-	for _, name := range []string{"page.css", "page.js", "pods.js", "rejections.js"} {
+	for _, name := range []string{"page.css", "page.js", "pods.js", "rejections.js", "sections.js", "use.js"} {
 		handle("GET /"+name, static(name))
 	}
 	handle("GET /text.js", webui.ServeTextJS)
@@ -183,6 +187,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	computed("GET /api/map.svg", w.serveMap)
 	computed("GET /api/map", w.servePrinted)
 	computed("GET /api/report", w.serveReport)
+	computed("GET /api/use", w.serveUse)
 	computed("GET /api/defragment", w.serveDefragment)
 	computed("GET /api/state", w.serveState)
 	computed("GET /api/history", w.serveHistory)

@@ -74,7 +74,8 @@ function describe() {
 // beside shows what is beside the nodes.
 function beside(a) {
   Object.assign(shown.fleet, a);
-  $('summary').textContent = a.summary + strandedText();
+  $('summary').textContent = a.summary;
+  $('summary').textContent += strandedText();
   $('causes-count').textContent = a.rejected ? a.rejected.toLocaleString('en') : '';
   $('causes').replaceChildren(...(a.causes.length ? a.causes.map((c) => element('li', {},
     element('span', { class: 'bad' }, c.pods.toLocaleString('en') + (c.pods === 1 ? ' pod: ' : ' pods: ') + c.reason), ' such as ' + c.example,
@@ -96,7 +97,7 @@ function beside(a) {
 function strandedText() {
   const nodes = shown.fleet.nodes, free = nodes.reduce((n, x) => n + sum(x, FREE), 0);
   const left = nodes.reduce((n, x) => n + stranded(x), 0);
-  return free ? '; ' + (Math.round(left * 10) / 10).toLocaleString('en') + ' of ' + free.toLocaleString('en') + ' free CPUs are stranded' : '';
+  return free ? ($('summary').textContent ? '; ' : '') + (Math.round(left * 10) / 10).toLocaleString('en') + ' of ' + free.toLocaleString('en') + ' free CPUs are stranded' : '';
 }
 
 // filter shows the counters that the search is about; all, if it is about none.

@@ -4,14 +4,16 @@
 // it can be sent to somebody.
 import { $, element, ask, askPicture, bytes, time } from './text.js';
 import { listPods, lit, matches, owners } from './pods.js';
+import { presentOnly, shade, showUse, usesOf } from './use.js';
+import { sections } from './sections.js';
 import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened, rejectedUntil } from './rejections.js';
 
 const shown = {
   moments: [], at: -1, live: true, state: null, rejections: 0, instance: '', chosen: null, cursor: null,
   marks: {}, preview: null, legend: null, wide: null, // legend and wide are what the reader chose, null for nothing
 };
-// A phone gets a picture of its own, with one NUMA node beside no other.
-const phone = matchMedia('(max-width: 600px)');
+// A phone gets a picture of its own, with one NUMA node beside no other, and so does a tablet.
+const phone = matchMedia('(max-width: 600px)'), tablet = matchMedia('(max-width: 1000px)');
 // Below this width, the texts of a map beside the lists would be too small to read.
 const small = matchMedia('(max-width: 1700px)');
 // crowded is how many pods are too many for a legend that is open from the start.
@@ -66,6 +68,7 @@ function draw(fresh) {
   }
   mark();
   highlight();
+  shade();
 }
 
 const svgElement = (name, properties, ...children) => {
@@ -125,6 +128,9 @@ async function chooseCell(cell) {
   $('details').scrollIntoView({ block: 'nearest' }); // Below a map of the whole width.
 }
 
+// useChanged shows new numbers about what is chosen.
+const useChanged = () => { if (shown.chosen) details(); };
+
 async function choosePod(uid) {
   shown.chosen = { cell: null, uids: [uid] };
   await details();
@@ -169,13 +175,13 @@ function podParts(p) {
   return [
     element('h3', {}, p.pod),
     element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Being moved', p.movingTo ? 'from CPUs ' + p.movingFrom + ' to ' + p.movingTo + '; it has both until it is moved' : ''), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
-      ...row('Devices', ...devices), ...row('Remote', p.remote ? 'its CPUs or memory and a device are not near each other: ' + p.remote : ''),
+      ...usesOf(p.uid).flatMap((u) => row('Uses', u)), ...row('Devices', ...devices), ...row('Remote', p.remote ? 'its CPUs or memory and a device are not near each other: ' + p.remote : ''),
       ...(p.notes || []).filter((n) => !n.startsWith('degraded:')).flatMap((n) => row('Note', n)),
       ...row('Quota', p.quota), ...(p.since ? row('Since', time(p.since), ', revision ' + p.sinceRevision) : row('Since', 'not known; revision ' + p.sinceRevision))),
     element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
     element('details', { open: why.open && '', ontoggle: (e) => { why.open = e.target.open; } }, element('summary', {}, 'Why'),
       p.decisionUnknown ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
-      element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, p.explanation)),
+      sections(p.decided)),
   ].filter((e) => e);
 }
 const why = { open: false };
@@ -230,7 +236,7 @@ const legendShown = () => (shown.legend === null ? pods().length <= crowded : sh
 function picture() {
   const look = ['colour=' + $('group').value];
   if (!legendShown()) look.push('legend=no');
-  if (phone.matches) look.push('width=narrow');
+  if (tablet.matches) look.push('width=' + (phone.matches ? 'narrow' : 'medium'));
   if (shown.preview) return 'api/rejections/' + shown.preview.number + '/map.svg?' + [...look, 'proposal=' + shown.preview.proposal].join('&');
   return 'api/map.svg' + query(...look);
 }
@@ -271,6 +277,7 @@ function tell() {
   slider.max = Math.max(0, shown.moments.length - 1);
   slider.value = shown.at;
   document.body.classList.toggle('past', !shown.live);
+  presentOnly(shown.live && !shown.preview);
   $('live').setAttribute('aria-pressed', String(shown.live && !lostSince));
   $('older').disabled = shown.at <= 0;
   $('newer').disabled = shown.at >= shown.moments.length - 1;
@@ -315,6 +322,7 @@ function link() {
   put('search', $('search').value.trim());
   put('rejection', opened() && opened().uid);
   put('preview', shown.preview && String(shown.preview.proposal));
+  put('use', $('use').getAttribute('aria-pressed') === 'true' ? 'yes' : '');
   put('wide', shown.wide === null ? '' : shown.wide ? 'yes' : 'no');
   put('zoom', $('zoom').value, '1');
   put('group', $('group').value, 'pod');
@@ -343,7 +351,7 @@ function fit() {
 }
 fit();
 small.addEventListener('change', fit);
-phone.addEventListener('change', () => refresh());
+for (const screen of [phone, tablet]) screen.addEventListener('change', () => refresh());
 
 async function arrive() {
   if (arrived) return;
@@ -361,6 +369,7 @@ async function arrive() {
   if (rejection) chooseRejection(rejection, true, address.get('preview'));
   else if (address.get('rejection')) notice('The rejection of pod ' + address.get('rejection') + ' is not kept any more.', true);
   if (shown.chosen) await details();
+  if (address.get('use') === 'yes') await showUse(true, useChanged);
 }
 
 // notice shows why the map is not in force, and greys it; of what only concerns the page it does not.
@@ -503,6 +512,7 @@ $('legend').addEventListener('click', async () => {
   const svg = $('map').firstElementChild; // The legend is its end.
   if (legendShown() && svg) svg.scrollIntoView({ block: 'end' });
 });
+$('use').addEventListener('click', async () => { await showUse($('use').getAttribute('aria-pressed') !== 'true', useChanged); link(); });
 $('zoom').addEventListener('change', () => { fit(); link(); });
 $('wide').addEventListener('click', () => { shown.wide = $('wide').getAttribute('aria-pressed') !== 'true'; fit(); link(); });
 $('why-close').addEventListener('click', leaveRejection);

@@ -2,6 +2,7 @@
 // Rejections: their list, their marks on the slider, and the view that explains one of them.
 import { $, element, ask, amount, time } from './text.js';
 import { searched } from './pods.js';
+import { sections } from './sections.js';
 
 const key = (r) => r.uid + r.first;
 let list = [], open = null; // open is the rejection that is explained, or null.
@@ -137,7 +138,7 @@ function decision(r, found, remedies) {
   return element('details', {}, element('summary', {}, 'How it was decided, and what was tried'),
     element('ul', { class: 'faint', 'aria-label': 'How it stands' }, ...(found.standing || []).map((s) => element('li', {}, s))),
     remedies.tried.length ? element('p', { class: 'faint' }, 'Tried, in ' + plans + (plans === 1 ? ' plan: ' : ' plans: ') + remedies.tried.map((t) => t.what + ' (' + t.found + ')').join('; ')) : '',
-    r.explanation ? element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, r.explanation) : '');
+    found.decided ? sections(found.decided) : '');
 }
 
 // accountMarks are the NUMA nodes that have less than was wanted, with what they have.
