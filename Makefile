@@ -126,7 +126,7 @@ RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/cli/treat
 #
 # The last seven measure memory, which the detector multiplies, flip bits of files one after the other, or have one goroutine and
 # thousands of pods: half of all the time. RACE_LEAVES are packages that import one of the above and start no goroutine.
-RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits|TestLoopIsBounded|TestFromTheKubeletsFiles|TestUpgradeAsRecorded|TestUpgradeStartsAsRecorded
+RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits|TestLoopIsBounded|TestFromTheKubeletsFiles|TestObservedAsRecorded|TestUpgradeAsRecorded|TestUpgradeStartsAsRecorded
 RACE_LEAVES := internal/arch
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1

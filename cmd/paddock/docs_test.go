@@ -27,7 +27,7 @@ type page struct {
 }
 
 // reference lists the pages without commands that can run here.
-var reference = []string{"docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/scheduler.md"}
+var reference = []string{"docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/observe-a-kubelet.md", "docs/scheduler.md"}
 
 type block struct {
 	kind  string

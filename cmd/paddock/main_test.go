@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,8 @@ func TestMain(m *testing.M) {
 // testscript's own commands: "exits CODE paddock …"; and "await [-not] REGEXP paddock …", which
 // repeats the command until its output matches, whatever its exit code is. With -not, it repeats
 // the command until it exits with 0 and its output does not match. "listens LOG" waits until an
-// agent has logged its address to the file LOG, and sets $LISTEN to it. Agents in scripts listen on
+// agent has logged its address to the file LOG, and sets $LISTEN to it. "kubelet DIR" serves the
+// files of a directory as a kubelet, and sets $KUBELET to its address. Agents in scripts listen on
 // port 0, because another process can take a port that was free a moment ago. $MACHINES is the
 // directory of the example machines. [sysfs] is true if the live machine can be read. With
 // -rewrite, the files that "cmp stdout FILE" compares with are updated in the scripts.
@@ -52,7 +55,7 @@ func TestScripts(t *testing.T) {
 			_, err := os.Stat("/sys/devices/system/cpu/cpu0/topology/core_id")
 			return err == nil, nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput, "listens": awaitAddress},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput, "listens": awaitAddress, "kubelet": serveKubelet},
 	})
 }
 
@@ -97,6 +100,17 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 
 // logged matches an agent's address in its log, as text and as JSON.
 var logged = regexp.MustCompile(`msg="metrics and health" address=(\S+)|"msg":"metrics and health","address":"([^"]+)"`)
+
+// serveKubelet answers as a kubelet with the files of a directory, until the script ends, and sets
+// $KUBELET to its address.
+func serveKubelet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: kubelet DIR")
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(server.Close)
+	ts.Setenv("KUBELET", server.URL)
+}
 
 // awaitAddress waits for the address of an agent whose log is a file.
 func awaitAddress(ts *testscript.TestScript, neg bool, args []string) {

@@ -23,6 +23,13 @@ import (
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
+// Who decides about the pods of the node: Paddock, or the kubelet with its own managers. Where the
+// kubelet decides, the agent only observes it.
+const (
+	DecidesPaddock = "paddock"
+	DecidesKubelet = "kubelet"
+)
+
 // Runtimes of the agent: the simulated one, and containerd or CRI-O over NRI.
 const (
 	RuntimeSim = "sim"
@@ -32,6 +39,8 @@ const (
 // Config is the content of the YAML file of --config: the agent's environment. The policy is in the
 // KubeletConfiguration that it names.
 type Config struct {
+	// Decides is DecidesPaddock or DecidesKubelet.
+	Decides string `json:"decides"`
 	// Machine is "live", or the name of a file or a directory that describes a machine.
 	Machine string `json:"machine"`
 	// KubeletConfig is the name of a KubeletConfiguration file, or of another form that
@@ -189,7 +198,7 @@ var ErrConfig = errors.New("the agent's configuration is not valid")
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
-		Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925", Map: MapLoopback,
+		Decides: DecidesPaddock, Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925", Map: MapLoopback,
 		PodResources: PodResourcesConfig{
 			Socket: podres.DefaultSocket, CallsPerSecond: podres.DefaultLimit.PerSecond, Burst: podres.DefaultLimit.Burst,
 		},
@@ -271,10 +280,18 @@ func (c Config) Check() error {
 	want(c.Machine != "", "machine", `expected "live", a file or a directory`)
 	word(c.Map, "map", MapLoopback, MapEverywhere)
 	want(c.State != "", "state", "expected the name of a file; the agent creates the file if it does not exist")
+	word(c.Decides, "decides", DecidesPaddock, DecidesKubelet)
+	observes := c.Decides == DecidesKubelet
+	if observes {
+		want(len(c.Pods) == 0, "pods", "the kubelet lists the pods that it decides about; remove the field, or set decides: paddock")
+		want(filepath.IsAbs(c.Kubelet.Dir), "kubelet.dir", "%q: expected the absolute path of the kubelet's directory, such as /var/lib/kubelet", c.Kubelet.Dir)
+		err := c.Kubelet.address().Check()
+		want(err == nil, "kubelet", "%v", err)
+	}
 	word(c.Runtime, "runtime", RuntimeSim, RuntimeNRI)
-	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "expected at least one file or directory of manifests")
+	want(observes || c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "expected at least one file or directory of manifests")
 	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "runtime sim reads pods from manifests and estimates nothing; remove the field, or set runtime: nri")
-	if c.Runtime == RuntimeNRI {
+	if c.Runtime == RuntimeNRI && !observes {
 		want(len(c.Pods) == 0, "pods", "runtime nri gets pods from the kubelet; remove the field, or set runtime: sim")
 		want(c.NRI.Socket != "", "nri.socket", "expected the runtime's unix socket for plugins")
 		want(c.NRI.PluginName != "", "nri.pluginName", "expected a name")

@@ -140,12 +140,20 @@ func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Ot
 	return remedies(ctx, paddock, []look{(*search).amounts, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
-// SearchAs is Search for a node on which a kubelet decides. A change is proposed only if that
-// kubelet also admits the pod with it. A kubelet cannot move running pods, so moves are not
-// searched. Amounts are not searched for a pod that only the kubelet rejects, because they are not
-// the reason.
-func SearchAs(ctx context.Context, as Answer, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
-	return remedies(ctx, as, []look{(*search).amounts, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+// SearchOfKubelet is Search for a node on which a kubelet decides, whose behavior the state has. A
+// change is proposed only if that kubelet also admits the pod with it. A kubelet cannot move
+// running pods, so moves are not searched. Amounts are not searched for a pod that only the kubelet
+// rejects, because they are not the reason.
+func SearchOfKubelet(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
+	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
+		if plan.Rejection == nil || s.PlanAs(node.Behavior{}, asked).Rejection != nil {
+			return plan
+		}
+		only := *plan // The amounts are not the reason why only the kubelet rejects the pod.
+		only.Trace.Cause = rejection.NoCause
+		return &only
+	}
+	return remedies(ctx, answer, []look{(*search).amounts, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
 // look looks for one kind of change. It returns its proposals and a summary.

@@ -44,6 +44,10 @@ simulated: the agent needs no cluster, no root and no container, and runs the sa
 own managers must be off. Every container is created with its CPUs, memory nodes and quota. A pod that
 does not fit is rejected before it starts.
 
+With --observe, the kubelet decides, with its own managers, and the agent only reads: the kubelet's files, pods,
+configuration and metrics. It serves the map, reports and explanations of the node as the kubelet has it, and
+compares each decision of the kubelet with its prediction: see "paddock trust". It needs no runtime.
+
 If the kubelet does not list a pod yet, or does not answer, the pod waits: the agent does not guess. With
 --estimate, the pod starts anyway, and the agent estimates its request from the numbers of its cgroup. If the
 policy has pools, a Guaranteed pod gets one pool of this size. Any other pod runs on the node shared pool. No
@@ -94,8 +98,9 @@ func (c *agentCommand) printConfig(s console.Streams, config agent.Config, inval
 
 // agentFlags override the fields of the file of --config.
 type agentFlags struct {
-	file  string
-	value agent.Config
+	file    string
+	observe bool
+	value   agent.Config
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -103,6 +108,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.file, "config", "", "the agent's own configuration, a YAML `FILE`; flags override it")
 	f.value = agent.DefaultConfig()
 	v := &f.value
+	flags.BoolVar(&f.observe, "observe", false, "the kubelet decides: only observe it, and compare its decisions with their predictions")
+	flags.StringVar(&v.Kubelet.Dir, "kubelet-dir", v.Kubelet.Dir, "the kubelet's `DIR`, with its state files")
 	flags.StringVar(&v.Machine, "machine", v.Machine, machineUsage)
 	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, kubeletConfigUsage)
 	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
@@ -137,7 +144,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 // accepts all of them.
 func (f *agentFlags) hideAgentOnly(cmd *cobra.Command) {
 	for _, name := range []string{
-		"strict", "pods", "runtime", "nri-socket", "release-on-exit", "estimate", "listen", "map", "profile", "log-format", "log-level",
+		"observe", "kubelet-dir", "strict", "pods", "runtime", "nri-socket", "release-on-exit", "estimate", "listen", "map", "profile", "log-format", "log-level",
 	} {
 		if err := cmd.Flags().MarkHidden(name); err != nil {
 			panic(err) // register defined the flag.
@@ -159,7 +166,14 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	}
 	given := f.value
 	for name, take := range map[string]func(){
-		"machine": func() { config.Machine = given.Machine }, "kubelet-config": func() { config.KubeletConfig = given.KubeletConfig },
+		"observe": func() {
+			config.Decides = agent.DecidesPaddock
+			if f.observe {
+				config.Decides = agent.DecidesKubelet
+			}
+		},
+		"kubelet-dir": func() { config.Kubelet.Dir = given.Kubelet.Dir },
+		"machine":     func() { config.Machine = given.Machine }, "kubelet-config": func() { config.KubeletConfig = given.KubeletConfig },
 		"devices": func() { config.Devices = given.Devices }, "state": func() { config.State = given.State },
 		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
@@ -207,6 +221,15 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), config.Log.Format, &level)
 	if err != nil {
 		return err
+	}
+	if config.Decides == agent.DecidesKubelet {
+		o, err := agent.NewObserving(config, agent.Here(), build(), log)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return o.Run(ctx)
 	}
 	a, err := agent.New(ctx, config, agent.Here(), build(), log)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
@@ -220,15 +219,7 @@ func (d *decider) search(ctx context.Context, state *node.State, asked request.P
 	if !d.as.kubelet() {
 		return explain.Search(ctx, state, asked, elsewhere...)
 	}
-	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
-		if plan.Rejection == nil || s.PlanAs(node.Behavior{}, asked).Rejection != nil {
-			return plan
-		}
-		only := *plan // The amounts are not the reason why only the kubelet rejects the pod.
-		only.Trace.Cause = rejection.NoCause
-		return &only
-	}
-	return explain.SearchAs(ctx, answer, state, asked, elsewhere...)
+	return explain.SearchOfKubelet(ctx, state, asked, elsewhere...)
 }
 
 // restart returns the effects of a restart of the kubelet on a state, or nil if Paddock decides.

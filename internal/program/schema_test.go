@@ -35,6 +35,7 @@ var documents = []struct {
 	{"plan", console.Plan, reflect.TypeFor[view.Plan]()},
 	{"explain", console.Explanation, reflect.TypeFor[view.Explanation]()},
 	{"report", console.Report, reflect.TypeFor[view.Report]()},
+	{"trust", console.Trust, reflect.TypeFor[view.Trust]()},
 	{"map", console.Map, reflect.TypeFor[mapped]()},
 	{"defragment", console.Defragmentation, reflect.TypeFor[view.Defragmentation]()},
 	{"check-config", console.ConfigurationCheck, reflect.TypeFor[checked]()},

@@ -29,6 +29,7 @@ const (
 	FleetTrials        Kind = "FleetTrials"
 	FleetRejections    Kind = "FleetRejections"
 	FleetLargest       Kind = "FleetLargest"
+	Trust              Kind = "Trust"
 	RuleList           Kind = "RuleList"
 	Version            Kind = "Version"
 )

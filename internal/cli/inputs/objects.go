@@ -33,7 +33,7 @@ func (r Reader) Objects(paths []string) (*Objects, error) {
 		return true, err
 	}
 	each := func(s podspec.Source) error {
-		o.Pods = append(o.Pods, slim(s.Pod))
+		o.Pods = append(o.Pods, Slim(s.Pod))
 		return nil
 	}
 	if _, _, err := (podspec.Options{Others: nodes, MaxPods: maxClusterPods, Each: each}).ReadFiles(paths, r.Stdin); err != nil {
@@ -42,9 +42,9 @@ func (r Reader) Objects(paths []string) (*Objects, error) {
 	return o, nil
 }
 
-// slim returns a pod with what influences decisions and what shows what became of it. A cluster has
+// Slim returns a pod with what influences decisions and what shows what became of it. A cluster has
 // up to 150,000 pods.
-func slim(pod *v1.Pod) *v1.Pod {
+func Slim(pod *v1.Pod) *v1.Pod {
 	out, from := podspec.Slim(pod), pod.Status
 	out.Status.Reason, out.Status.Message, out.Status.StartTime, out.Status.Conditions = from.Reason, from.Message, from.StartTime, from.Conditions
 	out.Status.InitContainerStatuses, out.Status.ContainerStatuses = from.InitContainerStatuses, from.ContainerStatuses

@@ -79,6 +79,9 @@ func containersOf(pod *v1.Pod) []v1.ContainerStatus {
 	})
 }
 
+// Started reports whether a container of the pod was created.
+func Started(pod *v1.Pod) bool { return len(containersOf(pod)) > 0 }
+
 // endOf returns when the last container of a pod ended, or the zero time if that is not known.
 func endOf(pod *v1.Pod) time.Time {
 	var last time.Time

@@ -34,7 +34,7 @@ type doubt struct {
 func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
 	var all []view.Doubt
 	for _, d := range s.doubts {
-		if d.memory && asksForMemory(pod) || !d.memory && owns(s.State, pod) {
+		if d.memory && asksForMemory(pod) || !d.memory && Owns(s.State, pod) {
 			all = append(all, d.Doubt)
 		}
 	}
@@ -108,7 +108,7 @@ func (f Found) strangers(whole *doctor.State) []doubt {
 func (f Found) absent(s *node.State, asked []request.Pod) []doubt {
 	for i := range asked {
 		pod := &asked[i]
-		if _, has := s.Grant(pod.UID); has || !f.runs(pod.UID) || !owns(s, pod) {
+		if _, has := s.Grant(pod.UID); has || !f.runs(pod.UID) || !Owns(s, pod) {
 			continue
 		}
 		return []doubt{{view.Doubt{
@@ -133,8 +133,8 @@ func (f Found) runs(uid string) bool {
 	return false
 }
 
-// owns reports whether a pod gets CPUs or memory of its own when it is admitted.
-func owns(s *node.State, pod *request.Pod) bool {
+// Owns reports whether a pod gets CPUs or memory of its own when it is admitted.
+func Owns(s *node.State, pod *request.Pod) bool {
 	policy, demand := s.Policy(), s.Demand(pod)
 	if demand.Together.CPUs > 0 && policy.StaticCPU {
 		return true

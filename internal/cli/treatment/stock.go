@@ -178,7 +178,7 @@ func (n *StockNode) Waiting() ([]*v1.Pod, error) {
 	for i := range asked {
 		pod := pods[asked[i].UID]
 		_, has := n.Shown.State.Grant(asked[i].UID)
-		if !has && pod.Spec.NodeName != "" && waits(pod) && (owns(n.Shown.State, &asked[i]) || len(resourcesOf(&asked[i])) > 0) {
+		if !has && pod.Spec.NodeName != "" && waits(pod) && (Owns(n.Shown.State, &asked[i]) || len(resourcesOf(&asked[i])) > 0) {
 			waiting = append(waiting, pod)
 		}
 	}

@@ -34,6 +34,7 @@ func agentOfANode(t *testing.T) *rig {
 	r.telemetry.NewRuntime()
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
 	r.telemetry.NewUse(func() int { return 0 })
+	r.telemetry.NewPredictions([]string{"differs"}, func(string) int { return 0 })
 	r.telemetry.NewHandover([]string{"applied"}, func() int { return 0 })
 	r.telemetry.NewMoves(func() int { return 0 }, func() int { return 0 })
 	r.telemetry.NewNotices(func() int { return 0 })

@@ -77,6 +77,17 @@ func (t *Telemetry) NewUse(idle func() int) {
 	}, func() float64 { return float64(idle()) })
 }
 
+// NewPredictions adds the comparisons of predictions with what a kubelet did. count returns the
+// number of those with a result, and must not block. NewPredictions must be called at most once.
+func (t *Telemetry) NewPredictions(results []string, count func(result string) int) {
+	for _, result := range results {
+		promauto.With(t.registry).NewCounterFunc(prometheus.CounterOpts{
+			Name: "paddock_predictions_total", Help: "Decisions of the kubelet about pods with resources of their own, by how they compare with their prediction.",
+			ConstLabels: prometheus.Labels{"result": result},
+		}, func() float64 { return float64(count(result)) })
+	}
+}
+
 // Wrote implements engine.Observer. It counts one write of the state.
 func (t *Telemetry) Wrote(w engine.Write) {
 	c := &t.counters

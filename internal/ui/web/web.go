@@ -67,6 +67,8 @@ type Config struct {
 	// Use returns how busy the node in a state is. It may read what was measured, and must not
 	// wait. If Use is nil, nothing is measured.
 	Use func(*node.State) *view.Use
+	// Search finds what would admit a rejected pod. If nil, it is explain.Search.
+	Search func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
@@ -150,6 +152,9 @@ func New(c Config) *Web {
 		search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
 			return explain.Search(ctx, s, pod)
 		},
+	}
+	if c.Search != nil {
+		w.search = c.Search
 	}
 	w.draw = w.svg
 	return w

@@ -138,29 +138,14 @@ func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absen
 			c.renew()
 		}
 	}})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, http.NoBody)
+	answer, err := c.send(ctx, c.url)
 	if err != nil {
 		return process, err
-	}
-	if c.address.TokenFile != "" {
-		token, err := os.ReadFile(c.address.TokenFile)
-		if err != nil {
-			return process, fmt.Errorf("tokenFile: %w", err)
-		}
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	answer, err := c.http.Do(request)
-	if err != nil {
-		return process, c.address.unanswered(err)
 	}
 	defer answer.Body.Close()
 	c.mu.Lock()
 	process = c.process // There is one connection, and the answer came over it.
 	c.mu.Unlock()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHead))
-		return process, fmt.Errorf("%s: the kubelet answers %s: %q%s", c.url, answer.Status, text, c.address.unwelcome(answer.StatusCode, string(text)))
-	}
 	err = readList(answer.Body, visit)
 	switch {
 	case ctx.Err() != nil && err != nil:
@@ -169,4 +154,29 @@ func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absen
 		return process, fmt.Errorf("%s: %w", c.url, err)
 	}
 	return process, nil
+}
+
+// send sends a request. The answer is one with status 200, whose body the caller closes.
+func (c *client) send(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if c.address.TokenFile != "" {
+		token, err := os.ReadFile(c.address.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("tokenFile: %w", err)
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.address.unanswered(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHead))
+		return nil, fmt.Errorf("%s: the kubelet answers %s: %q%s", url, answer.Status, text, c.address.unwelcome(answer.StatusCode, string(text)))
+	}
+	return answer, nil
 }

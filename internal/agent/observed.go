@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/observe"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/internal/ui/web"
+)
+
+// session is what is known of a kubelet as long as its version and configuration stay the same.
+type session struct {
+	version behavior.Version
+	node    *inputs.Node
+	digest  [sha256.Size]byte
+	since   time.Time
+	doubts  []view.Doubt
+	metrics *telemetry.Telemetry
+	web     *web.Web
+	shown   atomic.Pointer[sight]
+
+	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
+	// look.
+	decided map[string]bool
+	mu      sync.Mutex // guards ledger
+	ledger  observe.Ledger
+}
+
+// sight is what a look shows.
+type sight struct {
+	snapshot  *engine.Snapshot
+	certainty *view.Certainty
+	// signature is that of the files, and pods are the UIDs of the pods that have not ended.
+	signature string
+	pods      []string
+}
+
+// torn reports whether a state has CPUs or memory that nothing explains and that the state before
+// did not have, as between two writes of the kubelet.
+func (s *session) torn(state *node.State) bool {
+	last := s.shown.Load()
+	lost := func(s *node.State) int {
+		n := 0
+		for _, r := range s.Residue() {
+			n += r.CPUs.Len() + r.Twice.Len()
+		}
+		return n
+	}
+	return lost(state) > 0 && (last == nil || lost(state) > lost(last.snapshot.State))
+}
+
+// lose forgets the state from before: what the kubelet decides until the next look is not compared.
+func (s *session) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decided = nil
+}
+
+// see takes in what a look shows.
+func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown *treatment.Shown) error {
+	gates := podspec.GatesOf(s.node.Policy.Policy)
+	state := shown.State
+	last := s.shown.Load()
+	next := &sight{signature: signature}
+	var decided []observe.Decision
+	var waiting []string
+	all := map[string]bool{}
+	for uid, pod := range pods {
+		if pods.Alive(uid) {
+			next.pods = append(next.pods, uid)
+		}
+		d, is, err := decisionOf(pod, state, shown, gates)
+		if err != nil {
+			continue // A pod that cannot be planned gets nothing of its own from this kubelet, either.
+		}
+		switch {
+		case !is:
+			if !podspec.Ended(pod) && treatment.Owns(state, &d.Pod) {
+				waiting = append(waiting, d.Pod.ID())
+			}
+			continue
+		case s.decided != nil && !s.decided[uid]:
+			decided = append(decided, d)
+		}
+		all[uid] = true
+	}
+	slices.Sort(next.pods)
+	slices.Sort(waiting)
+	slices.SortFunc(decided, func(a, b observe.Decision) int {
+		return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
+	})
+	compared := s.compare(now, state, decided)
+	s.decided = all
+	next.certainty = view.CertaintyOf(s.all(shown.OfNode()), waiting)
+	if last != nil && last.signature == signature && slices.Equal(last.pods, next.pods) {
+		state = last.snapshot.State
+	} else if last != nil {
+		state = state.Resume(last.snapshot.State.Generation() + 1)
+	}
+	next.snapshot = &engine.Snapshot{State: state, Version: state.Generation()}
+	s.shown.Store(next)
+	s.tell(now, last, state, compared)
+	return nil
+}
+
+// all returns the doubts about the node, those of the session first.
+func (s *session) all(ofLook []view.Doubt) []view.Doubt {
+	doubts := slices.Concat(s.doubts, ofLook)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why := s.ledger.Doubt(); why != "" {
+		doubts = append(doubts, view.Doubt{Reason: why, Give: "report the differences that paddock trust shows"})
+	}
+	return doubts
+}
+
+func (s *session) compare(now time.Time, state *node.State, decided []observe.Decision) []observe.Comparison {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.decided == nil { // Nothing is known of what was decided before.
+		s.ledger.Begin(state)
+		return nil
+	}
+	return s.ledger.Look(now, state, decided)
+}
+
+// tell shows on the page what has changed.
+func (s *session) tell(now time.Time, last *sight, state *node.State, compared []observe.Comparison) {
+	s.web.Wrote(engine.Write{State: state, At: now})
+	if last != nil {
+		for g := range last.snapshot.State.AllGrants() {
+			if _, there := state.Grant(g.Pod.UID); !there {
+				s.web.Released(g.Pod.UID)
+			}
+		}
+	}
+	for _, c := range compared {
+		predicted := c.Result == observe.AsPredicted || c.Result == observe.Reordered
+		if predicted && c.Plan.Rejection != nil {
+			s.web.Decided(engine.Decision{Plan: c.Plan, Base: c.Base})
+		}
+	}
+}
+
+// decisionOf returns what the kubelet has decided about a pod, and whether it has. A pod about
+// which it has decided is in the files, has containers, or has a status that rejects it.
+func decisionOf(pod *v1.Pod, state *node.State, shown *treatment.Shown, gates podspec.Gates) (d observe.Decision, is bool, err error) {
+	asked, err := podspec.Request(podspec.Default(pod, gates), gates)
+	if err != nil {
+		return d, false, err
+	}
+	d.Pod = asked
+	_, listed := state.Grant(asked.UID)
+	switch status := treatment.PodStatusOf(pod, nil); {
+	case status.AtStart:
+		d.Reason, d.Doubts = pod.Status.Reason, []string{"the kubelet rejected a running pod when it was started again"}
+		return d, true, nil
+	case status.Rejected:
+		d.Reason = pod.Status.Reason
+		if !slices.Contains(reasons(), d.Reason) {
+			d.Doubts = []string{"it was rejected for " + d.Reason + ", which the resource managers do not decide"}
+		}
+	case podspec.Ended(pod) && !listed:
+		d.Doubts = []string{"it ended before the kubelet's files with it were seen"}
+	case !listed && !treatment.Started(pod):
+		return d, false, nil
+	}
+	for _, doubt := range shown.Doubts(&asked) {
+		d.Doubts = append(d.Doubts, doubt.Reason)
+	}
+	return d, true, nil
+}
+
+// reasons returns the reasons of rejections by the Topology, CPU, Memory and Device Managers.
+func reasons() []string {
+	return []string{"TopologyAffinityError", "SMTAlignmentError", "UnexpectedAdmissionError"}
+}
+
+// trust returns how the predictions compare with what the kubelet did.
+func (s *session) trust() view.Trust {
+	s.mu.Lock()
+	t := view.TrustOf(&s.ledger)
+	s.mu.Unlock()
+	t.Kubelet, t.Policy, t.Since = "kubelet-"+s.version.String(), s.node.Policy.Text, s.since
+	if last := s.shown.Load(); last != nil {
+		t.Certainty = last.certainty
+	}
+	return t
+}
+
+// count returns the number of comparisons with a result, for telemetry.
+func (s *session) count(result string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := observe.Result(result)
+	return s.ledger.Admissions()[r] + s.ledger.Rejections()[r]
+}
+
+// warning returns why the state that is shown can be wrong.
+func (s *session) warning() string {
+	last := s.shown.Load()
+	if last == nil {
+		return ""
+	}
+	var texts []string
+	for _, d := range last.certainty.Doubts {
+		texts = append(texts, "unsure: "+d.String())
+	}
+	return strings.Join(texts, "; ")
+}

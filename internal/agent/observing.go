@@ -1,0 +1,400 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/paddock-project/paddock/internal/base/access"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/observe"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/internal/ui/web"
+)
+
+// These are the times of an observing agent.
+const (
+	// glanceEvery is how often it looks whether a state file was replaced, which takes some
+	// microseconds. A change is shown within this time and that of one look.
+	glanceEvery = 250 * time.Millisecond
+	// lookEvery is how often it asks for the pods although no file was replaced. While pods wait
+	// for the kubelet's decision, it is waitingEvery.
+	lookEvery, waitingEvery = 30 * time.Second, time.Second
+	// setUpEvery is how often it asks how the kubelet is configured.
+	setUpEvery = time.Minute
+	// tornTries is how often files are read again that do not add up, and tornWait the time
+	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
+	// that are believed.
+	tornTries, tornWait = 5, 20 * time.Millisecond
+)
+
+// These are the largest answers of the kubelet that are read, in bytes.
+const (
+	mostConfigz, mostMetrics = 1 << 20, 16 << 20
+)
+
+// Observing is an agent on a node on which the kubelet decides. It reads the kubelet's files and
+// answers, shows the node as it is, and compares each decision of the kubelet with its prediction.
+// It changes nothing on the node, and needs no runtime.
+type Observing struct {
+	config   Config
+	world    World
+	build    telemetry.Build
+	log      *slog.Logger
+	endpoint *kubelet.Endpoint
+
+	// session is nil until the kubelet's version and configuration are known. problem is why there
+	// is none, or why the last look failed.
+	session atomic.Pointer[session]
+	problem atomic.Pointer[string]
+}
+
+// NewObserving returns an observing agent. It reads nothing of the node yet.
+func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*Observing, error) {
+	w = w.complete(c)
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	endpoint, err := kubelet.NewEndpoint(c.Kubelet.address(), w.Now)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return &Observing{config: c, world: w, build: build, log: log, endpoint: endpoint}, nil
+}
+
+// Run observes until ctx ends.
+func (o *Observing) Run(ctx context.Context) error {
+	defer o.endpoint.Close()
+	group, within := errgroup.WithContext(ctx)
+	if o.config.Listen != "" {
+		listener, err := telemetry.Listen(within, o.config.Listen)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		o.log.InfoContext(within, "metrics and health", "address", listener.Addr().String())
+		group.Go(func() error { return telemetry.Serve(within, listener, o.handler(within), o.log) })
+	}
+	group.Go(func() error { return o.watch(within) })
+	err := group.Wait()
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// watch looks at the node until ctx ends.
+func (o *Observing) watch(ctx context.Context) error {
+	var setUp, looked time.Time
+	for {
+		now := o.world.Now()
+		if setUp.IsZero() || now.Sub(setUp) >= setUpEvery || o.session.Load() == nil {
+			setUp = now
+			o.trouble(ctx, o.setUp(ctx))
+		}
+		if s := o.session.Load(); s != nil && o.due(s, now.Sub(looked)) {
+			looked = now
+			o.trouble(ctx, o.look(ctx, s))
+		}
+		wait := glanceEvery
+		if o.session.Load() == nil {
+			wait = waitingEvery
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-o.world.After(wait):
+		}
+	}
+}
+
+// due reports whether it is time for a look, so long after the last one.
+func (o *Observing) due(s *session, after time.Duration) bool {
+	last := s.shown.Load()
+	switch {
+	case last == nil || after >= lookEvery || o.problem.Load() != nil && after >= waitingEvery:
+		return true
+	case last.certainty.Answer == view.Pending && after >= waitingEvery:
+		return true
+	}
+	return o.signature() != last.signature
+}
+
+// trouble logs a problem once, and its end once.
+func (o *Observing) trouble(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	before := o.problem.Load()
+	switch {
+	case err == nil && before != nil:
+		o.problem.Store(nil)
+		o.log.InfoContext(ctx, "the kubelet's files and answers can be read again")
+	case err != nil && (before == nil || *before != err.Error()):
+		text := err.Error()
+		o.problem.Store(&text)
+		o.log.ErrorContext(ctx, "what the kubelet does is not known: what is shown can be out of date, and nothing is predicted", "error", err)
+	}
+}
+
+// setUp reads the kubelet's version and configuration. If they have changed, it begins a new
+// session, because earlier predictions were about another kubelet.
+func (o *Observing) setUp(ctx context.Context) error {
+	metrics, err := o.endpoint.Get(ctx, "/metrics", mostMetrics)
+	if err != nil {
+		return fmt.Errorf("the version of the kubelet is not known: %w", err)
+	}
+	text, err := versionIn(metrics)
+	if err != nil {
+		return err
+	}
+	version, exact, err := behavior.OfNode(text)
+	if err != nil {
+		return err
+	}
+	config, doubts, err := o.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
+	if s := o.session.Load(); s != nil && s.digest == digest {
+		return nil
+	}
+	if newest, _ := behavior.Newest(version.Minor); !exact {
+		doubts = append(doubts, view.Doubt{
+			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the answers of %s are recorded", text, newest),
+			Give:   "compare the predictions: paddock trust",
+		})
+	}
+	reader := inputs.Reader{Names: inputs.Fields, Minor: version.Minor, Stdin: bytes.NewReader(config)}
+	quota, err := CPUQuotaConfig{Mode: QuotaKubelet, Ephemeral: o.config.CPUQuota.Ephemeral}.Policy()
+	if err != nil {
+		return err
+	}
+	n, err := reader.Node(inputs.NodeFiles{Machine: o.config.Machine, Policy: "-", Devices: o.config.Devices, Quota: quota})
+	if err != nil {
+		return fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	o.session.Store(o.begin(&session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts}))
+	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
+	for _, d := range doubts {
+		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
+	}
+	return nil
+}
+
+// begin adds the page and the metrics of a session.
+func (o *Observing) begin(s *session) *session {
+	snapshot := func() *engine.Snapshot {
+		if last := s.shown.Load(); last != nil {
+			return last.snapshot
+		}
+		return nil
+	}
+	s.metrics = telemetry.New(telemetry.Config{
+		Policy: s.node.Policy.Policy, Build: o.build, Snapshot: snapshot, Stranded: stranded,
+		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready}},
+	})
+	s.metrics.NewPredictions(observe.Results(), s.count)
+	name, _ := os.Hostname() // A map without a name is better than none.
+	s.web = web.New(web.Config{
+		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
+		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
+			return explain.SearchOfKubelet(ctx, s, pod)
+		},
+		Now: o.world.Now, After: o.world.After,
+	})
+	return s
+}
+
+// configuration returns the configuration with which the kubelet runs. Without its answer, it is
+// the configured file, or that of the kubelet's directory.
+func (o *Observing) configuration(ctx context.Context) (config []byte, doubts []view.Doubt, err error) {
+	config, err = o.endpoint.Get(ctx, "/configz", mostConfigz)
+	if err == nil {
+		return config, nil, nil
+	}
+	name := o.config.KubeletConfig
+	if name == "" {
+		name = filepath.Join(o.config.Kubelet.Dir, "config.yaml")
+	}
+	data, missing := inputs.Reader{Names: inputs.Fields}.File(name)
+	if missing != nil {
+		return nil, nil, fmt.Errorf("it is not known how the kubelet is configured: %w; %w", err, missing)
+	}
+	return data, []view.Doubt{{
+		Reason: fmt.Sprintf("the configuration is that of %s, without the kubelet's flags and drop-in files: %v", name, err),
+		Give:   "allow the agent to get nodes/configz",
+	}}, nil
+}
+
+// versionIn returns the version that the kubelet's metrics have.
+func versionIn(metrics []byte) (string, error) {
+	const series, label = "kubernetes_build_info{", `git_version="`
+	for line := range bytes.Lines(metrics) {
+		if !bytes.HasPrefix(line, []byte(series)) {
+			continue
+		}
+		if _, rest, found := strings.Cut(string(line), label); found {
+			if version, _, closed := strings.Cut(rest, `"`); closed {
+				return version, nil
+			}
+		}
+	}
+	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
+}
+
+// signature returns what changes when the kubelet replaces one of its files.
+func (o *Observing) signature() string {
+	var b strings.Builder
+	for _, name := range stateFiles() {
+		if info, err := os.Stat(filepath.Join(o.config.Kubelet.Dir, name)); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", name, info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return b.String()
+}
+
+func stateFiles() []string {
+	return []string{
+		kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName(), kubeletstate.DRAManager.FileName(),
+		filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName()),
+	}
+}
+
+// look reads the files and the pods, and compares what the kubelet has decided.
+func (o *Observing) look(ctx context.Context, s *session) error {
+	for try := 1; ; try++ {
+		signature := o.signature()
+		pods, err := o.pods(ctx)
+		if err != nil {
+			return err
+		}
+		shown, err := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version}.State(inputs.Reader{Names: inputs.Fields}, s.node)
+		if err != nil && try == tornTries {
+			s.lose()
+			return err
+		}
+		if err == nil && (try == tornTries || signature == o.signature() && !s.torn(shown.State)) {
+			return s.see(o.world.Now(), signature, pods, shown)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-o.world.After(tornWait):
+		}
+	}
+}
+
+// pods returns the pods of the node, with their status.
+func (o *Observing) pods(ctx context.Context) (inputs.Roster, error) {
+	pods := inputs.Roster{}
+	err := o.endpoint.Pods(ctx, func(item []byte) error {
+		var pod v1.Pod
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, &pod); err != nil {
+			return err
+		}
+		pods[podspec.UID(&pod)] = inputs.Slim(&pod)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("it is not known which pods are on the node: %w", err)
+	}
+	return pods, nil
+}
+
+// notice returns why what is shown can be out of date.
+func (o *Observing) notice() string {
+	if why := o.problem.Load(); why != nil {
+		return "What the kubelet does is not known: " + *why
+	}
+	return ""
+}
+
+func (o *Observing) ready() error {
+	if why := o.problem.Load(); why != nil {
+		return errors.New(*why)
+	}
+	if s := o.session.Load(); s == nil || s.shown.Load() == nil {
+		return errors.New("the kubelet's files and answers were not read yet")
+	}
+	return nil
+}
+
+// TrustPath is the path at which an observing agent serves how its predictions compare.
+const TrustPath = "/api/trust"
+
+// handler serves what the present session has.
+func (o *Observing) handler(ctx context.Context) http.Handler {
+	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
+	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		if s := o.session.Load(); s != nil && s.shown.Load() != nil {
+			_ = json.NewEncoder(rw).Encode(s.trust()) // The client is gone if this fails.
+			return
+		}
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(rw).Encode(map[string]string{"error": o.ready().Error()})
+	})
+	var (
+		mu      sync.Mutex
+		of      *session
+		current http.Handler
+	)
+	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
+		s := o.session.Load()
+		if s == nil {
+			o.serveEarly(rw, r)
+			return
+		}
+		mu.Lock()
+		if of != s {
+			of, current = s, s.web.Handler(ctx, s.metrics.Handler(o.config.Profile))
+		}
+		handler := current
+		mu.Unlock()
+		handler.ServeHTTP(rw, r)
+	})
+	return guard.Handler(mux)
+}
+
+// serveEarly serves health before the kubelet is known.
+func (o *Observing) serveEarly(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	switch {
+	case r.URL.Path == "/healthz":
+		_, _ = rw.Write([]byte("ok\n"))
+	case access.Local(r):
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintf(rw, "kubelet: not ready: %v\nnot ready\n", o.ready())
+	default:
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = rw.Write([]byte("not ready\n"))
+	}
+}

@@ -1,0 +1,395 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Result is the outcome of one comparison.
+type Result string
+
+// The results.
+const (
+	AsPredicted Result = "as-predicted"
+	// Reordered means that the decision is the predicted one in another order than that in which
+	// the pods were created.
+	Reordered Result = "reordered"
+	// Differs means that no order gives the decision.
+	Differs Result = "differs"
+	// Unsure means that there was no prediction.
+	Unsure Result = "unsure"
+)
+
+// Results returns all results, as text.
+func Results() []string {
+	return []string{string(AsPredicted), string(Reordered), string(Differs), string(Unsure)}
+}
+
+const (
+	// keptStates is how many states from before are kept. The rejection of a pod shows in its
+	// status later than the admission of the next one shows in the files.
+	keptStates = 8
+	// mostOrdered is how many pods that were decided between two looks are tried in every order:
+	// three have six orders.
+	mostOrdered = 3
+	// KeptDifferences is how many differences a Ledger keeps.
+	KeptDifferences = 100
+	// recent is how many of the last comparisons decide about Doubt, and mostDiffering is how many
+	// of them may differ.
+	recent, mostDiffering = 20, 3
+)
+
+// Decision is a decision of the kubelet about a pod.
+type Decision struct {
+	Pod request.Pod
+	// Reason is the reason of the rejection in the status of the pod. It is empty for a pod that
+	// was admitted.
+	Reason string
+	// Doubts are why nothing is predicted about this pod.
+	Doubts []string
+}
+
+// Comparison is a decision beside its prediction.
+type Comparison struct {
+	At       time.Time
+	UID, Pod string
+	Result   Result
+	Admitted bool
+	// Predicted and Actual describe the two decisions if they differ. Why is the reason why nothing
+	// was predicted.
+	Predicted, Actual, Why string
+	// Base and Plan are the prediction: the plan for the pod on the state from before. They are nil
+	// if nothing was predicted.
+	Base *node.State
+	Plan *node.Plan
+}
+
+// Count counts comparisons of admissions or of rejections by result.
+type Count map[Result]int
+
+// Ledger compares. Its zero value is ready for use. It is not safe for concurrent use.
+type Ledger struct {
+	// states are the last states that were seen, the newest last.
+	states      []*node.State
+	lately      []Result
+	admissions  Count
+	rejections  Count
+	reasons     map[string]int
+	differences []Comparison
+}
+
+// Begin makes a state the one from before the next decisions. What was decided earlier is not
+// compared, for example because the kubelet was started again or the files could not be read.
+func (l *Ledger) Begin(s *node.State) { l.states = []*node.State{s} }
+
+// Look compares what the kubelet has decided since the last look, in the order in which the pods
+// were created, with the predictions. now is the state that its files show. The comparisons are in
+// the order of the pods. Pods that no manager decides about are left out.
+func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Comparison {
+	var all []Comparison
+	if len(l.states) > 0 {
+		all = l.compare(now, decided)
+	} else {
+		for _, d := range decided {
+			all = append(all, d.unsure("no state from before this decision was seen"))
+		}
+	}
+	for i := range all {
+		all[i].At = at
+		l.count(&all[i])
+	}
+	l.states = append(l.states, now)
+	l.states = l.states[max(0, len(l.states)-keptStates):]
+	return all
+}
+
+func (l *Ledger) count(c *Comparison) {
+	counts := &l.admissions
+	if !c.Admitted {
+		counts = &l.rejections
+	}
+	if *counts == nil {
+		*counts = Count{}
+	}
+	(*counts)[c.Result]++
+	switch c.Result {
+	case Unsure:
+		if l.reasons == nil {
+			l.reasons = map[string]int{}
+		}
+		l.reasons[c.Why]++
+		return // It proves nothing about the predictions.
+	case Differs:
+		kept := *c
+		kept.Base, kept.Plan = nil, nil // They would keep whole states.
+		l.differences = append(l.differences, kept)
+		l.differences = l.differences[max(0, len(l.differences)-KeptDifferences):]
+	case AsPredicted, Reordered:
+	}
+	l.lately = append(l.lately, c.Result)
+	l.lately = l.lately[max(0, len(l.lately)-recent):]
+}
+
+// Admissions and Rejections return the comparisons so far, by what the kubelet decided.
+func (l *Ledger) Admissions() Count { return maps.Clone(l.admissions) }
+
+// Rejections returns the comparisons of rejections.
+func (l *Ledger) Rejections() Count { return maps.Clone(l.rejections) }
+
+// Unpredicted returns how often nothing was predicted, by reason.
+func (l *Ledger) Unpredicted() map[string]int { return maps.Clone(l.reasons) }
+
+// Differences returns the last decisions that differ from their prediction, the oldest first.
+func (l *Ledger) Differences() []Comparison { return slices.Clone(l.differences) }
+
+// Doubt returns why predictions about this kubelet cannot be relied on, or "" if they can: several
+// of the last ones were wrong.
+func (l *Ledger) Doubt() string {
+	wrong := 0
+	for _, r := range l.lately {
+		if r == Differs {
+			wrong++
+		}
+	}
+	if wrong < mostDiffering {
+		return ""
+	}
+	return fmt.Sprintf("predictions differ: of the last %d decisions of this kubelet, %d were not as predicted", len(l.lately), wrong)
+}
+
+// compare finds an order in which all decisions are as predicted.
+func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
+	before := l.states[len(l.states)-1]
+	bases := []*node.State{without(before, now).Swept(), before}
+	orders := ordersOf(decided)
+	for o, order := range orders {
+		for _, base := range bases {
+			if tried := try(base, now, order); tried.wrong < 0 {
+				return labelled(tried.plans, decided, o == 0)
+			}
+		}
+	}
+	return l.apart(bases[0], now, decided)
+}
+
+// apart compares the decisions one by one, because no order explains all of them. A rejection can
+// be one on an earlier state.
+func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
+	var all []Comparison
+	s, after := base, ""
+	for _, d := range decided {
+		switch {
+		case len(d.Doubts) > 0:
+			all = append(all, d.unsure(strings.Join(d.Doubts, "; ")))
+			after = d.Pod.ID()
+			continue
+		case after != "":
+			all = append(all, d.unsure("it was decided after "+after+", whose decision was not predicted"))
+			continue
+		}
+		plan := s.Plan(d.Pod)
+		c := d.comparison(s, plan, AsPredicted)
+		switch {
+		case d.matches(plan, now):
+		case d.Reason != "" && l.earlier(&d, now) != nil:
+			earlier := l.earlier(&d, now)
+			all = append(all, d.comparison(earlier, earlier.Plan(d.Pod), Reordered))
+			continue
+		default:
+			c.Result, c.Predicted, c.Actual = Differs, described(plan.Rejection != nil, reasonOf(plan), plan.Grant), d.actual(now)
+		}
+		if plan.Grant == nil || plan.Grant.OwnsAnything() || c.Result == Differs {
+			all = append(all, c)
+		}
+		next, err := s.Apply(plan)
+		if err != nil || c.Result == Differs && d.Reason == "" {
+			after = d.Pod.ID()
+			continue
+		}
+		if d.Reason == "" {
+			s = next
+		}
+	}
+	return all
+}
+
+// earlier returns the newest of the states before the last one on which a rejection is the
+// prediction, or nil.
+func (l *Ledger) earlier(d *Decision, now *node.State) *node.State {
+	for i := len(l.states) - 2; i >= 0; i-- {
+		if d.matches(l.states[i].Plan(d.Pod), now) {
+			return l.states[i]
+		}
+	}
+	return nil
+}
+
+// tried is one order of decisions on one state.
+type tried struct {
+	plans map[string]planned // by UID
+	wrong int                // the position of the first decision that is not as predicted, or -1
+}
+
+type planned struct {
+	base *node.State
+	plan *node.Plan
+}
+
+func try(base, now *node.State, order []Decision) tried {
+	t := tried{plans: map[string]planned{}, wrong: -1}
+	s := base
+	for i, d := range order {
+		plan := s.Plan(d.Pod)
+		t.plans[d.Pod.UID] = planned{s, plan}
+		if len(d.Doubts) > 0 || !d.matches(plan, now) {
+			t.wrong = i
+			return t
+		}
+		if d.Reason != "" {
+			continue
+		}
+		next, err := s.Apply(plan)
+		if err != nil {
+			t.wrong = i
+			return t
+		}
+		s = next
+	}
+	return t
+}
+
+// labelled returns the comparisons of decisions that are all as planned.
+func labelled(plans map[string]planned, decided []Decision, inOrder bool) []Comparison {
+	result := AsPredicted
+	if !inOrder {
+		result = Reordered
+	}
+	var all []Comparison
+	for _, d := range decided {
+		p := plans[d.Pod.UID]
+		if p.plan.Grant == nil || p.plan.Grant.OwnsAnything() {
+			all = append(all, d.comparison(p.base, p.plan, result))
+		}
+	}
+	return all
+}
+
+func (d *Decision) comparison(base *node.State, plan *node.Plan, r Result) Comparison {
+	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: r, Admitted: d.Reason == "", Base: base, Plan: plan}
+}
+
+func (d *Decision) unsure(why string) Comparison {
+	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: Unsure, Admitted: d.Reason == "", Why: why}
+}
+
+// matches reports whether a plan is the kubelet's decision.
+func (d *Decision) matches(plan *node.Plan, now *node.State) bool {
+	if d.Reason != "" || plan.Rejection != nil {
+		return plan.Rejection != nil && reasonOf(plan) == d.Reason
+	}
+	has, listed := now.Grant(d.Pod.UID)
+	if !plan.Grant.OwnsAnything() {
+		return !listed || !has.OwnsAnything()
+	}
+	return listed && samePlace(plan.Grant, has)
+}
+
+func reasonOf(p *node.Plan) string {
+	if p.Rejection == nil {
+		return ""
+	}
+	return string(p.Rejection.Reason)
+}
+
+// samePlace reports whether a pod has the predicted CPUs and memory. Memory of init containers that
+// end is used again by later containers, so that the files may not show it.
+func samePlace(want, has *node.Grant) bool {
+	if len(want.Containers) != len(has.Containers) || !want.Pool.Equal(has.Pool) || !sameMemory(want.PoolMemory, has.PoolMemory) {
+		return false
+	}
+	for i := range want.Containers {
+		w, h := &want.Containers[i], &has.Containers[i]
+		if !w.CPUs.Equal(h.CPUs) || want.Pod.Containers[i].Type != request.Init && !sameMemory(w.Memory, h.Memory) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameMemory(a, b []memory.Block) bool {
+	return slices.EqualFunc(a, b, func(x, y memory.Block) bool {
+		return x.Type == y.Type && x.Size == y.Size && x.Nodes == y.Nodes
+	})
+}
+
+// actual describes what the kubelet did.
+func (d *Decision) actual(now *node.State) string {
+	has, _ := now.Grant(d.Pod.UID)
+	return described(d.Reason != "", d.Reason, has)
+}
+
+func described(rejected bool, reason string, g *node.Grant) string {
+	switch {
+	case rejected:
+		return "rejected (" + reason + ")"
+	case g == nil || !g.OwnsAnything():
+		return "admitted, without CPUs and memory of its own"
+	}
+	var parts []string
+	if !g.Pool.IsEmpty() {
+		parts = append(parts, "pool "+g.Pool.String())
+	}
+	for i := range g.Containers {
+		c := &g.Containers[i]
+		text := g.Pod.Containers[i].Name
+		if !c.CPUs.IsEmpty() {
+			text += " CPUs " + c.CPUs.String()
+		}
+		for _, b := range c.Memory {
+			text += fmt.Sprintf(" %s of %s on NUMA nodes %s", request.RoundedBytes(b.Size), b.Type, b.Nodes.List())
+		}
+		if text != g.Pod.Containers[i].Name {
+			parts = append(parts, text)
+		}
+	}
+	return "admitted: " + strings.Join(parts, "; ")
+}
+
+// without returns a state without the pods that another one does not have.
+func without(s, now *node.State) *node.State {
+	var gone []string
+	for g := range s.AllGrants() {
+		if _, there := now.Grant(g.Pod.UID); !there {
+			gone = append(gone, g.Pod.UID)
+		}
+	}
+	for _, uid := range gone {
+		s = s.Release(uid)
+	}
+	return s
+}
+
+// ordersOf returns all orders of a few decisions, the given one first, or only the given one.
+func ordersOf(decided []Decision) [][]Decision {
+	if len(decided) > mostOrdered {
+		return [][]Decision{decided}
+	}
+	if len(decided) == 0 {
+		return [][]Decision{nil}
+	}
+	var all [][]Decision
+	for i := range decided {
+		rest := slices.Concat(decided[:i], decided[i+1:])
+		for _, order := range ordersOf(rest) {
+			all = append(all, append([]Decision{decided[i]}, order...))
+		}
+	}
+	return all
+}

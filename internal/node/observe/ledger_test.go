@@ -1,0 +1,183 @@
+package observe_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/observe"
+)
+
+// empty returns a node with two NUMA nodes of four CPUs.
+func empty(t *testing.T) *node.State {
+	t.Helper()
+	var d machine.Description
+	for n := range 2 {
+		numa := machine.NodeDescription{ID: n, Memory: 8 << 30}
+		for i := range 4 {
+			numa.Cores = append(numa.Cores, machine.CoreDescription{Threads: []int{4*n + i}})
+		}
+		d.Nodes = append(d.Nodes, numa)
+	}
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := node.New(m, node.Policy{StaticCPU: true, Topology: node.TopologySingleNUMANode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func pod(name string, cpus int) request.Pod {
+	return request.Pod{
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name},
+		Ask:      request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus, Equivalent: true}}},
+	}
+}
+
+// admitted returns the state after the admission of pods, in their order.
+func admitted(t *testing.T, s *node.State, pods ...request.Pod) *node.State {
+	t.Helper()
+	for _, p := range pods {
+		plan := s.Plan(p)
+		if plan.Rejection != nil {
+			t.Fatalf("%s: %v", p.ID(), plan.Rejection)
+		}
+		next, err := s.Apply(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = next
+	}
+	return s
+}
+
+const rejected = "TopologyAffinityError"
+
+// TestLook has one case for each way in which a decision can compare with its prediction.
+func TestLook(t *testing.T) {
+	a, b, large, shares := pod("a", 2), pod("b", 3), pod("large", 6), pod("shares", 0)
+	start := empty(t)
+	for _, c := range []struct {
+		name    string
+		now     *node.State
+		decided []observe.Decision
+		want    string
+	}{
+		{"nothing", start, nil, ""},
+		{"an admission", admitted(t, start, a), []observe.Decision{{Pod: a}}, "a as-predicted"},
+		{"a rejection", start, []observe.Decision{{Pod: large, Reason: rejected}}, "large as-predicted"},
+		{"a pod of the shared pool", start, []observe.Decision{{Pod: shares}}, ""},
+		{"two, in the order of creation", admitted(t, start, a, b), []observe.Decision{{Pod: a}, {Pod: b}}, "a as-predicted, b as-predicted"},
+		{"two, the other way around", admitted(t, start, pod("c", 1), pod("d", 2)), []observe.Decision{{Pod: pod("d", 2)}, {Pod: pod("c", 1)}}, "d reordered, c reordered"},
+		{"other CPUs", admitted(t, start, pod("x", 1), a).Release("x"), []observe.Decision{{Pod: a}}, "a differs: admitted: c CPUs 0-1 / admitted: c CPUs 1-2"},
+		{"rejected for no reason", start, []observe.Decision{{Pod: a, Reason: rejected}}, "a differs: admitted: c CPUs 0-1 / rejected (TopologyAffinityError)"},
+		{"rejected for another reason", start, []observe.Decision{{Pod: large, Reason: "SMTAlignmentError"}}, "large differs: rejected (TopologyAffinityError) / rejected (SMTAlignmentError)"},
+		{"admitted all the same", start, []observe.Decision{{Pod: large}}, "large differs: rejected (TopologyAffinityError) / admitted, without CPUs and memory of its own"},
+		{"not predicted", admitted(t, start, a), []observe.Decision{{Pod: a, Doubts: []string{"its devices are not known"}}}, "a unsure: its devices are not known"},
+		{"after a difference", admitted(t, start, pod("x", 1), a, b).Release("x"), []observe.Decision{{Pod: a}, {Pod: b}}, "a differs: admitted: c CPUs 0-1 / admitted: c CPUs 1-2, b unsure: it was decided after default/a, whose decision was not predicted"},
+	} {
+		var l observe.Ledger
+		l.Begin(start)
+		if got := texts(l.Look(time.Time{}, c.now, c.decided)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func texts(all []observe.Comparison) string {
+	var list []string
+	for _, c := range all {
+		text := c.UID + " " + string(c.Result)
+		switch c.Result {
+		case observe.Differs:
+			text += ": " + c.Predicted + " / " + c.Actual
+		case observe.Unsure:
+			text += ": " + c.Why
+		case observe.AsPredicted, observe.Reordered:
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestEnded checks that a pod can end before or after the next decision without a difference.
+func TestEnded(t *testing.T) {
+	a, b := pod("a", 2), pod("b", 2)
+	before := admitted(t, empty(t), a)
+	for name, now := range map[string]*node.State{
+		"removed before": admitted(t, before.Release("a"), b), "removed after": admitted(t, before, b).Release("a"),
+	} {
+		var l observe.Ledger
+		l.Begin(before)
+		if got := texts(l.Look(time.Time{}, now, []observe.Decision{{Pod: b}})); got != "b as-predicted" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestLateRejection checks a rejection that shows in the pod's status after another pod was
+// admitted, and after one has ended that was in its way.
+func TestLateRejection(t *testing.T) {
+	a, four := pod("a", 2), pod("four", 4)
+	b := pod("b", 2)
+	full := admitted(t, empty(t), a, pod("z", 4))
+	var l observe.Ledger
+	l.Begin(full)
+	free := full.Release("a").Release("z")
+	if got := texts(l.Look(time.Time{}, admitted(t, free, b), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
+		t.Error(got)
+	}
+	if got := texts(l.Look(time.Time{}, admitted(t, free, b), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four reordered" {
+		t.Error(got)
+	}
+}
+
+// TestDoubt checks that a kubelet whose decisions differ is noticed within five of them, and that
+// the last differences are kept.
+func TestDoubt(t *testing.T) {
+	var l observe.Ledger
+	s := empty(t)
+	l.Begin(s)
+	for i := range 30 {
+		p := pod(fmt.Sprint("p", i), 1)
+		l.Look(time.Time{}, admitted(t, s, p), []observe.Decision{{Pod: p}})
+		l.Begin(s)
+	}
+	if why := l.Doubt(); why != "" || l.Admissions()[observe.AsPredicted] != 30 {
+		t.Errorf("%q, %v", why, l.Admissions())
+	}
+	noticed := 0
+	for i := range 120 {
+		p := pod(fmt.Sprint("q", i), 1)
+		l.Look(time.Time{}, admitted(t, s, pod("x", 1), p).Release("x"), []observe.Decision{{Pod: p}})
+		l.Begin(s)
+		if l.Doubt() != "" && noticed == 0 {
+			noticed = i + 1
+		}
+	}
+	if noticed == 0 || noticed > 5 {
+		t.Errorf("it was noticed after %d differences", noticed)
+	}
+	if d := l.Differences(); len(d) != observe.KeptDifferences || d[0].UID != "q20" || d[99].Plan != nil {
+		t.Errorf("%d differences are kept", len(d))
+	}
+}
+
+// TestUnseen checks that nothing is predicted before a state was seen.
+func TestUnseen(t *testing.T) {
+	var l observe.Ledger
+	a := pod("a", 2)
+	if got := texts(l.Look(time.Time{}, admitted(t, empty(t), a), []observe.Decision{{Pod: a}})); got != "a unsure: no state from before this decision was seen" {
+		t.Error(got)
+	}
+	if u := l.Unpredicted(); len(u) != 1 || l.Doubt() != "" {
+		t.Errorf("%v, %q", u, l.Doubt())
+	}
+}
