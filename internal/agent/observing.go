@@ -353,14 +353,13 @@ func (o *Observing) handler(ctx context.Context) http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
+	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, r *http.Request) {
 		if s := o.session.Load(); s != nil && s.shown.Load() != nil {
+			rw.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(rw).Encode(s.trust()) // The client is gone if this fails.
 			return
 		}
-		rw.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(rw).Encode(map[string]string{"error": o.ready().Error()})
+		o.serveEarly(rw, r)
 	})
 	var (
 		mu      sync.Mutex
@@ -384,17 +383,24 @@ func (o *Observing) handler(ctx context.Context) http.Handler {
 	return guard.Handler(mux)
 }
 
-// serveEarly serves health before the kubelet is known.
+// serveEarly answers before the kubelet is known: with health, and otherwise with the reason. Clients
+// that are not on the node do not get the reason, as with /readyz later.
 func (o *Observing) serveEarly(rw http.ResponseWriter, r *http.Request) {
-	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	switch {
-	case r.URL.Path == "/healthz":
+	if r.URL.Path == "/healthz" {
 		_, _ = rw.Write([]byte("ok\n"))
-	case access.Local(r):
-		rw.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintf(rw, "kubelet: not ready: %v\nnot ready\n", o.ready())
-	default:
-		rw.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = rw.Write([]byte("not ready\n"))
+		return
 	}
+	why := "not ready"
+	if err := o.ready(); err != nil && access.Local(r) { // It can have become ready in between.
+		why += ": " + err.Error()
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(rw).Encode(map[string]string{"error": why})
+		return
+	}
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	rw.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = fmt.Fprintf(rw, "kubelet: %s\nnot ready\n", why)
 }

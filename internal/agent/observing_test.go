@@ -265,6 +265,16 @@ func TestObservingWithoutInputs(t *testing.T) {
 	if err := o.setUp(t.Context()); err == nil || !strings.Contains(err.Error(), "it is not known how the kubelet is configured") || !strings.Contains(err.Error(), "403") {
 		t.Errorf("without a configuration: %v", err)
 	}
+	for path, want := range map[string]string{
+		"/api/report": `{"error":"not ready: the kubelet's files and answers were not read yet"}`, "/healthz": "ok", "/readyz": "kubelet: not ready: the kubelet's files",
+	} {
+		answer := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host, r.RemoteAddr = "127.0.0.1", "127.0.0.1:1000"
+		if o.handler(t.Context()).ServeHTTP(answer, r); !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", path, answer.Code, answer.Body, want)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(k.dir, "config.yaml"), []byte(usualPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func checkPaths(t *testing.T, what, dir, config string) {
 // schema too, unless the chart itself sets it.
 func TestSchemaHasTheFieldsOfTheAgent(t *testing.T) {
 	fixed := []string{
-		"cgroupRoot", "devices", "kubeletConfig", "machine", "pods", "runtime", "state",
+		"cgroupRoot", "decides", "devices", "kubeletConfig", "machine", "pods", "runtime", "state",
 		"nri.socket", "podResources.socket", "kubelet.tokenFile", "kubelet.caFile", "kubelet.certFile", "kubelet.keyFile",
 		"kubelet.podResources", "kubelet.dir", "nodeName", "apiServer.url", "apiServer.tokenFile", "apiServer.caFile", "publish", "nodeResourceTopology",
 	}
