@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -110,16 +111,16 @@ func (o *Observing) Run(ctx context.Context) error {
 // watch looks at the node until ctx ends.
 func (o *Observing) watch(ctx context.Context) error {
 	var setUp, looked time.Time
+	var ofSetUp, ofLook error // of the last time
 	for {
 		now := o.world.Now()
 		if setUp.IsZero() || now.Sub(setUp) >= setUpEvery || o.session.Load() == nil {
-			setUp = now
-			o.trouble(ctx, o.setUp(ctx))
+			setUp, ofSetUp = now, o.setUp(ctx)
 		}
 		if s := o.session.Load(); s != nil && o.due(s, now.Sub(looked)) {
-			looked = now
-			o.trouble(ctx, o.look(ctx, s))
+			looked, ofLook = now, o.look(ctx, s)
 		}
+		o.trouble(ctx, cmp.Or(ofSetUp, ofLook))
 		wait := glanceEvery
 		if o.session.Load() == nil {
 			wait = waitingEvery
@@ -201,6 +202,9 @@ func (o *Observing) setUp(ctx context.Context) error {
 	}
 	o.session.Store(o.begin(&session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts}))
 	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
+	if p := &n.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
+		o.log.WarnContext(ctx, "this kubelet assigns neither CPUs nor memory (cpuManagerPolicy none, memoryManagerPolicy None): there is nothing to predict on this node, and an observing agent is of use only if you plan to change that")
+	}
 	for _, d := range doubts {
 		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
 	}
@@ -383,8 +387,8 @@ func (o *Observing) handler(ctx context.Context) http.Handler {
 	return guard.Handler(mux)
 }
 
-// serveEarly answers before the kubelet is known: with health, and otherwise with the reason. Clients
-// that are not on the node do not get the reason, as with /readyz later.
+// serveEarly answers before the kubelet is known: with health, and otherwise with the reason.
+// Clients that are not on the node do not get the reason, as with /readyz later.
 func (o *Observing) serveEarly(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/healthz" {
 		_, _ = rw.Write([]byte("ok\n"))
