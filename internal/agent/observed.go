@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -33,12 +34,29 @@ type session struct {
 	metrics *telemetry.Telemetry
 	web     *web.Web
 	shown   atomic.Pointer[sight]
+	// byFile is set if the configuration is not the kubelet's answer. ctx ends with the session.
+	byFile bool
+	ctx    context.Context
+	end    context.CancelFunc
+	// process identifies the kubelet's process, and restarted is when another one was noticed.
+	process   uint64
+	restarted time.Time
 
+	// unsettled has what the files have of pods that have not started, and since when. postponed is
+	// since when decisions wait for them, or zero.
+	unsettled map[string]unsettled
+	postponed time.Time
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
 	decided map[string]bool
 	mu      sync.Mutex // guards ledger
 	ledger  observe.Ledger
+}
+
+// unsettled is what the files have of a pod, and since when.
+type unsettled struct {
+	grant *node.Grant
+	since time.Time
 }
 
 // sight is what a look shows.
@@ -104,8 +122,15 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown
 	slices.SortFunc(decided, func(a, b observe.Decision) int {
 		return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
-	compared := s.compare(now, state, decided)
-	s.decided = all
+	var compared []observe.Comparison
+	if s.settled(now, state, pods, decided) {
+		compared = s.compare(now, state, decided)
+		s.decided = all
+	} else {
+		for _, d := range decided {
+			waiting = append(waiting, d.Pod.ID())
+		}
+	}
 	next.certainty = view.CertaintyOf(s.all(shown.OfNode()), waiting)
 	if last != nil && last.signature == signature && slices.Equal(last.pods, next.pods) {
 		state = last.snapshot.State
@@ -137,6 +162,38 @@ func (s *session) compare(now time.Time, state *node.State, decided []observe.De
 		return nil
 	}
 	return s.ledger.Look(now, state, decided)
+}
+
+// settled reports whether new decisions are complete. A kubelet writes what a pod gets container by
+// container, and can reject it after the first one. So the files must have had the same of each new
+// pod for settledAfter, unless it has started. Decisions wait for each other, because one depends
+// on those before it, but no longer than settledAtMost.
+func (s *session) settled(now time.Time, state *node.State, pods inputs.Roster, decided []observe.Decision) bool {
+	next, all := map[string]unsettled{}, true
+	for i := range decided {
+		uid := decided[i].Pod.UID
+		g, listed := state.Grant(uid)
+		if !listed || decided[i].Reason != "" || treatment.Started(pods[uid]) {
+			continue
+		}
+		u := s.unsettled[uid]
+		if u.grant == nil || !u.grant.SameAssignments(g) {
+			u = unsettled{g, now}
+		}
+		next[uid] = u
+		all = all && now.Sub(u.since) >= settledAfter
+	}
+	s.unsettled = next
+	switch {
+	case all:
+		s.postponed = time.Time{}
+	case s.postponed.IsZero():
+		s.postponed = now
+	case now.Sub(s.postponed) >= settledAtMost:
+		s.postponed = time.Time{}
+		return true
+	}
+	return all
 }
 
 // tell shows on the page what has changed.
@@ -173,7 +230,9 @@ func decisionOf(pod *v1.Pod, state *node.State, shown *treatment.Shown, gates po
 	case status.Rejected:
 		d.Reason = pod.Status.Reason
 		if !slices.Contains(reasons(), d.Reason) {
-			d.Doubts = []string{"it was rejected for " + d.Reason + ", which the resource managers do not decide"}
+			d.Doubts = []string{"it was rejected for a reason that the resource managers do not decide"}
+		} else if d.Reason == unexpected && !ofManagers(pod.Status.Message) {
+			d.Doubts = []string{"it was rejected by a device plugin, or for another reason that no file shows"}
 		}
 	case podspec.Ended(pod) && !listed:
 		d.Doubts = []string{"it ended before the kubelet's files with it were seen"}
@@ -186,9 +245,18 @@ func decisionOf(pod *v1.Pod, state *node.State, shown *treatment.Shown, gates po
 	return d, true, nil
 }
 
+// unexpected is the reason of several errors. Those of the CPU and the Memory Manager name what is
+// missing.
+const unexpected = "UnexpectedAdmissionError"
+
+func ofManagers(message string) bool {
+	message = strings.ToLower(message)
+	return !strings.Contains(message, "device") && (strings.Contains(message, "cpu") || strings.Contains(message, "memory"))
+}
+
 // reasons returns the reasons of rejections by the Topology, CPU, Memory and Device Managers.
 func reasons() []string {
-	return []string{"TopologyAffinityError", "SMTAlignmentError", "UnexpectedAdmissionError"}
+	return []string{"TopologyAffinityError", "SMTAlignmentError", unexpected}
 }
 
 // trust returns how the predictions compare with what the kubelet did.

@@ -52,6 +52,11 @@ const (
 	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
 	// that are believed.
 	tornTries, tornWait = 5, 20 * time.Millisecond
+	// startingTime is how long a kubelet that was started again may take until it lists all pods.
+	startingTime = time.Minute
+	// settledAfter is how long the files must have had the same of a pod that has not started, so
+	// that its decision is complete. settledAtMost is how long other decisions wait for that.
+	settledAfter, settledAtMost = time.Second, 10 * time.Second
 )
 
 // These are the largest answers of the kubelet that are read, in bytes.
@@ -98,7 +103,7 @@ func (o *Observing) Run(ctx context.Context) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		o.log.InfoContext(within, "metrics and health", "address", listener.Addr().String())
-		group.Go(func() error { return telemetry.Serve(within, listener, o.handler(within), o.log) })
+		group.Go(func() error { return telemetry.Serve(within, listener, o.handler(), o.log) })
 	}
 	group.Go(func() error { return o.watch(within) })
 	err := group.Wait()
@@ -114,7 +119,7 @@ func (o *Observing) watch(ctx context.Context) error {
 	var ofSetUp, ofLook error // of the last time
 	for {
 		now := o.world.Now()
-		if setUp.IsZero() || now.Sub(setUp) >= setUpEvery || o.session.Load() == nil {
+		if setUp.IsZero() || now.Sub(setUp) >= setUpEvery || ofSetUp != nil && now.Sub(setUp) >= waitingEvery {
 			setUp, ofSetUp = now, o.setUp(ctx)
 		}
 		if s := o.session.Load(); s != nil && o.due(s, now.Sub(looked)) {
@@ -177,14 +182,16 @@ func (o *Observing) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, doubts, err := o.configuration(ctx)
+	before := o.session.Load()
+	config, doubts, err := o.configuration(ctx, before != nil && !before.byFile)
 	if err != nil {
 		return err
 	}
 	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
-	if s := o.session.Load(); s != nil && s.digest == digest {
+	if before != nil && before.digest == digest {
 		return nil
 	}
+	byFile := len(doubts) > 0
 	if newest, _ := behavior.Newest(version.Minor); !exact {
 		doubts = append(doubts, view.Doubt{
 			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the answers of %s are recorded", text, newest),
@@ -200,7 +207,12 @@ func (o *Observing) setUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
-	o.session.Store(o.begin(&session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts}))
+	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile}
+	s.ctx, s.end = context.WithCancel(ctx) // Streams of a session end with it, so that pages ask the next one.
+	o.session.Store(o.begin(s))
+	if before != nil {
+		before.end()
+	}
 	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
 	if p := &n.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
 		o.log.WarnContext(ctx, "this kubelet assigns neither CPUs nor memory (cpuManagerPolicy none, memoryManagerPolicy None): there is nothing to predict on this node, and an observing agent is of use only if you plan to change that")
@@ -236,11 +248,14 @@ func (o *Observing) begin(s *session) *session {
 }
 
 // configuration returns the configuration with which the kubelet runs. Without its answer, it is
-// the configured file, or that of the kubelet's directory.
-func (o *Observing) configuration(ctx context.Context) (config []byte, doubts []view.Doubt, err error) {
+// the configured file, or that of the kubelet's directory, unless the kubelet answered before.
+func (o *Observing) configuration(ctx context.Context, answered bool) (config []byte, doubts []view.Doubt, err error) {
 	config, err = o.endpoint.Get(ctx, "/configz", mostConfigz)
 	if err == nil {
 		return config, nil, nil
+	}
+	if answered {
+		return nil, nil, fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
 	name := o.config.KubeletConfig
 	if name == "" {
@@ -294,8 +309,9 @@ func stateFiles() []string {
 func (o *Observing) look(ctx context.Context, s *session) error {
 	for try := 1; ; try++ {
 		signature := o.signature()
-		pods, err := o.pods(ctx)
+		pods, err := o.pods(ctx, s)
 		if err != nil {
+			s.lose()
 			return err
 		}
 		shown, err := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version}.State(inputs.Reader{Names: inputs.Fields}, s.node)
@@ -303,7 +319,11 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			s.lose()
 			return err
 		}
-		if err == nil && (try == tornTries || signature == o.signature() && !s.torn(shown.State)) {
+		whole := err == nil && signature == o.signature() && !s.torn(shown.State)
+		if err == nil && !whole && try == tornTries {
+			s.lose() // It is shown, and nothing is compared with it.
+		}
+		if whole || err == nil && try == tornTries {
 			return s.see(o.world.Now(), signature, pods, shown)
 		}
 		select {
@@ -314,19 +334,39 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 	}
 }
 
-// pods returns the pods of the node, with their status.
-func (o *Observing) pods(ctx context.Context) (inputs.Roster, error) {
-	pods := inputs.Roster{}
-	err := o.endpoint.Pods(ctx, func(item []byte) error {
+// pods returns the pods of the node, with their status. A kubelet that was started again lists its
+// pods little by little: until all that were there before are listed, at most for startingTime, the
+// list is an error. A pod whose request cannot be read gets nothing of its own, and is left out.
+func (o *Observing) pods(ctx context.Context, s *session) (inputs.Roster, error) {
+	pods, gates := inputs.Roster{}, podspec.GatesOf(s.node.Policy.Policy)
+	process, err := o.endpoint.Pods(ctx, func(item []byte) error {
 		var pod v1.Pod
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, &pod); err != nil {
 			return err
 		}
-		pods[podspec.UID(&pod)] = inputs.Slim(&pod)
+		uid := podspec.UID(&pod)
+		if pods[uid] != nil {
+			return fmt.Errorf("it has the pod %s/%s (UID %s) twice", pod.Namespace, pod.Name, uid)
+		}
+		if _, err := podspec.Request(podspec.Default(&pod, gates), gates); err == nil {
+			pods[uid] = inputs.Slim(&pod)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("it is not known which pods are on the node: %w", err)
+	}
+	if s.process != 0 && process.Number != s.process {
+		s.lose()
+		s.restarted = o.world.Now()
+	}
+	s.process = process.Number
+	if last := s.shown.Load(); last != nil && o.world.Now().Sub(s.restarted) < startingTime {
+		for _, uid := range last.pods {
+			if pods[uid] == nil {
+				return nil, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
+			}
+		}
 	}
 	return pods, nil
 }
@@ -353,7 +393,7 @@ func (o *Observing) ready() error {
 const TrustPath = "/api/trust"
 
 // handler serves what the present session has.
-func (o *Observing) handler(ctx context.Context) http.Handler {
+func (o *Observing) handler() http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
@@ -378,7 +418,7 @@ func (o *Observing) handler(ctx context.Context) http.Handler {
 		}
 		mu.Lock()
 		if of != s {
-			of, current = s, s.web.Handler(ctx, s.metrics.Handler(o.config.Profile))
+			of, current = s, s.web.Handler(s.ctx, s.metrics.Handler(o.config.Profile))
 		}
 		handler := current
 		mu.Unlock()

@@ -38,6 +38,7 @@ type stockKubelet struct {
 	node   *inputs.Node
 	state  *node.State
 	server *httptest.Server
+	slow   bool // no container of an admitted pod starts
 
 	mu      sync.Mutex
 	list    []v1.Pod
@@ -124,6 +125,11 @@ func (k *stockKubelet) admit(name, cpus string) {
 		pod.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: string(plan.Rejection.Reason), Message: "Pod was rejected: " + plan.Rejection.Error()}
 		return
 	}
+	if k.slow {
+		k.write()
+		return
+	}
+	pod.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c", ContainerID: "containerd://x", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
 	k.write()
 }
 
@@ -139,6 +145,15 @@ func (k *stockKubelet) bind(name, cpus string) {
 	pod.Namespace, pod.Spec.NodeName, pod.Status.Phase = "default", "n", v1.PodPending
 	pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(1000+len(k.list)), 0))
 	k.list = append(k.list, pod)
+}
+
+// lists replaces the list, and returns the one before.
+func (k *stockKubelet) lists(list []v1.Pod) []v1.Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.list
+	k.list = list
+	return before
 }
 
 // set replaces an answer.
@@ -216,7 +231,7 @@ func TestObserving(t *testing.T) {
 	if trust.Certainty.Answer != view.Pending || strings.Join(trust.Certainty.Pods, " ") != "default/d" {
 		t.Errorf("the certainty is %+v", trust.Certainty)
 	}
-	handler := o.handler(t.Context())
+	handler := o.handler()
 	for path, want := range map[string]string{
 		"/readyz": "ready", TrustPath: `"asPredicted":3`, "/metrics": `paddock_predictions_total{result="as-predicted"} 4`,
 		"/api/rejections": "default/large", "/api/explain?pod=default/c": `"admitted":true`, "/api/report": `"numaNodes"`,
@@ -227,6 +242,48 @@ func TestObserving(t *testing.T) {
 		if handler.ServeHTTP(answer, r); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("%s: %d %.300s, want %s", path, answer.Code, answer.Body, want)
 		}
+	}
+}
+
+// TestObservingWaitsForWholeDecisions checks that a pod that has not started is compared when the
+// files have had the same of it for a second, and other pods with it, and that a kubelet that was
+// started again shows nothing before it lists all its pods.
+func TestObservingWaitsForWholeDecisions(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o := observer(t, c)
+	now := time.Now()
+	o.world.Now = func() time.Time { return now }
+	trust := func() view.TrustCount { return o.session.Load().trust().Admissions }
+	k.slow = true
+	k.admit("a", "2")
+	look(t, o)
+	k.slow = false
+	k.admit("b", "1")
+	if look(t, o); trust().All != 0 {
+		t.Errorf("at once: %+v", trust())
+	}
+	now = now.Add(settledAfter)
+	if look(t, o); trust() != (view.TrustCount{All: 2, AsPredicted: 2}) {
+		t.Errorf("a second later: %+v", trust())
+	}
+
+	k.server.CloseClientConnections() // As when it is started again.
+	all := k.lists(nil)
+	if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "does not list all pods") {
+		t.Errorf("with no pod: %v", err)
+	}
+	if got := holds(o.session.Load().shown.Load().snapshot.State); got != "a=1-2 b=3" {
+		t.Errorf("it shows %s", got)
+	}
+	k.lists(all)
+	look(t, o)
+	if trust().All != 2 {
+		t.Errorf("pods from before are compared again: %+v", trust())
+	}
+	k.lists(nil)
+	now = now.Add(startingTime)
+	if look(t, o); holds(o.session.Load().shown.Load().snapshot.State) != "" {
+		t.Error("a list of no pods is never believed")
 	}
 }
 
@@ -271,7 +328,7 @@ func TestObservingWithoutInputs(t *testing.T) {
 		answer := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host, r.RemoteAddr = "127.0.0.1", "127.0.0.1:1000"
-		if o.handler(t.Context()).ServeHTTP(answer, r); !strings.Contains(answer.Body.String(), want) {
+		if o.handler().ServeHTTP(answer, r); !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %s", path, answer.Code, answer.Body, want)
 		}
 	}

@@ -41,6 +41,8 @@ const (
 	mostOrdered = 3
 	// KeptDifferences is how many differences a Ledger keeps.
 	KeptDifferences = 100
+	// keptReasons is how many different reasons are counted. The others are counted together.
+	keptReasons = 100
 	// recent is how many of the last comparisons decide about Doubt, and mostDiffering is how many
 	// of them may differ.
 	recent, mostDiffering = 20, 3
@@ -77,7 +79,9 @@ type Count map[Result]int
 // Ledger compares. Its zero value is ready for use. It is not safe for concurrent use.
 type Ledger struct {
 	// states are the last states that were seen, the newest last.
-	states      []*node.State
+	states []*node.State
+	// until has, for each state, when the next one was seen.
+	until       []time.Time
 	lately      []Result
 	admissions  Count
 	rejections  Count
@@ -87,7 +91,7 @@ type Ledger struct {
 
 // Begin makes a state the one from before the next decisions. What was decided earlier is not
 // compared, for example because the kubelet was started again or the files could not be read.
-func (l *Ledger) Begin(s *node.State) { l.states = []*node.State{s} }
+func (l *Ledger) Begin(s *node.State) { l.states, l.until = []*node.State{s}, nil }
 
 // Look compares what the kubelet has decided since the last look, in the order in which the pods
 // were created, with the predictions. now is the state that its files show. The comparisons are in
@@ -105,8 +109,12 @@ func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Compa
 		all[i].At = at
 		l.count(&all[i])
 	}
+	if len(l.states) > 0 {
+		l.until = append(l.until, at)
+	}
 	l.states = append(l.states, now)
 	l.states = l.states[max(0, len(l.states)-keptStates):]
+	l.until = l.until[max(0, len(l.until)-keptStates+1):]
 	return all
 }
 
@@ -124,7 +132,11 @@ func (l *Ledger) count(c *Comparison) {
 		if l.reasons == nil {
 			l.reasons = map[string]int{}
 		}
-		l.reasons[c.Why]++
+		if why := c.Why; l.reasons[why] > 0 || len(l.reasons) < keptReasons {
+			l.reasons[why]++
+		} else {
+			l.reasons["other reasons"]++
+		}
 		return // It proves nothing about the predictions.
 	case Differs:
 		kept := *c
@@ -176,7 +188,68 @@ func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
 			}
 		}
 	}
+	if all, found := greedy(bases[0], now, decided); found {
+		return all
+	}
+	switch {
+	case len(decided) > mostOrdered:
+		return unsure(decided, "more pods were decided at the same time than can be tried in every order")
+	case gone(before, now) && len(decided) > 0:
+		return unsure(decided, "other pods ended at the same time")
+	}
 	return l.apart(bases[0], now, decided)
+}
+
+// unsure returns comparisons of decisions that are not predicted.
+func unsure(decided []Decision, why string) []Comparison {
+	var all []Comparison
+	for _, d := range decided {
+		if len(d.Doubts) > 0 {
+			all = append(all, d.unsure(strings.Join(d.Doubts, "; ")))
+			continue
+		}
+		all = append(all, d.unsure(why))
+	}
+	return all
+}
+
+// greedy finds an order of many decisions: each time the first one that is as planned. found is
+// false if it gets stuck, which does not mean that there is no order.
+func greedy(base, now *node.State, decided []Decision) (all []Comparison, found bool) {
+	if len(decided) <= mostOrdered {
+		return nil, false
+	}
+	plans, s, left := map[string]planned{}, base, slices.Clone(decided)
+	inOrder := true
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(d Decision) bool { return len(d.Doubts) == 0 && d.matches(s.Plan(d.Pod), now) })
+		if at < 0 {
+			return nil, false
+		}
+		d := left[at]
+		plan := s.Plan(d.Pod)
+		plans[d.Pod.UID] = planned{s, plan}
+		if d.Reason == "" {
+			next, err := s.Apply(plan)
+			if err != nil {
+				return nil, false
+			}
+			s = next
+		}
+		inOrder = inOrder && at == 0
+		left = slices.Delete(left, at, at+1)
+	}
+	return labelled(plans, decided, inOrder), true
+}
+
+// gone reports whether a pod of the first state is not in the second.
+func gone(before, now *node.State) bool {
+	for g := range before.AllGrants() {
+		if _, there := now.Grant(g.Pod.UID); !there {
+			return true
+		}
+	}
+	return false
 }
 
 // apart compares the decisions one by one, because no order explains all of them. A rejection can
@@ -224,6 +297,9 @@ func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
 // prediction, or nil.
 func (l *Ledger) earlier(d *Decision, now *node.State) *node.State {
 	for i := len(l.states) - 2; i >= 0; i-- {
+		if l.until[i].Unix() < d.Pod.Created { // The pod did not exist yet.
+			return nil
+		}
 		if d.matches(l.states[i].Plan(d.Pod), now) {
 			return l.states[i]
 		}

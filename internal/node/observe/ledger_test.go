@@ -131,10 +131,47 @@ func TestLateRejection(t *testing.T) {
 	var l observe.Ledger
 	l.Begin(full)
 	free := full.Release("a").Release("z")
-	if got := texts(l.Look(time.Time{}, admitted(t, free, b), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
+	if got := texts(l.Look(time.Unix(100, 0), admitted(t, free, b), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
 		t.Error(got)
 	}
-	if got := texts(l.Look(time.Time{}, admitted(t, free, b), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four reordered" {
+	if got := texts(l.Look(time.Unix(100, 0), admitted(t, free, b), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four reordered" {
+		t.Error(got)
+	}
+}
+
+// TestRejectionBeforeItExisted checks that a state from before a pod existed does not explain its
+// rejection.
+func TestRejectionBeforeItExisted(t *testing.T) {
+	full := admitted(t, empty(t), pod("a", 4), pod("b", 4))
+	four := pod("four", 4)
+	four.Created = 200
+	var l observe.Ledger
+	l.Begin(full)
+	free := full.Release("a")
+	l.Look(time.Unix(100, 0), free, nil)
+	if got := texts(l.Look(time.Unix(300, 0), free, []observe.Decision{{Pod: four, Reason: rejected}})); got != "four differs: admitted: c CPUs 0-3 / rejected (TopologyAffinityError)" {
+		t.Error(got)
+	}
+}
+
+// TestMany checks that many pods of one moment are predicted in whatever order they were decided,
+// and that nothing is claimed if no order is found.
+func TestMany(t *testing.T) {
+	pods := []request.Pod{pod("a", 2), pod("b", 1), pod("c", 1), pod("d", 3)}
+	var decided []observe.Decision
+	for _, p := range []request.Pod{pods[2], pods[0], pods[3], pods[1]} {
+		decided = append(decided, observe.Decision{Pod: p})
+	}
+	start := empty(t)
+	var l observe.Ledger
+	l.Begin(start)
+	if got := texts(l.Look(time.Unix(100, 0), admitted(t, start, pods...), decided)); got != "c reordered, a reordered, d reordered, b reordered" {
+		t.Error(got)
+	}
+	l.Begin(start)
+	wrong := admitted(t, admitted(t, start, pod("x", 1)), pods[:3]...).Release("x")
+	got := texts(l.Look(time.Unix(100, 0), admitted(t, wrong, pods[3]), decided))
+	if strings.Contains(got, "differs") || !strings.Contains(got, "c unsure: more pods were decided at the same time") {
 		t.Error(got)
 	}
 }

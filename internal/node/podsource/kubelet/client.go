@@ -133,11 +133,6 @@ func (c *client) renew() {
 
 func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absence.Process, error) {
 	var process absence.Process
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		if !info.Reused {
-			c.renew()
-		}
-	}})
 	answer, err := c.send(ctx, c.url)
 	if err != nil {
 		return process, err
@@ -158,6 +153,11 @@ func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absen
 
 // send sends a request. The answer is one with status 200, whose body the caller closes.
 func (c *client) send(ctx context.Context, url string) (*http.Response, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if !info.Reused {
+			c.renew()
+		}
+	}})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err

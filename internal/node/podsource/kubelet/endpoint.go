@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/base/bounded"
+	"github.com/paddock-project/paddock/internal/node/absence"
 )
 
 // Endpoint reads the kubelet's answers as they are: its pods with their whole status, its
@@ -47,14 +48,13 @@ func (e *Endpoint) Get(ctx context.Context, path string, most int) ([]byte, erro
 // Pods visits the items of the kubelet's list of pods in turn. The bytes of an item are valid until
 // visit returns. An item that is larger than maxItem makes the whole answer invalid. After an
 // error, no item counts. Pods waits for at most askTimeout.
-func (e *Endpoint) Pods(ctx context.Context, visit func(item []byte) error) error {
-	_, err := e.client.ask(ctx, func(item []byte, whole bool) error {
+func (e *Endpoint) Pods(ctx context.Context, visit func(item []byte) error) (absence.Process, error) {
+	return e.client.ask(ctx, func(item []byte, whole bool) error {
 		if !whole {
 			return errTooBig
 		}
 		return visit(item)
 	})
-	return err
 }
 
 // Close closes idle connections.
