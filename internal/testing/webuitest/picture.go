@@ -28,6 +28,12 @@ const (
 	tolerance, mostDiffer = 40, 0.004
 )
 
+// pictures is the directory of recorded pictures, and recordedBy has the browser that drew them.
+const (
+	pictures   = "testdata/pictures"
+	recordedBy = pictures + "/browser.txt"
+)
+
 // Size is a width of the window with a colour scheme.
 type Size struct {
 	Width int
@@ -69,9 +75,9 @@ func (b *Browser) Open(s Size, url string) {
 	b.Await(`document.documentElement.dataset.recorded === 'yes'`)
 }
 
-// Compare compares the page with the recorded picture of that name in testdata/pictures, or records
-// it if rewrite is set. If directory is not empty, the page is also written there as it is, for a
-// person to look at.
+// Compare compares the page with the recorded picture of that name in testdata/pictures, if the
+// same version of the browser recorded it, or records it if rewrite is set. If directory is not
+// empty, the page is also written there as it is, for a person to look at.
 func (b *Browser) Compare(name string, rewrite bool, directory string) {
 	b.t.Helper()
 	b.Picture(directory, name)
@@ -81,9 +87,16 @@ func (b *Browser) Compare(name string, rewrite bool, directory string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	got, file := reduced(shot), filepath.Join("testdata", "pictures", name+".png")
+	got, file, version := reduced(shot), filepath.Join(pictures, name+".png"), b.Text(`(navigator.userAgent.match(/Chrome\/\d+/) || ['another browser'])[0]`)
 	if rewrite {
 		b.record(file, got)
+		if err := os.WriteFile(recordedBy, []byte(version+"\n"), 0o666); err != nil {
+			b.t.Fatal(err)
+		}
+		return
+	}
+	if by, err := os.ReadFile(recordedBy); err != nil || string(bytes.TrimSpace(by)) != version {
+		b.t.Logf("the pictures were recorded with %s (%v), and this is %s, which draws controls in another way: not compared", bytes.TrimSpace(by), err, version)
 		return
 	}
 	text, err := os.ReadFile(file)
