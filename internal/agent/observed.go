@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/observe"
@@ -90,8 +91,7 @@ func (s *session) lose() {
 }
 
 // see takes in what a look shows.
-func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown *treatment.Shown) error {
-	gates := podspec.GatesOf(s.node.Policy.Policy)
+func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked map[string]request.Pod, shown *treatment.Shown) {
 	state := shown.State
 	last := s.shown.Load()
 	next := &sight{signature: signature}
@@ -102,10 +102,8 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown
 		if pods.Alive(uid) {
 			next.pods = append(next.pods, uid)
 		}
-		d, is, err := decisionOf(pod, state, shown, gates)
-		if err != nil {
-			continue // A pod that cannot be planned gets nothing of its own from this kubelet, either.
-		}
+		d := observe.Decision{Pod: asked[uid]}
+		is := decide(&d, pod, shown)
 		switch {
 		case !is:
 			if !podspec.Ended(pod) && treatment.Owns(state, &d.Pod) {
@@ -118,7 +116,6 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown
 		all[uid] = true
 	}
 	slices.Sort(next.pods)
-	slices.Sort(waiting)
 	slices.SortFunc(decided, func(a, b observe.Decision) int {
 		return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
@@ -131,6 +128,7 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown
 			waiting = append(waiting, d.Pod.ID())
 		}
 	}
+	slices.Sort(waiting)
 	next.certainty = view.CertaintyOf(s.all(shown.OfNode()), waiting)
 	if last != nil && last.signature == signature && slices.Equal(last.pods, next.pods) {
 		state = last.snapshot.State
@@ -140,7 +138,6 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, shown
 	next.snapshot = &engine.Snapshot{State: state, Version: state.Generation()}
 	s.shown.Store(next)
 	s.tell(now, last, state, compared)
-	return nil
 }
 
 // all returns the doubts about the node, those of the session first.
@@ -214,19 +211,14 @@ func (s *session) tell(now time.Time, last *sight, state *node.State, compared [
 	}
 }
 
-// decisionOf returns what the kubelet has decided about a pod, and whether it has. A pod about
-// which it has decided is in the files, has containers, or has a status that rejects it.
-func decisionOf(pod *v1.Pod, state *node.State, shown *treatment.Shown, gates podspec.Gates) (d observe.Decision, is bool, err error) {
-	asked, err := podspec.Request(podspec.Default(pod, gates), gates)
-	if err != nil {
-		return d, false, err
-	}
-	d.Pod = asked
-	_, listed := state.Grant(asked.UID)
+// decide adds what the kubelet has decided about a pod, and reports whether it has decided. A pod
+// about which it has decided is in the files, has containers, or has a status that rejects it.
+func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
+	_, listed := shown.State.Grant(d.Pod.UID)
 	switch status := treatment.PodStatusOf(pod, nil); {
 	case status.AtStart:
 		d.Reason, d.Doubts = pod.Status.Reason, []string{"the kubelet rejected a running pod when it was started again"}
-		return d, true, nil
+		return true
 	case status.Rejected:
 		d.Reason = pod.Status.Reason
 		if !slices.Contains(reasons(), d.Reason) {
@@ -237,12 +229,12 @@ func decisionOf(pod *v1.Pod, state *node.State, shown *treatment.Shown, gates po
 	case podspec.Ended(pod) && !listed:
 		d.Doubts = []string{"it ended before the kubelet's files with it were seen"}
 	case !listed && !treatment.Started(pod):
-		return d, false, nil
+		return false
 	}
-	for _, doubt := range shown.Doubts(&asked) {
+	for _, doubt := range shown.Doubts(&d.Pod) {
 		d.Doubts = append(d.Doubts, doubt.Reason)
 	}
-	return d, true, nil
+	return true
 }
 
 // unexpected is the reason of several errors. Those of the CPU and the Memory Manager name what is

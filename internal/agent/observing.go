@@ -309,7 +309,7 @@ func stateFiles() []string {
 func (o *Observing) look(ctx context.Context, s *session) error {
 	for try := 1; ; try++ {
 		signature := o.signature()
-		pods, err := o.pods(ctx, s)
+		pods, asked, err := o.pods(ctx, s)
 		if err != nil {
 			s.lose()
 			return err
@@ -324,7 +324,8 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			s.lose() // It is shown, and nothing is compared with it.
 		}
 		if whole || err == nil && try == tornTries {
-			return s.see(o.world.Now(), signature, pods, shown)
+			s.see(o.world.Now(), signature, pods, asked, shown)
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -334,11 +335,13 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 	}
 }
 
-// pods returns the pods of the node, with their status. A kubelet that was started again lists its
-// pods little by little: until all that were there before are listed, at most for startingTime, the
-// list is an error. A pod whose request cannot be read gets nothing of its own, and is left out.
-func (o *Observing) pods(ctx context.Context, s *session) (inputs.Roster, error) {
-	pods, gates := inputs.Roster{}, podspec.GatesOf(s.node.Policy.Policy)
+// pods returns the pods of the node with their status, and their requests by UID. A kubelet that
+// was started again lists its pods little by little: until all that were there before are listed,
+// at most for startingTime, the list is an error. A pod whose request cannot be read gets nothing
+// of its own, and is left out.
+func (o *Observing) pods(ctx context.Context, s *session) (pods inputs.Roster, asked map[string]request.Pod, err error) {
+	pods, asked = inputs.Roster{}, map[string]request.Pod{}
+	gates := podspec.GatesOf(s.node.Policy.Policy)
 	process, err := o.endpoint.Pods(ctx, func(item []byte) error {
 		var pod v1.Pod
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, &pod); err != nil {
@@ -348,13 +351,13 @@ func (o *Observing) pods(ctx context.Context, s *session) (inputs.Roster, error)
 		if pods[uid] != nil {
 			return fmt.Errorf("it has the pod %s/%s (UID %s) twice", pod.Namespace, pod.Name, uid)
 		}
-		if _, err := podspec.Request(podspec.Default(&pod, gates), gates); err == nil {
-			pods[uid] = inputs.Slim(&pod)
+		if r, err := podspec.Request(podspec.Default(&pod, gates), gates); err == nil {
+			pods[uid], asked[uid] = inputs.Slim(&pod), r
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("it is not known which pods are on the node: %w", err)
+		return nil, nil, fmt.Errorf("it is not known which pods are on the node: %w", err)
 	}
 	if s.process != 0 && process.Number != s.process {
 		s.lose()
@@ -364,11 +367,11 @@ func (o *Observing) pods(ctx context.Context, s *session) (inputs.Roster, error)
 	if last := s.shown.Load(); last != nil && o.world.Now().Sub(s.restarted) < startingTime {
 		for _, uid := range last.pods {
 			if pods[uid] == nil {
-				return nil, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
+				return nil, nil, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
 			}
 		}
 	}
-	return pods, nil
+	return pods, asked, nil
 }
 
 // notice returns why what is shown can be out of date.

@@ -357,7 +357,7 @@ func TestObservingWithoutInputs(t *testing.T) {
 	k.admit("late", "1") // It is written whole again.
 	look(t, o)
 	if trust := o.session.Load().trust(); trust.Admissions.All != 0 {
-		t.Errorf("a decision that nobody saw is compared: %+v", trust.Admissions)
+		t.Errorf("a decision before which no state was seen is compared: %+v", trust.Admissions)
 	}
 	k.server.Close()
 	if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "it is not known which pods are on the node") {

@@ -222,26 +222,16 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	if err != nil {
 		return err
 	}
-	if config.Decides == agent.DecidesKubelet {
-		o, err := agent.NewObserving(config, agent.Here(), build(), log)
-		if err != nil {
-			return err
-		}
-		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return o.Run(ctx)
-	}
-	a, err := agent.New(ctx, config, agent.Here(), build(), log)
-	if err != nil {
-		return err
-	}
 	again := func() (agent.Config, error) {
 		if c.file == "-" {
 			return agent.Config{}, errors.New("--config -: standard input cannot be read again: name a file, or restart the agent")
 		}
 		return c.config(cmd)
 	}
-	a.ReloadWith(agent.Reload{Asked: hangup, Read: again, Level: &level})
+	started, err := start(ctx, config, agent.Reload{Asked: hangup, Read: again, Level: &level}, log)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	logged := make(chan struct{})
@@ -255,5 +245,23 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 			<-logged // An agent that has nothing to wait for can end before the line is written.
 		}
 	}()
-	return a.Run(ctx)
+	return started.Run(ctx)
+}
+
+// runner is an agent of either kind.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// start returns the agent that manages the node, or the one that observes its kubelet.
+func start(ctx context.Context, config agent.Config, reload agent.Reload, log *slog.Logger) (runner, error) {
+	if config.Decides == agent.DecidesKubelet {
+		return agent.NewObserving(config, agent.Here(), build(), log)
+	}
+	a, err := agent.New(ctx, config, agent.Here(), build(), log)
+	if err != nil {
+		return nil, err
+	}
+	a.ReloadWith(reload)
+	return a, nil
 }

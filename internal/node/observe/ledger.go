@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -101,9 +100,7 @@ func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Compa
 	if len(l.states) > 0 {
 		all = l.compare(now, decided)
 	} else {
-		for _, d := range decided {
-			all = append(all, d.unsure("no state from before this decision was seen"))
-		}
+		all = unsure(decided, "no state from before this decision was seen")
 	}
 	for i := range all {
 		all[i].At = at
@@ -179,25 +176,29 @@ func (l *Ledger) Doubt() string {
 // compare finds an order in which all decisions are as predicted.
 func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
 	before := l.states[len(l.states)-1]
-	bases := []*node.State{without(before, now).Swept(), before}
-	orders := ordersOf(decided)
-	for o, order := range orders {
-		for _, base := range bases {
-			if tried := try(base, now, order); tried.wrong < 0 {
-				return labelled(tried.plans, decided, o == 0)
+	ended := gone(before, now)
+	without := before
+	for _, uid := range ended {
+		without = without.Release(uid)
+	}
+	without = without.Swept()
+	for o, order := range ordersOf(decided) {
+		for _, base := range []*node.State{without, before} {
+			if plans, is := try(base, now, order); is {
+				return labelled(plans, decided, o == 0)
 			}
 		}
 	}
-	if all, found := greedy(bases[0], now, decided); found {
+	if all, found := greedy(without, now, decided); found {
 		return all
 	}
 	switch {
 	case len(decided) > mostOrdered:
 		return unsure(decided, "more pods were decided at the same time than can be tried in every order")
-	case gone(before, now) && len(decided) > 0:
+	case len(ended) > 0:
 		return unsure(decided, "other pods ended at the same time")
 	}
-	return l.apart(bases[0], now, decided)
+	return l.apart(without, now, decided)
 }
 
 // unsure returns comparisons of decisions that are not predicted.
@@ -242,14 +243,15 @@ func greedy(base, now *node.State, decided []Decision) (all []Comparison, found 
 	return labelled(plans, decided, inOrder), true
 }
 
-// gone reports whether a pod of the first state is not in the second.
-func gone(before, now *node.State) bool {
+// gone returns the UIDs of the pods of the first state that are not in the second.
+func gone(before, now *node.State) []string {
+	var uids []string
 	for g := range before.AllGrants() {
 		if _, there := now.Grant(g.Pod.UID); !there {
-			return true
+			uids = append(uids, g.Pod.UID)
 		}
 	}
-	return false
+	return uids
 }
 
 // apart compares the decisions one by one, because no order explains all of them. A rejection can
@@ -271,11 +273,11 @@ func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
 		c := d.comparison(s, plan, AsPredicted)
 		switch {
 		case d.matches(plan, now):
-		case d.Reason != "" && l.earlier(&d, now) != nil:
-			earlier := l.earlier(&d, now)
-			all = append(all, d.comparison(earlier, earlier.Plan(d.Pod), Reordered))
-			continue
 		default:
+			if earlier := l.earlier(&d, now); earlier != nil {
+				all = append(all, d.comparison(earlier, earlier.Plan(d.Pod), Reordered))
+				continue
+			}
 			c.Result, c.Predicted, c.Actual = Differs, described(plan.Rejection != nil, reasonOf(plan), plan.Grant), d.actual(now)
 		}
 		if plan.Grant == nil || plan.Grant.OwnsAnything() || c.Result == Differs {
@@ -296,7 +298,7 @@ func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
 // earlier returns the newest of the states before the last one on which a rejection is the
 // prediction, or nil.
 func (l *Ledger) earlier(d *Decision, now *node.State) *node.State {
-	for i := len(l.states) - 2; i >= 0; i-- {
+	for i := len(l.states) - 2; i >= 0 && d.Reason != ""; i-- {
 		if l.until[i].Unix() < d.Pod.Created { // The pod did not exist yet.
 			return nil
 		}
@@ -307,38 +309,31 @@ func (l *Ledger) earlier(d *Decision, now *node.State) *node.State {
 	return nil
 }
 
-// tried is one order of decisions on one state.
-type tried struct {
-	plans map[string]planned // by UID
-	wrong int                // the position of the first decision that is not as predicted, or -1
-}
-
 type planned struct {
 	base *node.State
 	plan *node.Plan
 }
 
-func try(base, now *node.State, order []Decision) tried {
-	t := tried{plans: map[string]planned{}, wrong: -1}
-	s := base
-	for i, d := range order {
+// try plans decisions in an order, and returns the plans by UID. It reports false if a decision is
+// not as planned.
+func try(base, now *node.State, order []Decision) (map[string]planned, bool) {
+	plans, s := map[string]planned{}, base
+	for _, d := range order {
 		plan := s.Plan(d.Pod)
-		t.plans[d.Pod.UID] = planned{s, plan}
 		if len(d.Doubts) > 0 || !d.matches(plan, now) {
-			t.wrong = i
-			return t
+			return nil, false
 		}
+		plans[d.Pod.UID] = planned{s, plan}
 		if d.Reason != "" {
 			continue
 		}
 		next, err := s.Apply(plan)
 		if err != nil {
-			t.wrong = i
-			return t
+			return nil, false
 		}
 		s = next
 	}
-	return t
+	return plans, true
 }
 
 // labelled returns the comparisons of decisions that are all as planned.
@@ -387,22 +382,16 @@ func reasonOf(p *node.Plan) string {
 // samePlace reports whether a pod has the predicted CPUs and memory. Memory of init containers that
 // end is used again by later containers, so that the files may not show it.
 func samePlace(want, has *node.Grant) bool {
-	if len(want.Containers) != len(has.Containers) || !want.Pool.Equal(has.Pool) || !sameMemory(want.PoolMemory, has.PoolMemory) {
+	if len(want.Containers) != len(has.Containers) || !want.Pool.Equal(has.Pool) || !slices.Equal(want.PoolMemory, has.PoolMemory) {
 		return false
 	}
 	for i := range want.Containers {
 		w, h := &want.Containers[i], &has.Containers[i]
-		if !w.CPUs.Equal(h.CPUs) || want.Pod.Containers[i].Type != request.Init && !sameMemory(w.Memory, h.Memory) {
+		if !w.CPUs.Equal(h.CPUs) || want.Pod.Containers[i].Type != request.Init && !slices.Equal(w.Memory, h.Memory) {
 			return false
 		}
 	}
 	return true
-}
-
-func sameMemory(a, b []memory.Block) bool {
-	return slices.EqualFunc(a, b, func(x, y memory.Block) bool {
-		return x.Type == y.Type && x.Size == y.Size && x.Nodes == y.Nodes
-	})
 }
 
 // actual describes what the kubelet did.
@@ -436,20 +425,6 @@ func described(rejected bool, reason string, g *node.Grant) string {
 		}
 	}
 	return "admitted: " + strings.Join(parts, "; ")
-}
-
-// without returns a state without the pods that another one does not have.
-func without(s, now *node.State) *node.State {
-	var gone []string
-	for g := range s.AllGrants() {
-		if _, there := now.Grant(g.Pod.UID); !there {
-			gone = append(gone, g.Pod.UID)
-		}
-	}
-	for _, uid := range gone {
-		s = s.Release(uid)
-	}
-	return s
 }
 
 // ordersOf returns all orders of a few decisions, the given one first, or only the given one.

@@ -130,8 +130,7 @@ func (b *Browser) record(file string, picture image.Image) {
 // reduced returns a picture of the mean colours of blocks. Their lowest bits are removed, so that
 // it compresses well.
 func reduced(shot image.Image) *image.NRGBA {
-	in := image.NewNRGBA(image.Rect(0, 0, shot.Bounds().Dx(), shot.Bounds().Dy()))
-	draw.Draw(in, in.Bounds(), shot, shot.Bounds().Min, draw.Src)
+	in := pixels(shot)
 	out := image.NewNRGBA(image.Rect(0, 0, in.Rect.Dx()/block, in.Rect.Dy()/block))
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
@@ -156,7 +155,7 @@ func differ(got *image.NRGBA, want image.Image) string {
 	if got.Bounds().Size() != want.Bounds().Size() {
 		return fmt.Sprintf("it has %d by %d pixels, expected about %d by %d", block*got.Rect.Dx(), block*got.Rect.Dy(), block*want.Bounds().Dx(), block*want.Bounds().Dy())
 	}
-	wanted, differing := reducedCopy(want), 0
+	wanted, differing := pixels(want), 0
 	for i := 0; i < len(got.Pix); i += 4 {
 		for c := range 3 {
 			if d := int(got.Pix[i+c]) - int(wanted.Pix[i+c]); d > tolerance || d < -tolerance {
@@ -171,8 +170,8 @@ func differ(got *image.NRGBA, want image.Image) string {
 	return ""
 }
 
-// reducedCopy returns a picture in the representation that its pixels are compared in.
-func reducedCopy(p image.Image) *image.NRGBA {
+// pixels returns a picture in the representation that its pixels are read in.
+func pixels(p image.Image) *image.NRGBA {
 	out := image.NewNRGBA(image.Rect(0, 0, p.Bounds().Dx(), p.Bounds().Dy()))
 	draw.Draw(out, out.Bounds(), p, p.Bounds().Min, draw.Src)
 	return out

@@ -91,7 +91,7 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 	case len(grants) > 0:
 		w.answer(rw, r, func() (any, error) { return w.admittedOf(m, grants, list[:i+1]), nil })
 	case i >= 0:
-		w.serveRejected(rw, r, m, list[i])
+		w.serveRejected(rw, r, m, list[i], false)
 	default:
 		fail(rw, http.StatusNotFound, unknown(m.state, list, name))
 	}
@@ -100,7 +100,7 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 // serveRejection explains one entry of the list of rejections.
 func (w *Web) serveRejection(rw http.ResponseWriter, r *http.Request) {
 	if m, n, ok := w.askedRejection(rw, r); ok {
-		w.serveRejected(rw, r, m, n)
+		w.serveRejected(rw, r, m, n, true)
 	}
 }
 
@@ -129,8 +129,9 @@ func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, n
 	return m, list[i], true
 }
 
-// serveRejected answers a request about a rejection. If the reader has gone, it does nothing.
-func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n notAdmitted) {
+// serveRejected answers a request about a rejection. If the reader has gone, it does nothing. Only
+// the page gets the steps of the decision, which is made again for that; commands format their own.
+func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n notAdmitted, page bool) {
 	ctx, now := r.Context(), w.current(m)
 	var plan *node.Plan
 	var remedies explain.Remedies
@@ -142,7 +143,13 @@ func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n
 		remedies, err = w.remedies(ctx, now, n)
 	}
 	if well(rw, r, err) {
-		w.answer(rw, r, func() (any, error) { return w.rejectedOf(now, n, plan, remedies), nil })
+		w.answer(rw, r, func() (any, error) {
+			out := w.rejectedOf(now, n, plan, remedies)
+			if page && n.rejection != nil {
+				out.Decided = n.explanation().Sections()
+			}
+			return out, nil
+		})
 	}
 }
 
@@ -239,9 +246,6 @@ func (w *Web) rejectedOf(now *node.State, n notAdmitted, plan *node.Plan, remedi
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
 	out.Machine, out.Policy, out.Rejected = w.config.Machine, w.config.Policy, n.when()
-	if n.rejection != nil {
-		out.Decided = n.explanation().Sections()
-	}
 	if n.before() {
 		out.say("rejected %s, before this agent started", n.often())
 	} else {
