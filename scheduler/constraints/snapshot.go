@@ -47,6 +47,15 @@ func (s *snapshot) StorageInfos() fwk.StorageInfoLister { return nil }
 // PodGroupStates is part of SharedLister; see NodeInfos.
 func (s *snapshot) PodGroupStates() fwk.PodGroupStateLister { return nil }
 
+// PodGroups is part of SharedLister; see NodeInfos.
+func (s *snapshot) PodGroups() fwk.PodGroupLister { return nil }
+
+// CompositePodGroupStates is part of SharedLister; see NodeInfos.
+func (s *snapshot) CompositePodGroupStates() fwk.CompositePodGroupStateLister { return nil }
+
+// CompositePodGroups is part of SharedLister; see NodeInfos.
+func (s *snapshot) CompositePodGroups() fwk.CompositePodGroupLister { return nil }
+
 // List returns all nodes. It and the methods below implement NodeInfoLister.
 func (s *snapshot) List() ([]fwk.NodeInfo, error) { return s.nodes, nil }
 
@@ -56,6 +65,12 @@ func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s
 // HavePodsWithRequiredAntiAffinityList returns the nodes that have pods with required
 // anti-affinity.
 func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
+	return s.apart, nil
+}
+
+// HavePodsWithRequiredNonHostScopedAntiAffinityList returns the same nodes: the plugin checks the
+// terms again, and skips nothing that way.
+func (s *snapshot) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeInfo, error) {
 	return s.apart, nil
 }
 

@@ -89,7 +89,7 @@ func (w *world) start() {
 		t.Fatal(err)
 	}
 	metrics.Register()
-	factory := scheduler.NewInformerFactory(w.client, 0)
+	factory := scheduler.NewInformerFactory(w.client, 0, nil)
 	recorder := func(string) events.EventRecorderLogger { return &recorder{w: w} }
 	s, err := scheduler.New(ctx, w.client, factory, nil, recorder, scheduler.WithProfiles(config.Profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry), scheduler.WithPodInitialBackoffSeconds(w.backoff), scheduler.WithPodMaxBackoffSeconds(w.longest))

@@ -3,7 +3,7 @@
 // neither on k8s.io/kubernetes nor on Telegraf.
 //
 // The clients are the reference's own client package
-// (k8s.io/kubernetes/pkg/kubelet/apis/podresources, 1.36.3), for v1 and v1alpha1, and Telegraf
+// (k8s.io/kubernetes/pkg/kubelet/apis/podresources, 1.37.2), for v1 and v1alpha1, and Telegraf
 // 1.37.2, whose test has the build tag telegraf because compiling it takes minutes. Telegraf's source
 // does not mention the PodResources API: none of its plugins uses the socket. The closest plugin is
 // inputs.prometheus, which reads the metrics that the agent has in common with the kubelet,

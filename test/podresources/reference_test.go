@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/klog/v2"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 	apisgrpc "k8s.io/kubernetes/pkg/kubelet/apis/grpc"
@@ -30,7 +31,7 @@ const maxMessage = 16 << 20
 // client returns the reference's client of a kubelet's socket.
 func client(t *testing.T, socket string) podresourcesv1.PodResourcesListerClient {
 	t.Helper()
-	c, conn, err := podresources.GetV1Client("unix://"+socket, patience, maxMessage)
+	c, conn, err := podresources.GetV1Client(t.Context(), "unix://"+socket, patience, maxMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestAnswersOfTheAgent(t *testing.T) {
 	allocatable.CpuIds = allocatable.GetCpuIds()[:2] // 1 and 2. The machine has 256 CPUs, two of them reserved.
 	compare(t, "allocatable.json", allocatable)
 
-	alpha, conn, err := podresources.GetV1alpha1Client("unix://"+s.socket, patience, maxMessage)
+	alpha, conn, err := podresources.GetV1alpha1Client(t.Context(), "unix://"+s.socket, patience, maxMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,14 +179,18 @@ func (p podList) GetPodByName(namespace, name string) (*v1.Pod, bool) {
 // nothing implements the reference's other providers.
 type nothing struct{}
 
-func (nothing) UpdateAllocatedDevices()                                      {}
-func (nothing) GetDevices(string, string) []*podresourcesv1.ContainerDevices { return nil }
-func (nothing) GetAllocatableDevices() []*podresourcesv1.ContainerDevices    { return nil }
-func (nothing) GetCPUs(string, string) []int64                               { return nil }
-func (nothing) GetAllocatableCPUs() []int64                                  { return nil }
-func (nothing) GetMemory(string, string) []*podresourcesv1.ContainerMemory   { return nil }
-func (nothing) GetAllocatableMemory() []*podresourcesv1.ContainerMemory      { return nil }
-func (nothing) GetDynamicResources(*v1.Pod, *v1.Container) []*podresourcesv1.DynamicResource {
+func (nothing) UpdateAllocatedDevices(klog.Logger)                                   {}
+func (nothing) GetDevices(string, string) []*podresourcesv1.ContainerDevices         { return nil }
+func (nothing) GetAllocatableDevices(klog.Logger) []*podresourcesv1.ContainerDevices { return nil }
+func (nothing) GetCPUs(*v1.Pod, *v1.Container) []int64                               { return nil }
+func (nothing) GetPodCPUs(string) []int64                                            { return nil }
+func (nothing) GetAllocatableCPUs() []int64                                          { return nil }
+func (nothing) GetMemory(klog.Logger, *v1.Pod, *v1.Container) []*podresourcesv1.ContainerMemory {
+	return nil
+}
+func (nothing) GetPodMemory(klog.Logger, string) []*podresourcesv1.ContainerMemory { return nil }
+func (nothing) GetAllocatableMemory(klog.Logger) []*podresourcesv1.ContainerMemory { return nil }
+func (nothing) GetDynamicResources(klog.Logger, *v1.Pod, *v1.Container) []*podresourcesv1.DynamicResource {
 	return nil
 }
 

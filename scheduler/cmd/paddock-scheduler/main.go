@@ -29,6 +29,7 @@ func main() {
 		os.Exit(console.Execute(offline(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	command := app.NewSchedulerCommand(app.WithPlugin(plugin.Name, plugin.Factory(plugin.FromAPI, duties.Start)))
+	emulateServer(command)
 	command.Use = "paddock-scheduler"
 	if slices.Equal(os.Args[1:], []string{"--version"}) {
 		fmt.Println(version())

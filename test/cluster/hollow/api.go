@@ -40,7 +40,7 @@ func (f *Fleet) register(ctx context.Context, n *Node) error {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
 			v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", LabelMachine: n.Kind.Machine, LabelKind: n.Kind.Name,
 		}},
-		Status: v1.NodeStatus{Allocatable: n.Kind.allocatable(), Capacity: n.Kind.allocatable(), NodeInfo: v1.NodeSystemInfo{KubeletVersion: "v1.36.3-hollow"}},
+		Status: v1.NodeStatus{Allocatable: n.Kind.allocatable(), Capacity: n.Kind.allocatable(), NodeInfo: v1.NodeSystemInfo{KubeletVersion: "v1.37.2-hollow"}},
 	}
 	now := metav1.Now()
 	object.Status.Conditions = []v1.NodeCondition{{

@@ -30,7 +30,7 @@ var nightNames = flag.String("nights", "", "record the nights whose names match 
 
 // ownKubelet is the minor of the kubelet that all pages have. Nights with another one use a
 // recorded kubelet: see parts.RecordedKubelet.
-const ownKubelet = "1.36"
+const ownKubelet = "1.37"
 
 // night is a node on which a stock kubelet rejects a pod, and how the node gets there: the file
 // night.yaml. Recording it makes the folder node beside it.
