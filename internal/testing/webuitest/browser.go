@@ -1,5 +1,5 @@
-// Package webuitest provides a browser for tests of web pages: a headless Chromium with its own
-// data directory, which the tests of a process share. Each test has a page of its own.
+//go:build !race
+
 package webuitest
 
 import (
@@ -19,10 +19,6 @@ import (
 // requireBrowser is the environment variable that makes a missing browser a failure.
 const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
 
-// Patience bounds every wait. It only ends tests that hang, so it is longer than a busy machine
-// needs.
-const Patience = 5 * time.Minute
-
 // Browser is a page of its own in a browser that the tests of a process share.
 type Browser struct {
 	t          *testing.T
@@ -37,22 +33,14 @@ var shared struct {
 	allocator context.CancelFunc
 }
 
-// Main runs the tests of a package and then ends their browser. TestMain uses it in place of its
-// testing.M.
-type Main struct{ *testing.M }
-
-// Run runs the tests. It returns their exit code.
-func (m Main) Run() int {
-	code := m.M.Run()
+// end ends the shared browser.
+func end() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if shared.context != nil {
-		_ = chromedp.Cancel(shared.context) // The tests have ended; the browser may have ended before.
-		shared.allocator()
-		chromedp.FromContext(shared.context).Allocator.Wait()
-		shared.context = nil
-	}
-	return code
+	_ = chromedp.Cancel(shared.context) // The tests have ended; the browser may have ended before.
+	shared.allocator()
+	chromedp.FromContext(shared.context).Allocator.Wait()
+	shared.context = nil
 }
 
 // New opens an empty page, which is closed at the end of the test. It skips the test if there is no
@@ -114,7 +102,7 @@ func browser(t *testing.T) context.Context {
 		cancel()
 		t.Fatal(err)
 	}
-	shared.context, shared.allocator = ctx, cancel
+	shared.context, shared.allocator, atEnd = ctx, cancel, end
 	return ctx
 }
 

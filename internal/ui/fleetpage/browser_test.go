@@ -1,3 +1,5 @@
+//go:build !race
+
 package fleetpage_test
 
 import (
@@ -29,8 +31,6 @@ var screenshots = flag.String("screenshots", "", "write pictures of the page int
 var figures = flag.Bool("figures", false, "fail if a picture of the page takes more than 50 ms")
 
 var rewrite = flag.Bool("rewrite", false, "record the pictures of the page again")
-
-func TestMain(m *testing.M) { os.Exit(webuitest.Main{M: m}.Run()) }
 
 // set gives a control a value and fires the event, as a person's input does.
 func set(id, value, event string) chromedp.Action {
