@@ -66,13 +66,15 @@ func pages(match string) ([]string, error) {
 }
 
 // find finds or makes the parts. It skips the test if they are not available.
-func find(t *testing.T, kernels []string) *parts.Parts {
+func find(t *testing.T, n needs) *parts.Parts {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := parts.Find(t.Context(), parts.Options{Source: source, Work: t.TempDir(), Kernels: kernels, Cluster: true, Say: say})
+	found, err := parts.Find(t.Context(), parts.Options{
+		Source: source, Work: t.TempDir(), Kernels: n.kernels, Cluster: true, Helm: n.helm, Before: n.before, Say: say,
+	})
 	if errors.Is(err, parts.ErrUnavailable) {
 		if err := parts.Lack("virtual-machines"); err != nil {
 			t.Fatal(err)
@@ -109,8 +111,11 @@ func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
 	go serveDesk(ctx, desk, w.node)
 	bin := filepath.Join(w.dir, "bin")
 	errs := []error{
-		os.Mkdir(bin, 0o755), os.Symlink(filepath.Join(p.Cluster.ControlPlane, "kubectl"), filepath.Join(bin, "kubectl")), os.Symlink(p.Cluster.Helm, filepath.Join(bin, "helm")),
+		os.Mkdir(bin, 0o755), os.Symlink(filepath.Join(p.Cluster.ControlPlane, "kubectl"), filepath.Join(bin, "kubectl")),
 		os.Symlink(w.rig.plugin, filepath.Join(bin, "kubectl-paddock")),
+	}
+	if p.Cluster.Helm != "" {
+		errs = append(errs, os.Symlink(p.Cluster.Helm, filepath.Join(bin, "helm")))
 	}
 	for name := range commands {
 		errs = append(errs, os.Symlink(p.Cluster.SSH, filepath.Join(bin, name)))

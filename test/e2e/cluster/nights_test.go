@@ -84,7 +84,7 @@ func TestNights(t *testing.T) {
 	if err != nil || len(nights) == 0 {
 		t.Fatalf("no nights match %q: %v", *nightNames, err)
 	}
-	r := &rig{dir: t.TempDir(), parts: find(t, []string{nightKernel})}
+	r := &rig{dir: t.TempDir(), parts: find(t, needs{kernels: []string{nightKernel}})}
 	if r.certs, err = newCerts(r.dir); err != nil {
 		t.Fatal(err)
 	}

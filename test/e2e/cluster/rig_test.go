@@ -53,11 +53,11 @@ const booting = "boot "
 func newRig(ctx context.Context, t *testing.T, names []string) *rig {
 	t.Helper()
 	r := &rig{dir: t.TempDir(), snapshots: map[string]func(context.Context) (*snapshot, error){}}
-	kernels, err := r.trace(names)
+	wanted, err := r.trace(names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.parts = find(t, kernels)
+	r.parts = find(t, wanted)
 	if r.machine, err = vm.ReadMachine(filepath.Join("..", "testdata", "machines", "2numa-pci.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +73,28 @@ func newRig(ctx context.Context, t *testing.T, names []string) *rig {
 	return r
 }
 
-// trace follows the pages to what they start from. It returns the kernels that they boot.
-func (r *rig) trace(names []string) (kernels []string, err error) {
+// needs is what pages need in addition to a node and a control plane.
+type needs struct {
+	kernels []string
+	// helm is set if a command runs Helm, and before if one uses the manifests of parts.Before.
+	helm, before bool
+}
+
+// trace follows the pages to what they start from. It returns what they and their snapshots need.
+func (r *rig) trace(names []string) (needs, error) {
+	var n needs
 	for _, name := range names {
 		for range 10 { // The chain of snapshots is shorter than that.
 			p, err := readPage(name)
 			if err != nil {
-				return nil, err
+				return needs{}, err
+			}
+			for _, b := range p.blocks {
+				n.helm = n.helm || strings.Contains(b.command, "helm ")
+				n.before = n.before || strings.Contains(b.command, "$BEFORE")
 			}
 			if kernel, boots := strings.CutPrefix(p.from, booting); boots {
-				kernels = append(kernels, kernel)
+				n.kernels = append(n.kernels, kernel)
 				break
 			}
 			name = snapshotPage(p.from)
@@ -91,8 +103,9 @@ func (r *rig) trace(names []string) (kernels []string, err error) {
 			}
 		}
 	}
-	slices.Sort(kernels)
-	return slices.Compact(kernels), nil
+	slices.Sort(n.kernels)
+	n.kernels = slices.Compact(n.kernels)
+	return n, nil
 }
 
 // once returns a function that makes a snapshot the first time that it is called.

@@ -402,7 +402,8 @@ func (k *kubelet) removeContainer(ctx context.Context, id string) error {
 			return err
 		case <-time.After(200 * time.Millisecond):
 		}
-		if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: 5}); gone(err) != nil {
+		_, err = k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: 5})
+		if gone(err) != nil {
 			return err
 		}
 	}

@@ -24,10 +24,13 @@ type Cluster struct {
 	// ControlPlane is the directory of kube-apiserver, kube-controller-manager, kube-scheduler and
 	// kubectl.
 	ControlPlane string
-	Etcd, Helm   string
+	Etcd         string
+	// Helm is empty if Options does not request it.
+	Helm string
 	// SSH replaces ssh: it runs a command on the node.
 	SSH string
-	// Before is a kustomization of the commit Before, with its image.
+	// Before is a kustomization of the commit Before, with its image. It is empty if Options does not
+	// request it.
 	Before string
 }
 
@@ -37,12 +40,15 @@ func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
 	if err != nil {
 		return err
 	}
-	helmDir, err := m.buildPrograms(ctx, "helm", helmModule, helm)
-	if err != nil {
-		return err
-	}
 	p.Cluster = control
-	p.Cluster.Helm, p.Cluster.SSH = filepath.Join(helmDir, helm.name), filepath.Join(o.Work, "ssh")
+	p.Cluster.SSH = filepath.Join(o.Work, "ssh")
+	if o.Helm {
+		dir, err := m.buildPrograms(ctx, "helm", helmModule, helm)
+		if err != nil {
+			return err
+		}
+		p.Cluster.Helm = filepath.Join(dir, helm.name)
+	}
 	p.Input["devices"] = filepath.Join(o.Work, "devices")
 	for pkg, name := range map[string]string{"./cluster/ssh": p.Cluster.SSH, "./devices": p.Input["devices"]} {
 		e2e := filepath.Join(o.Source, "test", "e2e")
@@ -73,12 +79,12 @@ func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
 // writeImages writes the images that a node imports. A page builds the image under test, as users
 // do.
 func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
-	for _, name := range []string{"busybox.tar", "paddock-before.tar"} {
-		p.Input[name] = filepath.Join(o.Work, name)
-	}
-	if err := m.writeBusybox(ctx, p.Input["busybox.tar"]); err != nil {
+	const busybox, before = "busybox.tar", "paddock-before.tar"
+	p.Input[busybox] = filepath.Join(o.Work, busybox)
+	if err := m.writeBusybox(ctx, p.Input[busybox]); err != nil || !o.Before {
 		return err
 	}
+	p.Input[before] = filepath.Join(o.Work, before)
 	return m.makeBefore(ctx, o, p)
 }
 

@@ -45,6 +45,9 @@ type Options struct {
 	Kubelet bool
 	// Cluster adds a whole cluster, with a real kubelet.
 	Cluster bool
+	// Helm and Before add what only a few pages of a cluster need, because building each takes a
+	// minute: Helm, and the image of an earlier commit.
+	Helm, Before bool
 	// Say prints progress, one line at a time.
 	Say func(format string, args ...any)
 }
