@@ -44,6 +44,16 @@ type PaddockNodeStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxContainersPerPod int32 `json:"maxContainersPerPod,omitempty"`
+	// decidedBy is what decides where the agent only observes it. It is missing where the agent
+	// decides. A grant is then what the kubelet's files have of a pod, and the annotation of a pod is
+	// a prediction that nothing applies.
+	//
+	// +optional
+	DecidedBy *DecidedBy `json:"decidedBy,omitempty"`
+	// certainty is how surely the status shows what decidedBy has assigned.
+	//
+	// +optional
+	Certainty *Certainty `json:"certainty,omitempty"`
 	// devices are the devices that the node itself assigns.
 	//
 	// +optional
@@ -62,7 +72,7 @@ type PaddockNodeStatus struct {
 	// +listType=map
 	// +listMapKey=uid
 	Grants []PublishedGrant `json:"grants,omitempty"`
-	// conditions are Managing, Degraded and Complete.
+	// conditions are Managing, Certain, Degraded and Complete.
 	//
 	// +optional
 	// +listType=map
@@ -83,6 +93,9 @@ const (
 	// ConditionManaging is true while the agent decides about the node's pods. It is false with the reason while
 	// another manager does.
 	ConditionManaging = "Managing"
+	// ConditionCertain is there where the agent observes a kubelet. It is true while the status is what the kubelet has,
+	// and false with the reason Pending while pods wait for the kubelet, or Unsure.
+	ConditionCertain = "Certain"
 	// ConditionDegraded is true while a pod has CPUs that are offline.
 	ConditionDegraded = "Degraded"
 	// ConditionComplete is false while the node has more grants to publish than an object has room for. A
@@ -130,6 +143,71 @@ type Policy struct {
 	// +optional
 	Moves *Moves `json:"moves,omitempty"`
 }
+
+// DecidedBy is a kubelet that decides, and what its state files show beside the pods.
+type DecidedBy struct {
+	// manager is kubelet.
+	//
+	// +kubebuilder:validation:Enum=kubelet
+	Manager string `json:"manager"`
+	// version is the release whose rules the manager follows, such as 1.36.4. The feature gates that
+	// matter are in the policy.
+	//
+	// +kubebuilder:validation:MinLength=1
+	Version string `json:"version"`
+	// rulesDigest is the digest of these rules. A reader whose digest is another one plans by other
+	// rules, and must treat the node as unsure.
+	//
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	RulesDigest string `json:"rulesDigest"`
+	// sharedCPUs are the CPUs of the shared pool in the state file, as a list as in cpuset(7). CPUs that are neither
+	// there nor reserved, and in no grant, are lost to pods.
+	//
+	// +optional
+	SharedCPUs string `json:"sharedCPUs,omitempty"`
+	// memory is what the accounting in the state file has beyond the grants.
+	//
+	// +optional
+	// +listType=atomic
+	Memory []MemoryBeyond `json:"memory,omitempty"`
+}
+
+// MemoryBeyond is memory of one set of NUMA nodes that an accounting has and no grant explains.
+type MemoryBeyond struct {
+	// +kubebuilder:validation:MinItems=1
+	// +listType=atomic
+	NUMANodes []int32 `json:"numaNodes"`
+	// blocks is how many assignments the accounting has beyond the grants. It is negative if the
+	// accounting has fewer.
+	Blocks int32 `json:"blocks"`
+	// bytes are by type of memory, and negative if the accounting has fewer.
+	Bytes map[string]int64 `json:"bytes"`
+}
+
+// Certainty is how surely a status shows what a kubelet has.
+type Certainty struct {
+	// answer is exact, pending if pods are bound to the node and the kubelet has not decided about them, or unsure.
+	//
+	// +kubebuilder:validation:Enum=exact;pending;unsure
+	Answer string `json:"answer"`
+	// pending is how many pods wait for the kubelet's decision.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Pending int32 `json:"pending,omitempty"`
+	// reasons are why the status is unsure.
+	//
+	// +optional
+	// +listType=atomic
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// The answers of a Certainty.
+const (
+	CertaintyExact   = "exact"
+	CertaintyPending = "pending"
+	CertaintyUnsure  = "unsure"
+)
 
 // Moves is how far a node moves running pods.
 type Moves struct {
@@ -244,7 +322,7 @@ type Rejection struct {
 
 // Summary is what `kubectl get paddocknodes` shows. Programs read the other fields.
 type Summary struct {
-	// policy is such as "restricted, pod".
+	// policy is such as "restricted, pod", or "kubelet 1.36.4: restricted, pod" where a kubelet decides.
 	//
 	// +optional
 	Policy string `json:"policy,omitempty"`

@@ -287,6 +287,8 @@ func (c Config) Check() error {
 		want(filepath.IsAbs(c.Kubelet.Dir), "kubelet.dir", "%q: expected the absolute path of the kubelet's directory, such as /var/lib/kubelet", c.Kubelet.Dir)
 		err := c.Kubelet.address().Check()
 		want(err == nil, "kubelet", "%v", err)
+		c.checkAPIServer(want)
+		want(!c.NodeResourceTopology, "nodeResourceTopology", "is not written where the kubelet decides; remove the field")
 	}
 	word(c.Runtime, "runtime", RuntimeSim, RuntimeNRI)
 	want(observes || c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "expected at least one file or directory of manifests")
@@ -304,11 +306,7 @@ func (c Config) Check() error {
 		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: expected the absolute path of a directory that is only for notices, or an empty value", c.NoticeDir)
 		err := c.Kubelet.address().Check()
 		want(err == nil, "kubelet", "%v", err)
-		if c.APIServer.URL != "" {
-			err := c.APIServer.address().Check()
-			want(err == nil, "apiServer", "%v", err)
-		}
-		want(!c.Publish || c.APIServer.URL != "", "publish", "expected apiServer.url: the agent writes the objects of this node there")
+		c.checkAPIServer(want)
 		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "expected apiServer.url: the agent writes the object of this node there")
 	}
 	want(c.MaxContainersPerPod >= 0, "maxContainersPerPod", "is %d; expected a number of containers, or 0 for no bound", c.MaxContainersPerPod)
@@ -326,4 +324,14 @@ func (c Config) Check() error {
 		return fmt.Errorf("%w: %s", ErrConfig, strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// checkAPIServer checks how the API server is reached, and that it is if something is written
+// there.
+func (c Config) checkAPIServer(want func(ok bool, field, format string, args ...any)) {
+	if c.APIServer.URL != "" {
+		err := c.APIServer.address().Check()
+		want(err == nil, "apiServer", "%v", err)
+	}
+	want(!c.Publish || c.APIServer.URL != "", "publish", "expected apiServer.url: the agent writes the objects of this node there")
 }

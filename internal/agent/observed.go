@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/observe"
+	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/internal/ui/web"
@@ -35,6 +36,11 @@ type session struct {
 	metrics *telemetry.Telemetry
 	web     *web.Web
 	shown   atomic.Pointer[sight]
+	// from is the revision after those of the session before. published counts writes of the node's
+	// object, and observers receive decisions beside web.
+	from      uint64
+	published publication.Observer
+	observers []engine.Observer
 	// byFile is set if the configuration is not the kubelet's answer. ctx ends with the session.
 	byFile bool
 	ctx    context.Context
@@ -130,9 +136,12 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked
 	}
 	slices.Sort(waiting)
 	next.certainty = view.CertaintyOf(s.all(shown.OfNode()), waiting)
-	if last != nil && last.signature == signature && slices.Equal(last.pods, next.pods) {
+	switch {
+	case last == nil:
+		state = state.Resume(max(state.Generation(), s.from))
+	case last.signature == signature && slices.Equal(last.pods, next.pods):
 		state = last.snapshot.State
-	} else if last != nil {
+	default:
 		state = state.Resume(last.snapshot.State.Generation() + 1)
 	}
 	next.snapshot = &engine.Snapshot{State: state, Version: state.Generation()}
@@ -193,20 +202,27 @@ func (s *session) settled(now time.Time, state *node.State, pods inputs.Roster, 
 	return all
 }
 
-// tell shows on the page what has changed.
+// tell shows on the page and in the cluster what has changed.
 func (s *session) tell(now time.Time, last *sight, state *node.State, compared []observe.Comparison) {
-	s.web.Wrote(engine.Write{State: state, At: now})
+	for _, o := range s.observers {
+		o.Wrote(engine.Write{State: state, At: now})
+	}
 	if last != nil {
 		for g := range last.snapshot.State.AllGrants() {
 			if _, there := state.Grant(g.Pod.UID); !there {
-				s.web.Released(g.Pod.UID)
+				for _, o := range s.observers {
+					o.Released(g.Pod.UID)
+				}
 			}
 		}
 	}
 	for _, c := range compared {
 		predicted := c.Result == observe.AsPredicted || c.Result == observe.Reordered
-		if predicted && c.Plan.Rejection != nil {
-			s.web.Decided(engine.Decision{Plan: c.Plan, Base: c.Base})
+		if !predicted || c.Plan.Rejection == nil {
+			continue
+		}
+		for _, o := range s.observers {
+			o.Decided(engine.Decision{Plan: c.Plan, Base: c.Base})
 		}
 	}
 }

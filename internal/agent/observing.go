@@ -33,6 +33,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/observe"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/internal/ui/web"
@@ -66,7 +67,8 @@ const (
 
 // Observing is an agent on a node on which the kubelet decides. It reads the kubelet's files and
 // answers, shows the node as it is, and compares each decision of the kubelet with its prediction.
-// It changes nothing on the node, and needs no runtime.
+// It changes nothing on the node, and needs no runtime. With Config.Publish, it also writes the
+// objects of the node, which show schedulers and people what the kubelet has.
 type Observing struct {
 	config   Config
 	world    World
@@ -78,6 +80,8 @@ type Observing struct {
 	// is none, or why the last look failed.
 	session atomic.Pointer[session]
 	problem atomic.Pointer[string]
+	// publisher is nil without Config.Publish.
+	publisher *publication.Publisher
 }
 
 // NewObserving returns an observing agent. It reads nothing of the node yet.
@@ -90,7 +94,11 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &Observing{config: c, world: w, build: build, log: log, endpoint: endpoint}, nil
+	o := &Observing{config: c, world: w, build: build, log: log, endpoint: endpoint}
+	if !c.Publish {
+		return o, nil
+	}
+	return o, o.publishes()
 }
 
 // Run observes until ctx ends.
@@ -104,6 +112,9 @@ func (o *Observing) Run(ctx context.Context) error {
 		}
 		o.log.InfoContext(within, "metrics and health", "address", listener.Addr().String())
 		group.Go(func() error { return telemetry.Serve(within, listener, o.handler(), o.log) })
+	}
+	if o.publisher != nil {
+		group.Go(func() error { return o.publisher.Run(within) })
 	}
 	group.Go(func() error { return o.watch(within) })
 	err := group.Wait()
@@ -159,10 +170,12 @@ func (o *Observing) trouble(ctx context.Context, err error) {
 	switch {
 	case err == nil && before != nil:
 		o.problem.Store(nil)
+		o.changed()
 		o.log.InfoContext(ctx, "the kubelet's files and answers can be read again")
 	case err != nil && (before == nil || *before != err.Error()):
 		text := err.Error()
 		o.problem.Store(&text)
+		o.changed()
 		o.log.ErrorContext(ctx, "what the kubelet does is not known: what is shown can be out of date, and nothing is predicted", "error", err)
 	}
 }
@@ -208,6 +221,11 @@ func (o *Observing) setUp(ctx context.Context) error {
 		return fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
 	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile}
+	if before != nil {
+		if last := before.shown.Load(); last != nil {
+			s.from = last.snapshot.State.Generation() + 1
+		}
+	}
 	s.ctx, s.end = context.WithCancel(ctx) // Streams of a session end with it, so that pages ask the next one.
 	o.session.Store(o.begin(s))
 	if before != nil {
@@ -244,6 +262,11 @@ func (o *Observing) begin(s *session) *session {
 		},
 		Now: o.world.Now, After: o.world.After,
 	})
+	s.observers = []engine.Observer{s.web}
+	if o.publisher != nil {
+		s.published = s.metrics.NewPublication()
+		s.observers = append(s.observers, o.publisher)
+	}
 	return s
 }
 

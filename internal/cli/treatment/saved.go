@@ -10,11 +10,11 @@ import (
 	"os"
 	"slices"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -31,8 +31,8 @@ type savedHead struct {
 	Version int    `json:"version"`
 	Kubelet string `json:"kubelet"`
 	// Shared is the node shared pool, and Memory is what is accounted beyond the blocks of pods.
-	Shared string        `json:"sharedCPUs"`
-	Memory []savedExcess `json:"memory,omitempty"`
+	Shared string                  `json:"sharedCPUs"`
+	Memory []v1alpha1.MemoryBeyond `json:"memory,omitempty"`
 	// Unsure are the doubts about pods with CPUs or memory, UnsureMemory those about pods with
 	// memory, and Devices those about pods that ask for a resource.
 	Unsure       []view.Doubt          `json:"unsure,omitempty"`
@@ -40,12 +40,6 @@ type savedHead struct {
 	Devices      map[string]view.Doubt `json:"devices,omitempty"`
 	// Checksum is the CRC-32 (IEEE) of the other lines.
 	Checksum uint32 `json:"checksum"`
-}
-
-type savedExcess struct {
-	Nodes  []int            `json:"numaNodes"`
-	Blocks int              `json:"blocks"`
-	Bytes  map[string]int64 `json:"bytes"`
 }
 
 // Save returns a file with the state of a kubelet: its pods, its version, and what is neither free
@@ -58,17 +52,10 @@ func Save(s *node.State, version behavior.Version, found *Shown, waiting []strin
 		return nil, err
 	}
 	head := savedHead{Format: savedFormat, Version: 1, Kubelet: version.String(), Shared: s.SharedCPUs().String(), Checksum: crc32.ChecksumIEEE(state)}
-	types := s.Memory().Capacity().Types()
+	head.Memory = objects.MemoryBeyond(s)
 	for _, r := range s.Residue() {
 		if !r.Twice.IsEmpty() {
 			return nil, fmt.Errorf("the kubelet has given CPUs %s to two pods, and no file has such a state", r.Twice)
-		}
-		for _, e := range r.Memory {
-			x := savedExcess{Nodes: e.Nodes.Nodes(), Blocks: e.Blocks, Bytes: map[string]int64{}}
-			for t, n := range e.Bytes {
-				x.Bytes[types[t]] = n
-			}
-			head.Memory = append(head.Memory, x)
 		}
 	}
 	found.doubtsOf(&head)
@@ -139,7 +126,7 @@ func Saved(r inputs.Reader, path string, n *inputs.Node) (*Shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: sharedCPUs: %w", path, err)
 	}
-	beyond, err := head.beyond(restored.Memory().Capacity())
+	beyond, err := objects.ReadMemoryBeyond(restored.Memory().Capacity(), head.Memory)
 	if err != nil {
 		return nil, fmt.Errorf("%s: memory: %w", path, err)
 	}
@@ -182,27 +169,4 @@ func readSaved(r inputs.Reader, path string) (head savedHead, state []byte, err 
 		return head, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return head, state, nil
-}
-
-// beyond returns the memory beyond the blocks of pods.
-func (h *savedHead) beyond(c *memory.Capacity) ([]memory.Excess, error) {
-	var all []memory.Excess
-	for _, x := range h.Memory {
-		e := memory.Excess{Blocks: x.Blocks, Bytes: make([]int64, len(c.Types()))}
-		for _, id := range x.Nodes {
-			if !slices.ContainsFunc(c.Nodes(), func(n memory.NodeCapacity) bool { return n.ID == id }) {
-				return nil, fmt.Errorf("the machine has no NUMA node %d", id)
-			}
-			e.Nodes |= mask.Of(id)
-		}
-		for name, n := range x.Bytes {
-			t := slices.Index(c.Types(), name)
-			if t < 0 || e.Nodes.IsEmpty() {
-				return nil, fmt.Errorf("%s is on no NUMA node, or the machine does not have it", name)
-			}
-			e.Bytes[t] = n
-		}
-		all = append(all, e)
-	}
-	return all, nil
 }

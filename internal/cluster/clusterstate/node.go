@@ -74,7 +74,7 @@ func (n *node) unusable() string {
 		return "its PaddockNode is of an earlier Node of that name; the agent of the new one has not published yet"
 	case n.wrong != nil:
 		return n.wrong.Error()
-	case !n.shown.Managing:
+	case !n.shown.Managing && n.shown.Kubelet == nil:
 		return fmt.Sprintf("its agent does not decide about pods (%s)", cmp.Or(n.paddock.Status.Summary.Condition, "condition Managing is not true"))
 	case !n.shown.Complete:
 		return "its PaddockNode has not everything that is assigned there"
@@ -99,10 +99,16 @@ func (c *Cluster) make(name string, n *node) error {
 		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: amountsOf(n.object.Status.Allocatable)},
 		Object: n.object, Policy: kubeletcfg.Describe(n.shown.Policy),
 	}
+	var notes []string
+	if k := n.shown.Kubelet; k != nil {
+		out.Policy = k.Version.Name() + " decides: " + out.Policy
+		if k.Certainty.Answer == v1alpha1.CertaintyUnsure {
+			notes = append(notes, "it is unsure what its kubelet has: "+strings.Join(k.Certainty.Reasons, ", "))
+		}
+	}
 	gates := podspec.GatesOf(n.shown.Policy)
 	pods := slices.SortedFunc(maps.Values(n.pods), older)
 	bound := make([]fleetsource.Bound, 0, len(pods))
-	var notes []string
 	for _, p := range pods {
 		out.Used = plus(out.Used, p.spec.under(gates).asks)
 		if p.own {
@@ -122,7 +128,7 @@ func (c *Cluster) make(name string, n *node) error {
 		return err
 	}
 	if len(built.Missing) > 0 {
-		notes = append(notes, fmt.Sprintf("%d of its pods do not fit there by its policy; it rejects them, or they wait for its agent", len(built.Missing)))
+		notes = append(notes, fmt.Sprintf("%d of its pods do not fit there by its policy; it rejects them, or they wait for a decision", len(built.Missing)))
 	}
 	out.State, n.built, n.note = built.State, out, strings.Join(notes, "; ")
 	return nil

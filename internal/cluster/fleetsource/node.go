@@ -9,9 +9,12 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // Node is the content of a PaddockNode. It is immutable.
@@ -30,6 +33,22 @@ type Node struct {
 	// grant that is in no annotation. Unless both are true, no pod that needs CPUs, memory or
 	// devices of its own fits on the node.
 	Managing, Complete bool
+	// Kubelet is set where a kubelet decides and the agent observes it. Managing is false there,
+	// the policy has the behavior of that kubelet, and annotations of pods have no effect.
+	Kubelet *Kubelet
+}
+
+// Kubelet is what a PaddockNode shows of a kubelet that decides, beside its policy and its grants.
+type Kubelet struct {
+	// Version is the release whose rules it follows.
+	Version behavior.Version
+	// Shared is the shared pool of its state file, and Beyond is what its accounting of memory has
+	// beyond the grants.
+	Shared cpuset.Set
+	Beyond []memory.Excess
+	// Certainty is how surely the node shows what the kubelet has. It is unsure if this program
+	// does not know the rules by which the agent read the files.
+	Certainty v1alpha1.Certainty
 }
 
 // Read parses a PaddockNode. machines returns the machine of a digest. The error names the object
@@ -60,7 +79,56 @@ func Read(o *v1alpha1.PaddockNode, machines func(digest string) (*machine.Machin
 		}
 		n.Published[p.UID] = g
 	}
+	if o.Status.DecidedBy != nil {
+		if err := n.readKubelet(o); err != nil {
+			return nil, fmt.Errorf("PaddockNode %s: decidedBy: %w", o.Name, err)
+		}
+	}
 	return n, nil
+}
+
+// readKubelet adds the kubelet that decides. A kubelet that is not known here decides by the rules
+// of Paddock, and is unsure.
+func (n *Node) readKubelet(o *v1alpha1.PaddockNode) error {
+	d := o.Status.DecidedBy
+	if d.Manager != objects.ManagerKubelet {
+		return fmt.Errorf("manager %q is not known to this version of Paddock", d.Manager)
+	}
+	k := &Kubelet{Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"the agent has not published how surely it knows the kubelet"}}}
+	if o.Status.Certainty != nil {
+		k.Certainty = *o.Status.Certainty.DeepCopy()
+	}
+	unknown := func(format string, args ...any) {
+		k.Certainty.Answer = v1alpha1.CertaintyUnsure
+		k.Certainty.Reasons = append(k.Certainty.Reasons, fmt.Sprintf(format, args...))
+	}
+	var rules node.Behavior
+	var err error
+	if k.Version, err = behavior.Parse(d.Version); err == nil {
+		rules, err = behavior.Of(k.Version)
+	}
+	if err != nil {
+		unknown("%s", err)
+	}
+	digest, err := objects.RulesDigest(rules)
+	if err != nil {
+		return err
+	}
+	if digest != d.RulesDigest {
+		unknown("the agent knows other rules of kubelet %s than this program: update both to one version", d.Version)
+	}
+	if k.Shared, err = objects.ReadShared(d); err != nil {
+		return err
+	}
+	capacity, err := memory.NewCapacity(n.Machine, n.Policy.ReservedMemory)
+	if err != nil {
+		return err
+	}
+	if k.Beyond, err = objects.ReadMemoryBeyond(capacity, d.Memory); err != nil {
+		return err
+	}
+	n.Kubelet, n.Policy = k, n.Policy.As(rules)
+	return nil
 }
 
 func is(o *v1alpha1.PaddockNode, condition string) bool {
@@ -91,16 +159,19 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 	known := make([]Known, 0, len(n.Published)+len(bound))
 	for _, b := range bound {
 		here[b.Pod.UID] = true
-		if g := n.grant(b); g != nil {
+		if g := n.grant(b); g != nil && n.Kubelet == nil {
 			known = append(known, Known{Annotated, true, g})
 		}
 	}
 	for uid, g := range n.Published {
 		known = append(known, Known{Published, here[uid], g})
 	}
-	state, findings, err := node.Adopt(n.Machine, n.Policy, n.Inventory, Settle(known))
+	state, findings, err := node.Adopt(n.Machine, n.Policy.As(node.Behavior{}), n.Inventory, Settle(known))
 	if err != nil {
 		return nil, err
+	}
+	if k := n.Kubelet; k != nil {
+		state = state.As(n.Policy.Behavior).Found(k.Shared, k.Beyond)
 	}
 	out := &Built{State: state.Resume(n.Revision), Findings: findings}
 	for _, b := range bound {

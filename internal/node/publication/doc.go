@@ -12,6 +12,13 @@
 // A grant is not published if its pod's annotation has it, because readers of the pod know it. A
 // pod is published if its grant differs from its annotation, or if the kubelet does not list it.
 //
+// # Where a kubelet decides
+//
+// The objects of an observed node have the same form. All grants are published, because nothing
+// applies the annotation of a pod there. The status also has which kubelet decides, by which rules,
+// what its files have beside the grants, and how surely that is so. The revision grows across
+// restarts of the agent, although the state of an observed kubelet is in no file of the agent.
+//
 // # What blocks
 //
 // Nothing waits for this package: it reads snapshots. Run is one goroutine that sends requests to

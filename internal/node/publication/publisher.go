@@ -71,6 +71,8 @@ type Publisher struct {
 	rejects uint64
 	due     bool
 	looked  map[string]look // by UID
+	// before is the revision from which those of an observed kubelet count. See revision.
+	before int64
 }
 
 // New returns a Publisher. It sends no request.
@@ -129,7 +131,7 @@ func (p *Publisher) Forget() { p.written.Store(nil) }
 // Keep implements reconcile.Object.
 func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	now, v := p.config.Now(), p.config.View()
-	if v.State == nil || v.Listing == nil && now.Sub(p.begun) < unlisted {
+	if v.State == nil || v.Listing == nil && v.Observed == nil && now.Sub(p.begun) < unlisted {
 		return false, nil
 	}
 	if p.foreign.Swap(false) || now.Sub(p.checked) >= reconcile.Recheck {
@@ -149,6 +151,7 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 		if have, next, err = p.look(ctx); err != nil {
 			return false, err
 		}
+		p.before = max(p.before, have.Status.Revision-int64(v.State.Generation()))
 	}
 	status, err := p.status(v, rejected, have.Status.Conditions)
 	if err != nil {
@@ -168,7 +171,7 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	}
 	next = next.DeepCopy()
 	next.Status = *status
-	next.Status.Summary = summaryOf(v.State, status.Conditions)
+	next.Status.Summary = summaryOf(v, status.Conditions)
 	made, err := p.config.Client.put(ctx, next)
 	if err != nil {
 		return false, err

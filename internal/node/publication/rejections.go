@@ -58,15 +58,20 @@ func (r *rejections) decided(d engine.Decision, now time.Time) bool {
 	r.counts[key]++
 	r.total++
 	r.version++
-	message := d.Plan.Rejection.Error()
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
+	message := short(d.Plan.Rejection.Error())
 	r.last = slices.Insert(r.last, 0, v1alpha1.Rejection{
 		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: message,
 	})
 	r.last = r.last[:min(len(r.last), maxLast)]
 	return true
+}
+
+// short returns a text of at most maxMessage bytes, and an ellipsis if it was longer.
+func short(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
 }
 
 func (r *rejections) show() (v1alpha1.Rejections, uint64) {

@@ -3,6 +3,7 @@ package publication
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
+// maxReasons limits the reasons of a certainty.
+const maxReasons = 8
+
 // maxGrants limits the grants of one object in bytes. etcd accepts 1.5 MiB for the whole object.
 const maxGrants = 1 << 20
 
@@ -32,6 +36,42 @@ type View struct {
 	// NoVeto is the reason why resizes are not decided before the kubelet carries them out. Nil
 	// means that they are, as far as the agent knows.
 	NoVeto error
+	// Observed is set where the kubelet decides and the agent observes it. State is then that of
+	// the kubelet, and every grant is published: annotations of pods are predictions.
+	Observed *Observed
+}
+
+// Observed is how surely a state is that of a kubelet.
+type Observed struct {
+	// Version is the release whose rules the kubelet follows, such as "1.36.4".
+	Version string
+	// Waiting are the pods about which the kubelet has not decided, as "namespace/name". Doubts are
+	// why it can have another state.
+	Waiting, Doubts []string
+}
+
+// certainty returns the API form. A state in which pods share CPUs cannot be built again from its
+// grants.
+func (o *Observed) certainty(s *node.State) *v1alpha1.Certainty {
+	c := &v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact, Pending: int32(min(len(o.Waiting), math.MaxInt32)), Reasons: slices.Clone(o.Doubts)}
+	for _, r := range s.Residue() {
+		if !r.Twice.IsEmpty() {
+			c.Reasons = append(c.Reasons, fmt.Sprintf("the kubelet has assigned CPUs %s twice", r.Twice))
+		}
+	}
+	if len(c.Reasons) > maxReasons {
+		c.Reasons = append(c.Reasons[:maxReasons:maxReasons], fmt.Sprintf("and %d other reasons", len(c.Reasons)-maxReasons))
+	}
+	for i, text := range c.Reasons {
+		c.Reasons[i] = short(text)
+	}
+	switch {
+	case len(c.Reasons) > 0:
+		c.Answer = v1alpha1.CertaintyUnsure
+	case c.Pending > 0:
+		c.Answer = v1alpha1.CertaintyPending
+	}
+	return c
 }
 
 // status returns the status for a view. Conditions that do not change keep their transition time.
@@ -50,7 +90,14 @@ func (p *Publisher) status(v View, rejected v1alpha1.Rejections, before []metav1
 	s := &v1alpha1.PaddockNodeStatus{
 		Machine: p.machine.object.Name, Policy: policy, PolicyDigest: digest, Devices: objects.Devices(v.State.Devices().Inventory()),
 		MaxContainersPerPod: int32(min(v.State.Policy().MaxContainers, math.MaxInt32)),
-		Revision:            int64(v.State.Generation()), Rejections: rejected,
+		Revision:            p.revision(v), Rejections: rejected,
+	}
+	if v.Observed != nil {
+		s.MaxContainersPerPod = 0 // A kubelet has no bound.
+		if s.DecidedBy, err = objects.DecidedBy(v.Observed.Version, v.State); err != nil {
+			return nil, err
+		}
+		s.Certainty = v.Observed.certainty(v.State)
 	}
 	for i := range before {
 		s.Conditions = append(s.Conditions, *before[i].DeepCopy())
@@ -123,10 +170,17 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 		}
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
-	if v.Unmanaged != nil {
+	switch {
+	case v.Observed != nil:
+		set(v1alpha1.ConditionManaging, false, "KubeletDecides", "kubelet "+v.Observed.Version+" decides; the agent observes it")
+		certain(s.Certainty, v.Observed.Waiting, set)
+	case v.Unmanaged != nil:
 		set(v1alpha1.ConditionManaging, false, "Unmanaged", v.Unmanaged.Error())
-	} else {
+	default:
 		set(v1alpha1.ConditionManaging, true, "Managing", "")
+	}
+	if v.Observed == nil {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionCertain)
 	}
 	if pods := v.State.Degraded(); len(pods) > 0 {
 		set(v1alpha1.ConditionDegraded, true, "CPUsOffline", fmt.Sprintf("CPUs %s of %d pods are offline", v.State.Offline(), len(pods)))
@@ -145,10 +199,38 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 	}
 }
 
+// certain sets the condition Certain.
+func certain(c *v1alpha1.Certainty, waiting []string, set func(kind string, is bool, reason, message string)) {
+	switch c.Answer {
+	case v1alpha1.CertaintyUnsure:
+		set(v1alpha1.ConditionCertain, false, "Unsure", strings.Join(c.Reasons, "; "))
+	case v1alpha1.CertaintyPending:
+		set(v1alpha1.ConditionCertain, false, "Pending", fmt.Sprintf("the kubelet has not decided about %d pods, such as %s", len(waiting), waiting[0]))
+	default:
+		set(v1alpha1.ConditionCertain, true, "Exact", "")
+	}
+}
+
+// revision returns the revision of a view. That of a managed node is in its state file. That of an
+// observed kubelet begins again with the agent, and must still grow.
+func (p *Publisher) revision(v View) int64 {
+	if v.Observed == nil {
+		return int64(v.State.Generation())
+	}
+	return p.before + int64(v.State.Generation())
+}
+
 // same reports whether two views show the same.
 func (v View) same(w View) bool {
 	sameError := func(a, b error) bool { return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error()) }
-	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto)
+	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto) && v.Observed.same(w.Observed)
+}
+
+func (o *Observed) same(p *Observed) bool {
+	if o == nil || p == nil {
+		return o == p
+	}
+	return o.Version == p.Version && slices.Equal(o.Waiting, p.Waiting) && slices.Equal(o.Doubts, p.Doubts)
 }
 
 // sameMatter reports whether two statuses are equal except for the fields that no program depends
@@ -163,14 +245,21 @@ func sameMatter(a, b *v1alpha1.PaddockNodeStatus) bool {
 	return equality.Semantic.DeepEqual(&x, &y)
 }
 
-func summaryOf(s *node.State, conditions []metav1.Condition) v1alpha1.Summary {
+func summaryOf(v View, conditions []metav1.Condition) v1alpha1.Summary {
+	s := v.State
 	p := s.Policy()
 	out := v1alpha1.Summary{Policy: p.Topology.String(), Condition: v1alpha1.ConditionManaging}
 	if p.Topology != node.TopologyNone {
 		out.Policy += ", " + p.Scope.String()
 	}
+	if v.Observed != nil {
+		out.Policy = "kubelet " + v.Observed.Version + ": " + out.Policy
+	}
+	certain := meta.FindStatusCondition(conditions, v1alpha1.ConditionCertain)
 	switch {
-	case !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionManaging):
+	case certain != nil && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete):
+		out.Condition = certain.Reason
+	case certain == nil && !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionManaging):
 		out.Condition = "Unmanaged"
 	case !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete):
 		out.Condition = "Incomplete"

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/node/publication"
+)
+
+// publishes adds the publisher of the node's objects.
+func (o *Observing) publishes() error {
+	c, w := o.config, o.world
+	if c.NodeName == "" {
+		return fmt.Errorf("%w: nodeName: expected the name of this Kubernetes node: the agent publishes what its kubelet has", ErrConfig)
+	}
+	client, err := w.client(c)
+	if err != nil {
+		return err
+	}
+	o.publisher = publication.New(publication.Config{
+		Node: c.NodeName, Client: client, View: o.view, Now: w.Now, After: w.After, Observer: publicationWatch{o, w.Watch}, Log: o.log,
+	})
+	return nil
+}
+
+// view returns what there is to publish. While the kubelet cannot be read, that is what it had.
+func (o *Observing) view() publication.View {
+	s := o.session.Load()
+	if s == nil {
+		return publication.View{}
+	}
+	v := s.view()
+	if why := o.problem.Load(); why != nil && v.Observed != nil {
+		v.Observed.Doubts = append(v.Observed.Doubts, "what the kubelet does is not known: "+*why)
+	}
+	return v
+}
+
+// Published implements publication.Observer. The metrics are those of the present session.
+func (o *Observing) Published(took time.Duration, err error) {
+	if s := o.session.Load(); s != nil {
+		s.published.Published(took, err)
+	}
+}
+
+// changed makes the publisher look again, if there is one.
+func (o *Observing) changed() {
+	if o.publisher != nil {
+		o.publisher.Changed()
+	}
+}
+
+// view returns what there is to publish.
+func (s *session) view() publication.View {
+	last := s.shown.Load()
+	if last == nil {
+		return publication.View{}
+	}
+	o := &publication.Observed{Version: s.version.String(), Waiting: last.certainty.Pods}
+	for _, d := range last.certainty.Doubts {
+		o.Doubts = append(o.Doubts, d.String())
+	}
+	return publication.View{State: last.snapshot.State, Observed: o}
+}
