@@ -22,6 +22,9 @@ type Source struct {
 	// Problem describes why nothing is planned for the node. If empty, nothing is wrong. If it is
 	// set, Node may be nil.
 	Problem string
+	// Unsure describes why it is not known what a kubelet that decides has. If it is set, Node may be
+	// nil.
+	Unsure string
 }
 
 // World has everything that a cluster reads and does not own.
@@ -33,6 +36,9 @@ type World struct {
 	Exists func(namespace, name, uid string) bool
 	// AgentReady reports whether one of the pods of a node is an agent that is ready.
 	AgentReady func(pods []*v1.Pod) bool
+	// UnsureIsProblem makes a node whose kubelet decides, and of which it is unsure what it has, take
+	// no pod that Concerns. If false, such a node takes every pod.
+	UnsureIsProblem bool
 	// Report is called for each grant that is not used.
 	Report func(node, pod string, err error)
 }
@@ -62,8 +68,14 @@ type At struct {
 	sighting
 	// View is the node. It may be nil if Problem is set.
 	View *memo.Node
+	// Others are the node with the pods about which its kubelet has not decided in the other orders
+	// in which it can decide. View has them in the order of their creation.
+	Others []*memo.Node
 	// Problem describes why the node takes no pod that Concerns. If empty, it takes such pods.
 	Problem string
+	// Unsure describes why it is not known which pods the kubelet of the node rejects. The node then
+	// takes every pod, and View may be nil.
+	Unsure string
 	// Gates are the feature gates with which the node reads pods.
 	Gates podspec.Gates
 }
@@ -90,7 +102,7 @@ func (c *Cluster) Update(name string, source *Source) {
 		next[name] = m
 		defer c.members.Store(&next) // After the state is set, not before.
 	}
-	if source.Problem == "" {
+	if source.Problem == "" && source.Node != nil {
 		c.gates.Or(1 << gatesIndex(podspec.GatesOf(source.Policy)))
 	}
 	m.update(source)
@@ -136,6 +148,12 @@ func (c *Cluster) After(name string) *At {
 	return m.at.Load()
 }
 
+// Unsure reports whether it is not known which pods the kubelet of a node rejects.
+func (c *Cluster) Unsure(name string) bool {
+	m := (*c.members.Load())[name]
+	return m != nil && m.at.Load().Unsure != ""
+}
+
 // Names returns the nodes that have objects, in no particular order.
 func (c *Cluster) Names() []string {
 	var names []string
@@ -148,9 +166,9 @@ func (c *Cluster) Names() []string {
 // Gates returns the combinations of feature gates with which nodes read pods.
 func (c *Cluster) Gates() []podspec.Gates {
 	var list []podspec.Gates
-	for i, seen := uint32(0), c.gates.Load(); i < 4; i++ {
+	for i, seen := uint32(0), c.gates.Load(); i < 8; i++ {
 		if seen&(1<<i) != 0 {
-			list = append(list, podspec.Gates{PodLevelResources: i&1 != 0, PodLevelManagers: i&2 != 0})
+			list = append(list, podspec.Gates{PodLevelResources: i&1 != 0, PodLevelManagers: i&2 != 0, MarkFractions: i&4 != 0})
 		}
 	}
 	return list
@@ -165,6 +183,9 @@ func gatesIndex(g podspec.Gates) uint32 {
 	if g.PodLevelManagers {
 		i |= 2
 	}
+	if g.MarkFractions {
+		i |= 4
+	}
 	return i
 }
 
@@ -175,11 +196,13 @@ type Reservation struct {
 	// grant, it is the node as it was.
 	Here  handover.Here
 	After *memo.Node
+	// Predicted is set if the kubelet of the node decides. The grant is then a prediction.
+	Predicted bool
 }
 
 // Reserve plans a pod on the current state of the node. It keeps the grant until Unreserve is
-// called or the pod is gone. The reservation is nil if the node has no objects. A plan that rejects
-// the pod changes nothing. The error names the node and what is wrong.
+// called or the pod is gone. The reservation is nil if the node has no objects, or is unsure. A
+// plan that rejects the pod changes nothing. The error names the node and what is wrong.
 func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -189,7 +212,10 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	defer m.mu.Unlock()
 	m.compare()
 	at := m.at.Load()
-	if at.Problem != "" {
+	switch {
+	case at.Unsure != "":
+		return nil, nil
+	case at.Problem != "":
 		return nil, fmt.Errorf("node %s: %s", name, at.Problem)
 	}
 	view, plan, err := at.View.Place(pod)
@@ -203,8 +229,9 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
 		m.pods[pod.UID], m.unbound[pod.UID] = h, h
 		m.show(view)
+		m.order()
 	}
-	return &Reservation{Plan: plan, Here: m.source.Here, After: view}, nil
+	return &Reservation{Plan: plan, Here: m.source.Here, After: view, Predicted: m.source.Kubelet != nil}, nil
 }
 
 // Hand sets the annotation with which the pod of a reservation will be bound. The annotation has

@@ -14,13 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
@@ -412,5 +415,114 @@ func TestResize(t *testing.T) {
 		other := w.cluster(func(err error) { t.Error(err) })
 		other.Update("n", &cluster.Source{Node: published})
 		want("published, another scheduler", other, what)
+	}
+}
+
+// observed returns source as a node whose kubelet decides. Its grants take CPUs out of the shared
+// pool.
+func observed(t testing.TB, grants ...*node.Grant) *fleetsource.Node {
+	n := source(t)
+	version, err := behavior.Named("kubelet-1.36")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := behavior.Of(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Managing, n.Policy = false, n.Policy.As(rules)
+	n.Kubelet = &fleetsource.Kubelet{Version: version, Shared: n.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
+	n.Published = map[string]*node.Grant{}
+	for _, g := range grants {
+		n.Published[g.Pod.UID] = g
+		n.Kubelet.Shared = n.Kubelet.Shared.Difference(g.CPUs())
+	}
+	return n
+}
+
+// TestOrders checks that pods about which a kubelet has not decided are planned in every order, that
+// a node with many of them takes no other, and that what the kubelet wrote replaces the predictions.
+func TestOrders(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	c.Update("n", &cluster.Source{Node: observed(t)})
+	fits := func(cpus int) bool {
+		t.Helper()
+		at := c.After("n")
+		asked, err := cluster.Read(pod("asked", cpus), at.Gates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := true
+		for _, view := range append([]*memo.Node{at.View}, at.Others...) {
+			answer, _ := view.Answer(c.Questions.Of(asked))
+			all = all && answer.Fits
+		}
+		return all
+	}
+	// NUMA node 0 has 7 CPUs for pods, and NUMA node 1 has 8. The first pod gets CPUs of NUMA node 0.
+	small, large := bound(pod("small", 4), ""), bound(pod("large", 5), "")
+	small.CreationTimestamp, large.CreationTimestamp = metav1.Unix(1, 0), metav1.Unix(2, 0)
+	w.set(small)
+	if at := c.After("n"); len(at.Others) != 0 || !fits(8) {
+		t.Errorf("with one pod that waits: %d other orders, 8 CPUs fit: %t", len(at.Others), fits(8))
+	}
+	w.set(large)
+	if at := c.After("n"); len(at.Others) != 1 || fits(4) || !fits(3) {
+		t.Errorf("with two: %d other orders, 4 CPUs fit: %t, 3 CPUs: %t", len(at.Others), fits(4), fits(3))
+	}
+	w.set(bound(pod("third", 1), ""))
+	w.set(bound(pod("fourth", 1), ""))
+	if at := c.After("n"); at.Problem == "" || len(at.Others) != 0 {
+		t.Errorf("with four: problem %q, %d other orders", at.Problem, len(at.Others))
+	}
+	w.remove("third")
+	w.remove("fourth")
+	g, _ := c.After("n").View.State.Grant("large")
+	c.Update("n", &cluster.Source{Node: observed(t, g)})
+	at := c.After("n")
+	if got, _ := at.View.State.Grant("large"); at.Problem != "" || len(at.Others) != 0 || !got.SameAssignments(g) {
+		t.Errorf("when it has decided about one: problem %q, %d other orders, %v", at.Problem, len(at.Others), got)
+	}
+	if err := at.View.State.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnsure checks when an observed node takes every pod, or none.
+func TestUnsure(t *testing.T) {
+	for name, source := range map[string]*cluster.Source{
+		"its objects cannot be read": {Unsure: "manager x is not known"},
+		"unsure":                     {Node: func() *fleetsource.Node { n := observed(t); n.Kubelet.Certainty.Answer = "unsure"; return n }()},
+		"too many grants":            {Node: func() *fleetsource.Node { n := observed(t); n.Complete = false; return n }()},
+		"it contradicts itself": {Node: func() *fleetsource.Node {
+			n := observed(t)
+			n.Here.Policy = "other"
+			n.Policy.StaticMemory, n.Policy.ReservedMemory = true, map[int]map[string]int64{7: {"memory": 1}}
+			return n
+		}()},
+	} {
+		for _, problem := range []bool{false, true} {
+			c := cluster.New(fleet.NewRanking(fleet.LeastStranded, nil), cluster.World{
+				Pods: func(string) []*v1.Pod { return nil }, Exists: func(_, _, _ string) bool { return true },
+				AgentReady: func([]*v1.Pod) bool { return true }, UnsureIsProblem: problem, Report: func(_, _ string, err error) { t.Error(err) },
+			})
+			c.Update("n", source)
+			at := c.After("n")
+			if (at.Unsure != "") == problem || (at.Problem != "") != problem || c.Unsure("n") == problem {
+				t.Errorf("%s: unsure %q, problem %q", name, at.Unsure, at.Problem)
+			}
+			asked, err := cluster.Read(pod("p", 2), podspec.Gates{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done, err := c.Reserve("n", asked); done != nil || (err != nil) != problem {
+				t.Errorf("%s: reserved %+v, error %v", name, done, err)
+			}
+			c.Update("n", &cluster.Source{Node: observed(t)})
+			if at := c.After("n"); at.Unsure != "" || at.Problem != "" || at.View == nil {
+				t.Errorf("%s, and then exact: unsure %q, problem %q", name, at.Unsure, at.Problem)
+			}
+		}
 	}
 }

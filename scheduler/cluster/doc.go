@@ -13,6 +13,18 @@
 // one counts, here as in a fleet. A bound pod without any of these, or with an invalid annotation,
 // is planned: its node will do the same, and publish the result.
 //
+// # Nodes whose kubelet decides
+//
+// An agent can observe a node and leave the decisions to the kubelet. Its PaddockNode then has
+// which rules the kubelet follows, all grants, and what the kubelet has beside them. The annotations
+// of pods have no effect there, and a reservation is a prediction. Pods about which the kubelet has
+// not decided are planned here in the order of their creation and, up to three of them, in every
+// other order (At.Others): a pod fits only if it fits after each. With more of them, the node takes
+// no pod until its kubelet has decided.
+//
+// If it is not known what the kubelet has, the node is unsure (At.Unsure): the agent only reads, so
+// it must not keep pods waiting, and the other plugins decide.
+//
 // # When a state is updated
 //
 // Events do not update a state. It is compared with the pod informer's index when the node's

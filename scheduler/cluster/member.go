@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
@@ -67,6 +69,9 @@ type member struct {
 	// others.
 	contradictions    int
 	allocatable, used fleet.Amounts
+	// base is the node as its kubelet has it, without pods about which it has not decided. It is nil
+	// where no kubelet decides.
+	base *memo.Node
 	// unusable describes why no state can be made of the objects. If empty, one can be made.
 	unusable string
 	// ended is set if the node has no objects any more.
@@ -79,7 +84,7 @@ func (m *member) update(source *Source) {
 	defer m.mu.Unlock()
 	old := m.source
 	m.source = source
-	if old == nil || old.Problem != source.Problem || source.Problem == "" && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
+	if old == nil || old.Problem != source.Problem || old.Unsure != source.Unsure || !m.blocked() && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
 		// The policy determines how requests are read, so pods are read again. Reservations are
 		// kept.
 		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != fleetsource.Reserved })
@@ -89,14 +94,30 @@ func (m *member) update(source *Source) {
 	m.compare()
 }
 
-// rebuild makes the state from the reported grants. Those that contradict others are left out.
+// blocked reports whether the objects of the node say nothing about its pods.
+func (m *member) blocked() bool { return m.source.Problem != "" || m.source.Unsure != "" }
+
+// rebuild makes the state from the reported grants. Those that contradict others are left out. What
+// a kubelet has not decided yet is planned again (provide), because its files do not have it.
 func (m *member) rebuild() {
-	if m.unusable != "" {
-		m.set(&At{Problem: m.unusable})
+	m.base = nil
+	switch {
+	case m.unusable != "":
+		m.set(m.without(m.unusable))
+		return
+	case m.source.Unsure != "":
+		m.set(m.unsure(m.source.Unsure))
 		return
 	}
+	kubelet := m.source.Kubelet
 	known := make([]fleetsource.Known, 0, len(m.pods))
 	for _, h := range m.pods {
+		if kubelet != nil && h.origin != fleetsource.Published {
+			if h.grant = nil; h.reported != nil {
+				h.asks = &h.reported.Pod
+			}
+			continue
+		}
 		if h.reported != nil {
 			h.grant = h.reported
 		}
@@ -108,11 +129,14 @@ func (m *member) rebuild() {
 	for _, g := range grants {
 		m.pods[g.Pod.UID].grant = g
 	}
-	state, findings, err := node.Adopt(m.source.Machine, m.source.Policy, m.source.Inventory, grants)
+	state, findings, err := node.Adopt(m.source.Machine, m.source.Policy.As(node.Behavior{}), m.source.Inventory, grants)
 	if err != nil {
 		m.unusable = "its machine and its policy contradict each other: " + err.Error()
-		m.set(&At{Problem: m.unusable})
+		m.set(m.without(m.unusable))
 		return
+	}
+	if kubelet != nil {
+		state = state.As(m.source.Policy.Behavior).Found(kubelet.Shared, kubelet.Beyond)
 	}
 	before := map[*held]bool{}
 	for _, h := range m.pods {
@@ -139,7 +163,107 @@ func (m *member) rebuild() {
 			}
 		}
 	}
-	m.show(memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used})))
+	view := memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used}))
+	if kubelet != nil {
+		m.base = view
+	}
+	m.show(view)
+}
+
+// without returns the knowledge of a node of which no state can be made.
+func (m *member) without(why string) *At {
+	if m.source.Node != nil && m.source.Kubelet != nil {
+		return m.unsure(why)
+	}
+	return &At{Problem: why}
+}
+
+// unsure returns the knowledge of a node of which it is not known what its kubelet has.
+func (m *member) unsure(why string) *At {
+	if m.cluster.world.UnsureIsProblem {
+		return &At{Problem: unsurely + why}
+	}
+	return &At{Unsure: why}
+}
+
+// unsurely begins the problem of a node that is unsure.
+const unsurely = "it is unsure what its kubelet decides: "
+
+// maxOrders is the number of pods up to which every order is planned in which a kubelet can decide
+// about them. With more of them, the node takes no other pod until it has decided.
+const maxOrders = 3
+
+// order plans the pods about which the kubelet of the node has not decided in every order, and shows
+// the nodes that differ in what is free.
+func (m *member) order() {
+	at := m.at.Load()
+	if m.base == nil || at.View == nil {
+		return
+	}
+	waiting := m.undecided()
+	next := &At{View: at.View, Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates}
+	switch {
+	case len(waiting) > maxOrders:
+		next.Problem = cmp.Or(next.Problem, undecided)
+	case len(waiting) > 1:
+		for order := range permutations(waiting) {
+			view := m.base
+			for _, pod := range order {
+				if placed, _, err := view.Place(pod); err == nil {
+					view = placed
+				}
+			}
+			same := func(o *memo.Node) bool {
+				return o.State.SharedCPUs().Equal(view.State.SharedCPUs()) && o.State.Memory().Equal(view.State.Memory()) && len(view.State.Devices().Inventory().Resources()) == 0
+			}
+			if !same(at.View) && !slices.ContainsFunc(next.Others, same) {
+				next.Others = append(next.Others, view.With(m.allocatable, m.used))
+			}
+		}
+	}
+	if len(next.Others) > 0 || len(at.Others) > 0 || next.Problem != at.Problem {
+		m.set(next)
+	}
+}
+
+// undecided returns the pods about which the kubelet has not decided, bound and reserved. A pod that
+// gets nothing of its own is none of them: its grant is never published.
+func (m *member) undecided() []fleet.Pod {
+	var waiting []fleet.Pod
+	for _, h := range m.pods {
+		switch {
+		case h.origin == fleetsource.Published || h.grant != nil && !h.grant.OwnsAnything():
+		case h.asks != nil:
+			waiting = append(waiting, fleet.Pod{Pod: *h.asks})
+		case h.reported != nil:
+			waiting = append(waiting, fleet.Pod{Pod: h.reported.Pod})
+		}
+	}
+	return waiting
+}
+
+// undecided is the problem of a node whose kubelet has many pods to decide about.
+const undecided = "its kubelet has not decided about the pods that are bound to it yet"
+
+// permutations yields every order of the pods. The list is only valid until the next one.
+func permutations(pods []fleet.Pod) iter.Seq[[]fleet.Pod] {
+	return func(yield func([]fleet.Pod) bool) {
+		var from func(i int) bool
+		from = func(i int) bool {
+			if i == len(pods) {
+				return yield(pods)
+			}
+			for k := i; k < len(pods); k++ {
+				pods[i], pods[k] = pods[k], pods[i]
+				if !from(i + 1) {
+					return false
+				}
+				pods[i], pods[k] = pods[k], pods[i]
+			}
+			return true
+		}
+		from(0)
+	}
 }
 
 // contradiction is the reason why a grant is not in a state.
@@ -151,7 +275,7 @@ func (c *contradiction) Error() string { return "its grant contradicts others: "
 func (m *member) show(view *memo.Node) {
 	at := &At{View: view, Gates: podspec.GatesOf(m.source.Policy)}
 	if old := m.at.Load(); old != nil {
-		at.Problem = old.Problem
+		at.Problem, at.Unsure = old.Problem, old.Unsure
 	}
 	m.set(at)
 }
@@ -167,7 +291,7 @@ func (m *member) release(uid string) {
 
 // compare brings the state up to date.
 func (m *member) compare() {
-	if m.unusable != "" {
+	if m.unusable != "" || m.source.Unsure != "" {
 		return
 	}
 	pods := m.cluster.world.Pods(m.name)
@@ -179,6 +303,7 @@ func (m *member) compare() {
 	rebuild, ended := false, false
 	if m.compared != m.source {
 		rebuild, ended = m.publishedChanged()
+		rebuild = rebuild || m.source.Kubelet != nil // What its files have beside the grants can have changed.
 	}
 	ended, m.freed = ended || m.freed, false
 	more := false // there are pods that are planned here
@@ -186,7 +311,7 @@ func (m *member) compare() {
 		m.listed[pod] = m.comparisons
 		uid := fleetsource.UID(pod)
 		text := pod.Annotations[handover.Annotation]
-		if fleetsource.IsMirror(pod) { // The annotation of a mirror pod does not count.
+		if fleetsource.IsMirror(pod) || m.source.Kubelet != nil { // The annotation of a mirror pod does not count, and a kubelet reads none.
 			text = ""
 		}
 		h := m.pods[uid]
@@ -222,6 +347,7 @@ func (m *member) compare() {
 	}
 	m.count()
 	m.check(pods)
+	m.order()
 	maps.DeleteFunc(m.listed, func(_ *v1.Pod, comparison uint64) bool { return comparison != m.comparisons })
 	m.compared = m.source
 }
@@ -334,7 +460,11 @@ func (m *member) count() {
 	if at.View == nil || at.View.Used.Equal(m.used) && at.View.Allocatable.Equal(m.allocatable) {
 		return
 	}
-	m.set(&At{View: at.View.With(m.allocatable, m.used), Problem: at.Problem, Gates: at.Gates})
+	next := &At{View: at.View.With(m.allocatable, m.used), Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates}
+	for _, o := range at.Others {
+		next.Others = append(next.Others, o.With(m.allocatable, m.used))
+	}
+	m.set(next)
 }
 
 // check sets the problem of the node.
@@ -343,11 +473,28 @@ func (m *member) check(pods []*v1.Pod) {
 	if at.View == nil {
 		return
 	}
-	problem := ""
-	if !m.cluster.world.AgentReady(pods) {
-		problem = "the Paddock agent is not ready"
+	next := &At{View: at.View, Others: at.Others, Gates: at.Gates}
+	if why := m.doubt(pods); why != "" && m.source.Kubelet != nil {
+		is := m.unsure(why)
+		next.Problem, next.Unsure = is.Problem, is.Unsure
+	} else {
+		next.Problem = why
 	}
-	if problem != at.Problem {
-		m.set(&At{View: at.View, Problem: problem, Gates: at.Gates})
+	if next.Problem != at.Problem || next.Unsure != at.Unsure {
+		m.set(next)
 	}
+}
+
+// doubt returns why what is known of the node can be wrong, or the empty string.
+func (m *member) doubt(pods []*v1.Pod) string {
+	k := m.source.Kubelet
+	switch {
+	case !m.cluster.world.AgentReady(pods):
+		return "the Paddock agent is not ready"
+	case k != nil && !m.source.Complete:
+		return "its PaddockNode has no room for all grants"
+	case k != nil && k.Certainty.Answer == v1alpha1.CertaintyUnsure:
+		return cmp.Or(strings.Join(k.Certainty.Reasons, "; "), "its agent gives no reason")
+	}
+	return ""
 }

@@ -15,6 +15,13 @@ type Shown struct {
 	// Problem describes why the node takes no pod that requests exclusive resources. If empty,
 	// nothing is wrong.
 	Problem string `json:"problem,omitempty"`
+	// Unsure describes why it is not known what the kubelet of the node decides. If it is set, the
+	// node takes every pod.
+	Unsure string `json:"unsure,omitempty"`
+	// Kubelet is the version of the kubelet that decides. If empty, the agent decides. Orders is the
+	// number of results that it can come to about the pods that wait for it.
+	Kubelet string `json:"kubelet,omitempty"`
+	Orders  int    `json:"orders,omitempty"`
 	// Machine and Policy are digests. Revision is that of the state that the node published.
 	Machine  string `json:"machine,omitempty"`
 	Policy   string `json:"policy,omitempty"`
@@ -49,9 +56,12 @@ func (c *Cluster) Show(name string) *Shown {
 	defer m.mu.Unlock()
 	m.compare()
 	at := m.at.Load()
-	out := &Shown{Node: name, Problem: at.Problem, Pods: []ShownGrant{}}
+	out := &Shown{Node: name, Problem: at.Problem, Unsure: at.Unsure, Pods: []ShownGrant{}}
 	if m.source.Node != nil {
 		out.Machine, out.Policy, out.Revision = m.source.Here.Machine, m.source.Here.Policy, m.source.Revision
+		if k := m.source.Kubelet; k != nil {
+			out.Kubelet, out.Orders = k.Version.String(), 1+len(at.Others)
+		}
 	}
 	if at.View == nil {
 		return out

@@ -1,6 +1,6 @@
 // Package duties performs the tasks that only one of several schedulers must do: it evicts pods
-// that their nodes reject (package eviction) and deletes PaddockMachines that no node uses (package
-// machines).
+// that their nodes reject (package eviction), deletes pods that kubelets have rejected (package
+// cleanup), and deletes PaddockMachines that no node uses (package machines).
 //
 // That scheduler is the holder of the Lease Name. It need not be the one that schedules: a plugin
 // does not know which one schedules.
@@ -24,6 +24,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/scheduler/cleanup"
 	"github.com/paddock-project/paddock/scheduler/eviction"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
@@ -31,9 +32,18 @@ import (
 // Name is the name of the Lease.
 const Name = "paddock-duties"
 
-// period is the time between two passes of eviction. It is a fraction of the shortest time after
-// which pods can be evicted.
+// period is the time between two passes of eviction and of cleanup. It is a fraction of the
+// shortest time after which pods can be evicted or deleted.
 const period = 5 * time.Second
+
+// Settings are what an administrator sets.
+type Settings struct {
+	// Namespace has the Lease.
+	Namespace string
+	// EvictAfter is the time after which rejected pods are evicted. Zero means that none is.
+	EvictAfter time.Duration
+	Cleanup    cleanup.Config
+}
 
 // The times of the Lease are the defaults of kube-scheduler.
 const (
@@ -42,9 +52,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// Start performs the duties until the context ends, while this process has the Lease in the
-// namespace. It evicts pods that are rejected for evictAfter. Zero means that it evicts none.
-func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error {
+// Start performs the duties until the context ends, while this process has the Lease.
+func Start(ctx context.Context, handle fwk.Handle, s Settings) error {
 	client, err := objects.NewClient(handle.KubeConfig())
 	if err != nil {
 		return fmt.Errorf("a client for PaddockNodes: %w", err)
@@ -57,7 +66,7 @@ func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter 
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: Name,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: Name},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: Name},
 			Client:     handle.ClientSet().CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
@@ -69,8 +78,11 @@ func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter 
 				var all sync.WaitGroup
 				defer all.Wait()
 				all.Go(func() { wait.UntilWithContext(ctx, machines.New(collected(client)).Pass, machines.Period) })
-				if evictAfter > 0 {
-					all.Go(func() { evict(ctx, client, handle, evictAfter) })
+				if s.EvictAfter > 0 {
+					all.Go(func() { evict(ctx, client, handle, s.EvictAfter) })
+				}
+				if s.Cleanup.After > 0 {
+					all.Go(func() { clean(ctx, handle, s.Cleanup) })
 				}
 			},
 			OnStoppedLeading: func() {},
@@ -94,5 +106,19 @@ func evict(ctx context.Context, client rest.Interface, handle fwk.Handle, after 
 	watch.Go(func() { nodes.RunWithContext(ctx) })
 	if cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced) {
 		wait.UntilWithContext(ctx, eviction.New(evicting(handle, nodes), after).Pass, period)
+	}
+}
+
+func clean(ctx context.Context, handle fwk.Handle, config cleanup.Config) {
+	pods, err := failedPods(handle.ClientSet())
+	if err != nil { // Only an informer that has started returns one.
+		klog.FromContext(ctx).Error(err, "Pods that kubelets rejected are not deleted")
+		return
+	}
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { pods.RunWithContext(ctx) })
+	if cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+		wait.UntilWithContext(ctx, cleanup.New(cleaning(handle, pods), config).Pass, period)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
@@ -18,6 +19,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/scheduler/cleanup"
 	"github.com/paddock-project/paddock/scheduler/eviction"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
@@ -32,13 +35,24 @@ var (
 		Namespace: "paddock", Subsystem: "scheduler", Name: "deleted_machines_total", StabilityLevel: metrics.ALPHA,
 		Help: "PaddockMachines that no node used and that were deleted.",
 	})
+	rejectedPods = metrics.NewGauge(&metrics.GaugeOpts{
+		Namespace: "paddock", Subsystem: "scheduler", Name: "rejected_pods", StabilityLevel: metrics.ALPHA,
+		Help: "Failed pods that kubelets rejected for their place. It is 0 without deleteRejectedAfter.",
+	})
+	cleanups = metrics.NewCounterVec(&metrics.CounterOpts{
+		Namespace: "paddock", Subsystem: "scheduler", Name: "rejected_pods_deleted_total", StabilityLevel: metrics.ALPHA,
+		Help: "Failed pods that kubelets rejected and that were replaced, by outcome: deleted, found (a dry run), failed.",
+	}, []string{"outcome"})
 )
 
 // registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(evictions, deletedMachines)
+	legacyregistry.MustRegister(evictions, deletedMachines, rejectedPods, cleanups)
 	for _, outcome := range []string{eviction.Evicted, eviction.Delayed, eviction.Failed} {
 		evictions.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{cleanup.Deleted, cleanup.Found, cleanup.Failed} {
+		cleanups.WithLabelValues(outcome)
 	}
 })
 
@@ -136,5 +150,55 @@ func evicting(handle fwk.Handle, nodes cache.SharedIndexInformer) eviction.World
 			handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "EvictedByPaddock", "Evicting", text)
 		},
 		Count: func(outcome string) { evictions.WithLabelValues(outcome).Inc() },
+	}
+}
+
+// failedPods returns an informer of Failed pods. The scheduler's own informer has none of them.
+func failedPods(client kubernetes.Interface) (cache.SharedIndexInformer, error) {
+	list := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("status.phase", string(v1.PodFailed)).String()
+	})
+	pods := cache.NewSharedIndexInformer(list, &v1.Pod{}, 0, nil)
+	return pods, pods.SetTransform(func(object any) (any, error) { // Nothing else of the objects is kept.
+		pod, is := object.(*v1.Pod)
+		if !is {
+			return object, nil
+		}
+		slim := &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp,
+				DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences,
+			},
+			Spec:   v1.PodSpec{NodeName: pod.Spec.NodeName},
+			Status: v1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
+		}
+		if fleetsource.IsMirror(pod) {
+			slim.Annotations = map[string]string{v1.MirrorPodAnnotationKey: ""}
+		}
+		return slim, nil
+	})
+}
+
+// cleaning returns the world of package cleanup.
+func cleaning(handle fwk.Handle, pods cache.SharedIndexInformer) cleanup.World {
+	return cleanup.World{
+		Now: time.Now,
+		Pods: func() []*v1.Pod {
+			var list []*v1.Pod
+			for _, o := range pods.GetStore().List() {
+				if pod, ok := o.(*v1.Pod); ok {
+					list = append(list, pod)
+				}
+			}
+			return list
+		},
+		Delete: func(ctx context.Context, namespace, name string, uid types.UID) error {
+			return handle.ClientSet().CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))})
+		},
+		Note: func(owner *v1.ObjectReference, text string) {
+			handle.EventRecorder().Eventf(owner, nil, v1.EventTypeNormal, "RejectedPodsDeleted", "Deleting", text)
+		},
+		Count: func(outcome string) { cleanups.WithLabelValues(outcome).Inc() },
+		Left:  func(n int) { rejectedPods.Set(float64(n)) },
 	}
 }

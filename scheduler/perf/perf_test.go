@@ -30,6 +30,7 @@ import (
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/scheduler/duties"
 	"github.com/paddock-project/paddock/scheduler/plugin"
 )
 
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // noDuties evicts and deletes nothing.
-func noDuties(context.Context, fwk.Handle, string, time.Duration) error { return nil }
+func noDuties(context.Context, fwk.Handle, duties.Settings) error { return nil }
 
 // measured is the plugin, with the times of Filter.
 type measured struct {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/scheduler/cleanup"
+	"github.com/paddock-project/paddock/scheduler/duties"
 )
 
 // Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a
@@ -25,6 +27,10 @@ type Args struct {
 	// Agents describes the pods of the agents. A node without a ready agent takes no pod that
 	// requests exclusive resources.
 	Agents Agents `json:"agents,omitzero"`
+	// UnsureNodes sets what Filter does with a node whose kubelet decides, while it is unsure what
+	// that kubelet has: Pass (the default) lets every pod pass, with the lowest score, and Filter
+	// lets no pod pass that requests exclusive resources.
+	UnsureNodes string `json:"unsureNodes,omitempty"`
 	// ManagedNodes selects by label the nodes on which agents run. If nil, no node is selected. A
 	// selected node takes no pod that requests exclusive resources before it has a PaddockNode.
 	// Other nodes without a PaddockNode are left to the other plugins.
@@ -32,6 +38,12 @@ type Args struct {
 	// EvictRejectedAfter is the time after which a pod that its node rejects is evicted. Zero means
 	// that no pod is evicted.
 	EvictRejectedAfter metav1.Duration `json:"evictRejectedAfter,omitzero"`
+	// DeleteRejectedAfter is the age from which Failed pods that a kubelet rejected for their place
+	// are deleted, if their ReplicaSet has replaced them. The newest two of each ReplicaSet stay.
+	// Zero means that no pod is deleted.
+	DeleteRejectedAfter metav1.Duration `json:"deleteRejectedAfter,omitzero"`
+	// DeleteRejectedDryRun only counts the pods that would be deleted, and records events.
+	DeleteRejectedDryRun bool `json:"deleteRejectedDryRun,omitempty"`
 	// InspectAddress is the address where package inspect serves what the scheduler knows of nodes,
 	// e.g. 127.0.0.1:10269. It must be on the loopback interface. If empty, nothing is served.
 	InspectAddress string `json:"inspectAddress,omitempty"`
@@ -50,21 +62,26 @@ type Agents struct {
 const (
 	required, ignored = "Required", "Ignored"
 	one, every        = "One", "Every"
+	pass, filter      = "Pass", "Filter"
 )
 
 // leastEviction is the shortest EvictRejectedAfter. A kubelet first tries a rejected pod again
 // after 10 s. A pod that only waited for another one to end is admitted then.
 const leastEviction = 30 * time.Second
 
+// leastDeletion is the shortest DeleteRejectedAfter. People and alerts see what happens in a loop
+// within this time.
+const leastDeletion = time.Minute
+
 // settings are Args that have been checked.
 type settings struct {
 	scoring        fleet.Scoring
 	everySet       bool
 	agentsRequired bool
-	agentNamespace string
+	unsureFilter   bool
 	agentLabels    labels.Selector
 	managedNodes   labels.Selector
-	evictAfter     time.Duration
+	duties         duties.Settings
 	inspectAddress string
 }
 
@@ -78,7 +95,10 @@ func read(args runtime.Object) (settings, error) {
 			return settings{}, fmt.Errorf("pluginConfig of %s: args: %w", Name, err)
 		}
 	}
-	s := settings{agentNamespace: cmp.Or(a.Agents.Namespace, "paddock"), evictAfter: a.EvictRejectedAfter.Duration, inspectAddress: a.InspectAddress}
+	s := settings{inspectAddress: a.InspectAddress, duties: duties.Settings{
+		Namespace: cmp.Or(a.Agents.Namespace, "paddock"), EvictAfter: a.EvictRejectedAfter.Duration,
+		Cleanup: cleanup.Config{After: a.DeleteRejectedAfter.Duration, DryRun: a.DeleteRejectedDryRun},
+	}}
 	wrong := func(field, has, wants string) error {
 		return fmt.Errorf("pluginConfig of %s: args.%s is %q: set it to %s", Name, field, has, wants)
 	}
@@ -104,6 +124,12 @@ func read(args runtime.Object) (settings, error) {
 	default:
 		return s, wrong("agents.readiness", readiness, "Required or Ignored")
 	}
+	switch unsure := cmp.Or(a.UnsureNodes, pass); unsure {
+	case pass, filter:
+		s.unsureFilter = unsure == filter
+	default:
+		return s, wrong("unsureNodes", unsure, "Pass or Filter")
+	}
 	match := a.Agents.MatchLabels
 	if len(match) == 0 {
 		match = map[string]string{"app.kubernetes.io/name": "paddock"}
@@ -115,8 +141,11 @@ func read(args runtime.Object) (settings, error) {
 	if s.managedNodes, err = metav1.LabelSelectorAsSelector(a.ManagedNodes); err != nil {
 		return s, fmt.Errorf("pluginConfig of %s: args.managedNodes: %w", Name, err)
 	}
-	if s.evictAfter != 0 && s.evictAfter < leastEviction {
-		return s, wrong("evictRejectedAfter", s.evictAfter.String(), fmt.Sprintf("0 or at least %s", leastEviction))
+	if after := s.duties.EvictAfter; after != 0 && after < leastEviction {
+		return s, wrong("evictRejectedAfter", after.String(), fmt.Sprintf("0 or at least %s", leastEviction))
+	}
+	if after := s.duties.Cleanup.After; after != 0 && after < leastDeletion {
+		return s, wrong("deleteRejectedAfter", after.String(), fmt.Sprintf("0 or at least %s", leastDeletion))
 	}
 	return s, nil
 }

@@ -41,6 +41,11 @@ func FromAPI(ctx context.Context, handle fwk.Handle, sink Sink) error {
 	source, err = fleetsource.NewSource(client, func(name string) {
 		n, known, err := source.Node(name)
 		report(name, err)
+		if o := source.Object(name); err != nil && o != nil && o.Status.DecidedBy != nil {
+			// A kubelet decides there, and this program does not know how.
+			sink.Update(name, &cluster.Source{Unsure: err.Error()})
+			return
+		}
 		sink.Update(name, sourceOf(n, known, err))
 	})
 	if err != nil {
@@ -69,6 +74,8 @@ func sourceOf(n *fleetsource.Node, known bool, err error) *cluster.Source {
 		// The reason does not contain the error, which names the node. Otherwise an event of a pod
 		// would have one sentence per such node.
 		return &cluster.Source{Problem: "its PaddockNode or PaddockMachine cannot be read: the log of the scheduler has the reason"}
+	case n.Kubelet != nil:
+		return &cluster.Source{Node: n}
 	case !n.Managing:
 		return &cluster.Source{Node: n, Problem: "Paddock does not manage the node now: kubectl describe paddocknode shows why"}
 	case !n.Complete:

@@ -48,16 +48,25 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 		return nil, true
 	case at.Problem != "":
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s): "+at.Problem), true
+	case at.Unsure != "":
+		unsureNodes.Inc()
+		return nil, true
 	}
 	i := c.asked.reading(at.Gates)
 	if i < 0 {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): the policy has just changed"), true
 	}
 	every := c.asked.unknown && p.settings.everySet
-	if !every && view.Fits(c.asked.questions[i]) {
+	if !every && len(at.Others) == 0 && view.Fits(c.asked.questions[i]) {
 		return nil, true
 	}
 	answer, hit := view.Answer(c.asked.questions[i])
+	for _, other := range at.Others {
+		if !answer.Fits {
+			break
+		}
+		answer, _ = other.Answer(c.asked.questions[i])
+	}
 	if answer.Fits && every {
 		answer = p.everySet(view, c.asked.pods[i], len(c.pod.Spec.ResourceClaims) > 0, answer)
 	}

@@ -13,6 +13,7 @@ var (
 	// A miss is a plan.
 	misses         = counter("filter_memo_misses_total", "Nodes that Filter planned the pod for.")
 	unknownDevices = counter("unknown_devices_total", "Scheduling cycles of pods with devices that others choose later.")
+	unsureNodes    = counter("unsure_nodes_total", "Nodes that Filter let pass, because it is unsure what their kubelet decides.")
 	unusedGrants   = counter("unused_grants_total", "Grants of pods or nodes that were not used, because they are damaged or contradict others.")
 )
 
@@ -24,5 +25,5 @@ func counter(name, help string) *metrics.Counter {
 
 // registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(hits, misses, unknownDevices, unusedGrants)
+	legacyregistry.MustRegister(hits, misses, unknownDevices, unsureNodes, unusedGrants)
 })

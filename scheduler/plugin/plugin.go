@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/scheduler/cluster"
+	"github.com/paddock-project/paddock/scheduler/duties"
 	"github.com/paddock-project/paddock/scheduler/inspect"
 )
 
@@ -63,7 +63,7 @@ func (p *Plugin) Name() string { return Name }
 
 // Factory returns a factory for the plugins of a process. The profiles of one scheduler share a
 // cluster, so their arguments must be equal. Duties are started once for each scheduler.
-func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+func Factory(feed Feed, start Duties) func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	var mu sync.Mutex
 	made := map[informers.SharedInformerFactory]*shared{}
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
@@ -91,7 +91,7 @@ func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Ob
 				return nil, fmt.Errorf("pluginConfig of %s: args.inspectAddress: %w", Name, err)
 			}
 		}
-		if err := duties(ctx, handle, s.agentNamespace, s.evictAfter); err != nil {
+		if err := start(ctx, handle, s.duties); err != nil {
 			return nil, err
 		}
 		return p, feed(ctx, handle, p)
@@ -99,9 +99,8 @@ func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Ob
 }
 
 // Duties starts the tasks that only one of several schedulers performs: see package duties. The
-// namespace is that of the agents. Pods that their nodes reject for evictAfter are evicted. Zero
-// means that no pod is evicted.
-type Duties func(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error
+// namespace of the settings is that of the agents.
+type Duties func(ctx context.Context, handle fwk.Handle, s duties.Settings) error
 
 // byNode is the name of the index of bound pods by node.
 const byNode = "paddock.node"
@@ -143,6 +142,7 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 		AgentReady: func(pods []*v1.Pod) bool {
 			return !s.agentsRequired || slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return out.isAgent(pod) && ready(pod) })
 		},
+		UnsureIsProblem: s.unsureFilter,
 		Report: func(node, pod string, err error) {
 			unusedGrants.Inc()
 			log.Info("A grant is not used", "node", node, "pod", pod, "reason", err.Error())
@@ -153,7 +153,7 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 
 // isAgent reports whether a pod is an agent of Paddock.
 func (s *shared) isAgent(pod *v1.Pod) bool {
-	return pod.Namespace == s.settings.agentNamespace && s.settings.agentLabels.Matches(labels.Set(pod.Labels))
+	return pod.Namespace == s.settings.duties.Namespace && s.settings.agentLabels.Matches(labels.Set(pod.Labels))
 }
 
 // ready reports whether the condition Ready of a pod is true.

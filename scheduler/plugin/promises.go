@@ -71,6 +71,9 @@ func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 	if p.promises.awake(w) || !w.fits(at) {
 		return false
 	}
+	if at.Unsure != "" {
+		return true // Every pod is to be tried there, and no room is promised.
+	}
 	i := w.asked.reading(at.Gates)
 	if i < 0 || i >= len(w.asked.questions) {
 		return true

@@ -43,6 +43,9 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		return nil
 	case at.Problem != "":
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): "+at.Problem)
+	case at.Unsure != "":
+		p.waiting.remove(pod.UID)
+		return nil
 	}
 	i := c.asked.reading(at.Gates)
 	if i < 0 {
@@ -77,7 +80,8 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		p.wake(other)
 	}
 	// A grant cannot contain devices that the kubelet chooses later, so the node plans the pod.
-	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
+	// A kubelet that decides reads no grant.
+	if !done.Predicted && done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
 		p.hand(ctx, state, pod, done)
 	}
 	// The next pod often has the same template. Planning for it now takes less than half the time,

@@ -23,7 +23,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, no
 	list := make([]ranked, 0, len(nodes))
 	for _, info := range nodes {
 		at, view := p.view(c, info)
-		if at == nil || at.Problem != "" {
+		if at == nil || at.Problem != "" || at.Unsure != "" {
 			continue
 		}
 		if i := c.asked.reading(at.Gates); i >= 0 {
@@ -45,7 +45,8 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, no
 }
 
 // Score returns the rank of the node. A node that is not managed has the lowest score, because it
-// assigns no exclusive resources to the pod.
+// assigns no exclusive resources to the pod, and so has one that is unsure, because it can reject
+// the pod.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
 	if c := of(state); c != nil {
 		return c.ranks[info.Node().Name], nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
@@ -156,23 +157,33 @@ func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
 }
 
 func (w waitingPod) fits(at *cluster.At) bool {
-	if at.Problem != "" {
-		return false
+	if at.Problem != "" || at.Unsure != "" {
+		return at.Problem == ""
 	}
 	i := w.asked.reading(at.Gates)
 	if i < 0 || i >= len(w.asked.questions) {
 		return true // The pod has to be read again.
 	}
-	answer, _ := at.View.Answer(w.asked.questions[i])
-	return answer.Fits
+	for _, view := range append([]*memo.Node{at.View}, at.Others...) {
+		if answer, _ := view.Answer(w.asked.questions[i]); !answer.Fits {
+			return false
+		}
+	}
+	return true
 }
 
 // Update stores what the objects of a node report, and wakes the pods that fit there now. No
 // registered event wakes them: the scheduler's informer of the objects would be a different one,
 // and it could report a change that is not in the cluster yet.
+//
+// A node that stays unsure wakes no pod again: it takes every pod, and what waits was rejected by
+// another plugin.
 func (p *Plugin) Update(node string, source *cluster.Source) {
+	before := p.cluster.Unsure(node)
 	p.cluster.Update(node, source)
-	p.wake(node)
+	if !before || !p.cluster.Unsure(node) {
+		p.wake(node)
+	}
 }
 
 // Synced activates the pods that waited for the objects to be read.

@@ -29,6 +29,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -36,7 +37,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/scheduler/cluster"
+	"github.com/paddock-project/paddock/scheduler/duties"
 )
 
 // schedulerName is the name of the profile in deploy/scheduler/config.yaml.
@@ -76,7 +79,7 @@ func (w *world) start() {
 		sink.Synced()
 		return nil
 	}
-	newPlugin := Factory(feed, func(context.Context, fwk.Handle, string, time.Duration) error { return nil })
+	newPlugin := Factory(feed, func(context.Context, fwk.Handle, duties.Settings) error { return nil })
 	registry := frameworkruntime.Registry{Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		made, err := newPlugin(ctx, args, handle)
 		if p, ok := made.(*Plugin); ok {
@@ -268,10 +271,27 @@ func (w *world) manage(name string, args map[string]string) {
 	w.sources[name] = &fleetsource.Node{
 		Here: handover.Here{Node: name, Machine: "m", Policy: "p" + args["policy"]}, Machine: m, Policy: policy, Managing: true, Complete: true,
 	}
+	if _, observed := args["kubelet"]; observed {
+		w.observe(w.sources[name])
+	}
 	w.sink.Update(name, &cluster.Source{Node: w.sources[name]})
 	if args["ready"] != "false" {
 		w.agent(name, true)
 	}
+}
+
+// observe makes a kubelet decide on a node, which has no pods yet.
+func (w *world) observe(n *fleetsource.Node) {
+	version, err := behavior.Named("kubelet-1.36")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rules, err := behavior.Of(version)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n.Managing, n.Policy = false, n.Policy.As(rules)
+	n.Kubelet = &fleetsource.Kubelet{Version: version, Shared: n.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
 }
 
 // hardware returns a machine with a number of NUMA nodes of cpus CPUs each, two threads per core.
@@ -392,10 +412,24 @@ func (w *world) publish(name string, args map[string]string) {
 	next := *w.sources[name]
 	next.Published = map[string]*node.Grant{}
 	next.Revision++
+	if next.Kubelet != nil {
+		kubelet := fleetsource.Kubelet{Version: next.Kubelet.Version, Shared: next.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
+		next.Kubelet = &kubelet
+	}
 	for pod, cpus := range args {
+		if pod == "unsure" {
+			next.Kubelet.Certainty = v1alpha1.Certainty{Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"predictions differ"}}
+			continue
+		}
 		set, err := cpuset.Parse(cpus)
 		if err != nil {
 			w.t.Fatal(err)
+		}
+		if next.Kubelet != nil {
+			next.Kubelet.Shared = next.Kubelet.Shared.Difference(set)
+		}
+		if pod == "lost" {
+			continue
 		}
 		g := w.grant(guaranteed(pod, set.Len()), &next, cpus)
 		next.Published[g.Pod.UID] = g
@@ -444,6 +478,9 @@ func (w *world) state(name string) string {
 	}
 	if at.Problem != "" {
 		lines = append(lines, "problem: "+at.Problem+"\n")
+	}
+	if at.Unsure != "" {
+		lines = append(lines, "unsure: "+at.Unsure+"\n")
 	}
 	if err := at.View.State.Check(); err != nil {
 		lines = append(lines, err.Error()+"\n")
