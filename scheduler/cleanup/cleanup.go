@@ -34,8 +34,10 @@ import (
 )
 
 const (
-	// Rate is the maximum number of deletions per second, and Burst the maximum number at once.
-	Rate, Burst = 1, 20
+	// Rate is the maximum number of deletions per second.
+	Rate = 1
+	// Burst is the maximum number of deletions at once.
+	Burst = 20
 	// Kept is how many pods of an owner are kept as evidence, the newest ones.
 	Kept = 2
 )
