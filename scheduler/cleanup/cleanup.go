@@ -28,6 +28,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
@@ -40,6 +41,9 @@ const (
 	Burst = 20
 	// Kept is how many pods of an owner are kept as evidence, the newest ones.
 	Kept = 2
+	// first and longest bound the time between two attempts for a pod that could not be deleted, so
+	// that pods that an admission webhook protects do not use up the rate.
+	first, longest = 10 * time.Second, 5 * time.Minute
 )
 
 // These are the outcomes of a deletion.
@@ -86,13 +90,20 @@ type Cleaner struct {
 	world  World
 	config Config
 	limit  *rate.Limiter
+	// failures gives the time to the next attempt for a pod that could not be deleted, and next has
+	// these times.
+	failures workqueue.TypedRateLimiter[types.UID]
+	next     map[types.UID]time.Time
 	// found has the pods that a dry run has reported.
 	found map[types.UID]bool
 }
 
 // New returns a Cleaner.
 func New(world World, config Config) *Cleaner {
-	return &Cleaner{world: world, config: config, limit: rate.NewLimiter(Rate, Burst), found: map[types.UID]bool{}}
+	return &Cleaner{
+		world: world, config: config, limit: rate.NewLimiter(Rate, Burst),
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](first, longest), next: map[types.UID]time.Time{}, found: map[types.UID]bool{},
+	}
 }
 
 // Pass deletes the pods that are due.
@@ -101,6 +112,7 @@ func (c *Cleaner) Pass(ctx context.Context) {
 	rejected := slices.DeleteFunc(slices.Clone(c.world.Pods()), func(pod *v1.Pod) bool { return !Rejected(pod) })
 	c.world.Left(len(rejected))
 	due := c.due(now, rejected)
+	c.forget(due)
 	done := map[types.UID]int{} // by owner
 	for _, pod := range due {
 		owner := metav1.GetControllerOfNoCopy(pod)
@@ -111,10 +123,13 @@ func (c *Cleaner) Pass(ctx context.Context) {
 			}
 			continue
 		}
+		if now.Before(c.next[pod.UID]) {
+			continue
+		}
 		if !c.limit.AllowN(now, 1) {
 			break
 		}
-		if c.delete(ctx, pod) {
+		if c.delete(ctx, now, pod) {
 			done[owner.UID]++
 		}
 	}
@@ -138,7 +153,21 @@ func (c *Cleaner) Pass(ctx context.Context) {
 	}
 }
 
-// due returns the pods to delete, the oldest first.
+// forget drops the failures of pods that are not due any more.
+func (c *Cleaner) forget(due []*v1.Pod) {
+	still := make(map[types.UID]bool, len(due))
+	for _, pod := range due {
+		still[pod.UID] = true
+	}
+	for uid := range c.next {
+		if !still[uid] {
+			c.failures.Forget(uid)
+			delete(c.next, uid)
+		}
+	}
+}
+
+// due returns the pods to delete, the oldest first. A pod that is being deleted is no evidence.
 func (c *Cleaner) due(now time.Time, rejected []*v1.Pod) []*v1.Pod {
 	slices.SortFunc(rejected, func(a, b *v1.Pod) int { // the newest first
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
@@ -147,11 +176,11 @@ func (c *Cleaner) due(now time.Time, rejected []*v1.Pod) []*v1.Pod {
 	var due []*v1.Pod
 	for _, pod := range rejected {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || !replaces(owner) || fleetsource.IsMirror(pod) {
+		if owner == nil || !replaces(owner) || fleetsource.IsMirror(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		newer[owner.UID]++
-		if newer[owner.UID] > Kept && pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) >= c.config.After {
+		if newer[owner.UID] > Kept && now.Sub(pod.CreationTimestamp.Time) >= c.config.After {
 			due = append(due, pod)
 		}
 	}
@@ -166,7 +195,7 @@ func replaces(owner *metav1.OwnerReference) bool {
 }
 
 // delete deletes a pod, and reports whether it did.
-func (c *Cleaner) delete(ctx context.Context, pod *v1.Pod) bool {
+func (c *Cleaner) delete(ctx context.Context, now time.Time, pod *v1.Pod) bool {
 	log := klog.FromContext(ctx).WithValues("pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 	switch err := c.world.Delete(ctx, pod.Namespace, pod.Name, pod.UID); {
 	case err == nil:
@@ -177,6 +206,7 @@ func (c *Cleaner) delete(ctx context.Context, pod *v1.Pod) bool {
 		return false // It is gone, or another pod has its name.
 	default:
 		log.Error(err, "A pod that its kubelet rejected is not deleted")
+		c.next[pod.UID] = now.Add(c.failures.When(pod.UID))
 		c.world.Count(Failed)
 		return false
 	}

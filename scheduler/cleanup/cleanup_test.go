@@ -179,3 +179,44 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%s are left", w.names())
 	}
 }
+
+// TestProtected checks that pods whose deletion always fails do not keep others from being deleted,
+// and that the newest two that stay are not being deleted.
+func TestProtected(t *testing.T) {
+	w := &world{now: time.Unix(1e9, 0), fails: map[string]error{}}
+	w.add("ReplicaSet", "protected", 2*cleanup.Burst)
+	for _, p := range w.pods {
+		w.fails[p.Name] = errors.New("denied by a webhook")
+	}
+	w.now = w.now.Add(time.Hour)
+	w.add("ReplicaSet", "web", 5)
+	for i := range w.pods {
+		if p := w.pods[i]; p.Name == "web-4" {
+			p.DeletionTimestamp = &metav1.Time{Time: w.now}
+		}
+	}
+	c := w.cleaner(cleanup.Config{After: time.Minute})
+	for range 30 {
+		w.now = w.now.Add(5 * time.Second)
+		c.Pass(t.Context())
+	}
+	if names := w.names(); !strings.HasSuffix(names, " web-2 web-3 web-4") || strings.Contains(names, "web-1") || len(w.pods) != 2*cleanup.Burst+3 {
+		t.Errorf("%s are left", names)
+	}
+}
+
+// BenchmarkPass looks at Failed pods of which none is due.
+func BenchmarkPass(b *testing.B) {
+	for _, n := range []int{10, 1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := &world{now: time.Unix(1e9, 0)}
+			for i := range n / 2 {
+				w.add("ReplicaSet", fmt.Sprint("web-", i), 2)
+			}
+			c := w.cleaner(cleanup.Config{After: time.Minute})
+			for b.Loop() {
+				c.Pass(b.Context())
+			}
+		})
+	}
+}
