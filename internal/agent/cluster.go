@@ -51,14 +51,9 @@ func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 func (a *Agent) publish() (publishers []engine.Observer, err error) {
 	c, w := a.config, a.world
 	if c.Publish {
-		client, err := w.client(c)
-		if err != nil {
+		if a.publisher, err = w.publisher(c, a.view, a.metrics.NewPublication(), a.log); err != nil {
 			return nil, err
 		}
-		a.publisher = publication.New(publication.Config{
-			Node: c.NodeName, Client: client, View: a.view, Now: w.Now, After: w.After,
-			Observer: publicationWatch{a.metrics.NewPublication(), w.Watch}, Log: a.log,
-		})
 		publishers = append(publishers, a.publisher)
 	}
 	if c.NodeResourceTopology {

@@ -9,18 +9,12 @@ import (
 
 // publishes adds the publisher of the node's objects.
 func (o *Observing) publishes() error {
-	c, w := o.config, o.world
-	if c.NodeName == "" {
+	if o.config.NodeName == "" {
 		return fmt.Errorf("%w: nodeName: expected the name of this Kubernetes node: the agent publishes what its kubelet has", ErrConfig)
 	}
-	client, err := w.client(c)
-	if err != nil {
-		return err
-	}
-	o.publisher = publication.New(publication.Config{
-		Node: c.NodeName, Client: client, View: o.view, Now: w.Now, After: w.After, Observer: publicationWatch{o, w.Watch}, Log: o.log,
-	})
-	return nil
+	var err error
+	o.publisher, err = o.world.publisher(o.config, o.view, o, o.log)
+	return err
 }
 
 // view returns what there is to publish. While the kubelet cannot be read, that is what it had.

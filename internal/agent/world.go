@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"time"
 
@@ -95,6 +96,17 @@ func (w World) client(c Config) (*publication.Client, error) {
 		return nil, err
 	}
 	return publication.NewClient(config)
+}
+
+// publisher returns the publisher of the objects of the node.
+func (w World) publisher(c Config, view func() publication.View, counted publication.Observer, log *slog.Logger) (*publication.Publisher, error) {
+	client, err := w.client(c)
+	if err != nil {
+		return nil, err
+	}
+	return publication.New(publication.Config{
+		Node: c.NodeName, Client: client, View: view, Now: w.Now, After: w.After, Observer: publicationWatch{counted, w.Watch}, Log: log,
+	}), nil
 }
 
 // runtimeWatch is an nri.Observer that also calls a Watch.

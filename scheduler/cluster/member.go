@@ -129,14 +129,11 @@ func (m *member) rebuild() {
 	for _, g := range grants {
 		m.pods[g.Pod.UID].grant = g
 	}
-	state, findings, err := node.Adopt(m.source.Machine, m.source.Policy.As(node.Behavior{}), m.source.Inventory, grants)
+	state, findings, err := m.source.Adopt(grants)
 	if err != nil {
 		m.unusable = "its machine and its policy contradict each other: " + err.Error()
 		m.set(m.without(m.unusable))
 		return
-	}
-	if kubelet != nil {
-		state = state.As(m.source.Policy.Behavior).Found(kubelet.Shared, kubelet.Beyond)
 	}
 	before := map[*held]bool{}
 	for _, h := range m.pods {
@@ -181,13 +178,14 @@ func (m *member) without(why string) *At {
 // unsure returns the knowledge of a node of which it is not known what its kubelet has.
 func (m *member) unsure(why string) *At {
 	if m.cluster.world.UnsureIsProblem {
-		return &At{Problem: unsurely + why}
+		return &At{Problem: unsureProblem}
 	}
 	return &At{Unsure: why}
 }
 
-// unsurely begins the problem of a node that is unsure.
-const unsurely = "it is unsure what its kubelet decides: "
+// unsureProblem is the problem of a node that is unsure. It does not contain the reason, which can
+// name the node. Otherwise an event of a pod would have one sentence per such node.
+const unsureProblem = "what its kubelet has assigned is not known for certain: kubectl describe paddocknode shows why"
 
 // maxOrders is the number of pods up to which every order is planned in which a kubelet can decide
 // about them. With more of them, the node takes no other pod until it has decided.
@@ -204,7 +202,7 @@ func (m *member) order() {
 	next := &At{View: at.View, Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates}
 	switch {
 	case len(waiting) > maxOrders:
-		next.Problem = cmp.Or(next.Problem, undecided)
+		next.Problem = cmp.Or(next.Problem, manyUndecided)
 	case len(waiting) > 1:
 		for order := range permutations(waiting) {
 			view := m.base
@@ -242,8 +240,8 @@ func (m *member) undecided() []fleet.Pod {
 	return waiting
 }
 
-// undecided is the problem of a node whose kubelet has many pods to decide about.
-const undecided = "its kubelet has not decided about the pods that are bound to it yet"
+// manyUndecided is the problem of a node whose kubelet has more than maxOrders pods to decide about.
+const manyUndecided = "its kubelet has not decided about the pods that are bound to it yet"
 
 // permutations yields every order of the pods. The list is only valid until the next one.
 func permutations(pods []fleet.Pod) iter.Seq[[]fleet.Pod] {

@@ -42,7 +42,7 @@ func FromAPI(ctx context.Context, handle fwk.Handle, sink Sink) error {
 		n, known, err := source.Node(name)
 		report(name, err)
 		if o := source.Object(name); err != nil && o != nil && o.Status.DecidedBy != nil {
-			// A kubelet decides there, and this program does not know how.
+			// A kubelet decides there, and it is not known how.
 			sink.Update(name, &cluster.Source{Unsure: err.Error()})
 			return
 		}

@@ -166,12 +166,9 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 	for uid, g := range n.Published {
 		known = append(known, Known{Published, here[uid], g})
 	}
-	state, findings, err := node.Adopt(n.Machine, n.Policy.As(node.Behavior{}), n.Inventory, Settle(known))
+	state, findings, err := n.Adopt(Settle(known))
 	if err != nil {
 		return nil, err
-	}
-	if k := n.Kubelet; k != nil {
-		state = state.As(n.Policy.Behavior).Found(k.Shared, k.Beyond)
 	}
 	out := &Built{State: state.Resume(n.Revision), Findings: findings}
 	for _, b := range bound {
@@ -190,6 +187,16 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 		}
 	}
 	return out, nil
+}
+
+// Adopt returns the state of the node in which pods have these grants. Where a kubelet decides, it
+// also has what the kubelet has beside them. The findings and the error are those of node.Adopt.
+func (n *Node) Adopt(grants []*node.Grant) (*node.State, []node.Finding, error) {
+	state, findings, err := node.Adopt(n.Machine, n.Policy.As(node.Behavior{}), n.Inventory, grants)
+	if err != nil || n.Kubelet == nil {
+		return state, findings, err
+	}
+	return state.As(n.Policy.Behavior).Found(n.Kubelet.Shared, n.Kubelet.Beyond), findings, nil
 }
 
 // grant returns the grant in a pod's annotation. It returns nil if the node has published a grant

@@ -15,6 +15,9 @@ import (
 // the fields for a version of Kubernetes. Each comment names the quirk of docs/rules/quirks.md and
 // which of the versions 1.36.3 and 1.37.2 have it.
 //
+// The names of the fields are part of the digest that a PaddockNode has of its kubelet's rules. A
+// field that gets another name makes agents and schedulers of different versions unsure.
+//
 // A node with a Behavior can break the invariants: it assigns CPUs twice and counts memory twice.
 // What its grants do not explain is its residue (State.Residue).
 type Behavior struct {

@@ -4,18 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
 // The values of Certainty.Answer.
 const (
 	// Exact means that the answer is what the kubelet does.
-	Exact = "exact"
+	Exact = v1alpha1.CertaintyExact
 	// Pending means that pods are bound to the node and the kubelet has not decided about them. The
 	// answer is the same in whatever order it does, and before.
-	Pending = "pending"
+	Pending = v1alpha1.CertaintyPending
 	// Unsure means that the kubelet can act in another way than the answer.
-	Unsure = "unsure"
+	Unsure = v1alpha1.CertaintyUnsure
 )
 
 // Certainty is how sure an answer about a kubelet is. Every document that has such an answer has it
