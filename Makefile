@@ -261,7 +261,7 @@ e2e: ## The agent beside a real containerd, in virtual machines with several NUM
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
 
-e2e-everywhere: ## The same with a long churn, every policy, and each comparison with a kubelet on each machine; half an hour.
+e2e-everywhere: ## The same with a long churn, every policy, five NUMA nodes, and each comparison with a kubelet; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere
 
 # Counts, not times: the machine is emulated.

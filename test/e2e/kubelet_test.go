@@ -65,19 +65,15 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 	return pod
 }
 
-// besideKubelet runs the tests that need a real kubelet. Under emulation a kubelet takes most of a
-// minute for three pods. So one configuration is compared on one of the machines, unless everywhere
-// is set.
-func (m *machine) besideKubelet(t *testing.T, here ...comparison) {
+// besideKubelet plays comparisons with a real kubelet. Under emulation a kubelet takes most of a
+// minute for three pods. So each machine plays a few, and all of them only if everywhere is set.
+func (m *machine) besideKubelet(t *testing.T, list ...comparison) {
 	t.Helper()
 	if !*kubelet {
 		t.Log("nothing is tried beside a real kubelet: make e2e-kubelet does")
 		return
 	}
-	if *everywhere {
-		here = []comparison{sameRestricted, sameSingle, sameBestEffort, leftAlone, restarted}
-	}
-	for _, c := range here {
+	for _, c := range list {
 		m.run(t, c.name, c.play)
 	}
 }
@@ -95,6 +91,9 @@ var (
 	leftAlone      = comparison{"kubelet-with-managers-is-left-alone", leavesKubeletAlone}
 	restarted      = comparison{"kubelet-restarts", outlivesKubelet}
 )
+
+// comparisons has all of them.
+var comparisons = []comparison{sameRestricted, sameSingle, sameBestEffort, leftAlone, restarted}
 
 func same(words ...string) comparison {
 	return comparison{"kubelet-decides-the-same," + strings.Join(words, ","), func(t *testing.T, n *node) { decidesTheSame(t, n, words) }}

@@ -20,7 +20,7 @@ var (
 	rewrite    = flag.Bool("rewrite", false, "write the answers into the scenarios, and read the difference")
 	keep       = flag.String("logs", "", "the directory for logs of runs that fail; a new one where nothing is said")
 	kubelet    = flag.Bool("kubelet", os.Getenv("E2E_KUBELET") == "1", "also what needs a real kubelet; building it takes minutes, once")
-	everywhere = flag.Bool("everywhere", false, "also what a policy alone decides, the long churn, and every comparison with a real kubelet on each machine")
+	everywhere = flag.Bool("everywhere", false, "also what a policy alone decides, the long churn, the machine with five NUMA nodes, and every comparison with a real kubelet")
 	benefit    = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
 
