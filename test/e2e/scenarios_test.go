@@ -26,16 +26,15 @@ var byPolicy = []string{
 	"5numa/10-pod-scope", "5numa/20-policies",
 }
 
-// long lists the scenarios that repeat a shorter one.
-var long = []string{"2numa-load/25-long-churn"}
+// long lists the scenarios that repeat a shorter one, and one that keeps all CPUs of its machine
+// busy for minutes.
+var long = []string{"2numa-load/25-long-churn", "2numa/75-quota"}
 
 func TestTwoNUMANodes(t *testing.T) {
 	m := open(t, "2numa", "2numa")
 	m.scenarios(t)
 	if *everywhere {
 		m.besideKubelet(t, comparisons...)
-	} else {
-		m.besideKubelet(t, leftAlone)
 	}
 }
 

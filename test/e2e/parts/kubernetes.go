@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,11 +12,14 @@ import (
 
 // program is a Go program of another project.
 type program struct {
-	// name is the name of its file.
+	// name is the name of its file. In a list of several programs, it is the last element of pkg.
 	name string
 	// pkg is the import path of its package main.
 	pkg string
 }
+
+// String returns the name of the program.
+func (p program) String() string { return p.name }
 
 // These are modules of this repository that require other projects' programs. They use the same
 // versions of libraries as the modules under test, so that Go's cache has most of the packages.
@@ -69,13 +71,16 @@ func (m *maker) buildPrograms(ctx context.Context, name, module string, list ...
 	linker := "-s -w" + versionFlags(goMod)
 	digest := sha256.Sum256(append(goMod, goSum...))
 	return m.keep(name+"-"+hex.EncodeToString(digest[:])[:12], func(dir string) error {
-		var failed error
-		for _, p := range list {
-			m.say("building %s", p.name)
-			_, err := m.run(ctx, module, static, "go", build("-ldflags", linker, "-o", filepath.Join(dir, p.name), p.pkg)...)
-			failed = errors.Join(failed, err)
+		args := build("-ldflags", linker, "-o", filepath.Join(dir, list[0].name), list[0].pkg)
+		if len(list) > 1 { // Linking takes one core. So one program is linked while others are compiled.
+			args = build("-ldflags", linker, "-o", dir+"/")
+			for _, p := range list {
+				args = append(args, p.pkg)
+			}
 		}
-		return failed
+		m.say("building %s", list)
+		_, err := m.run(ctx, module, static, "go", args...)
+		return err
 	})
 }
 
