@@ -96,6 +96,10 @@ const (
 	// ConditionCertain is there where the agent observes a kubelet. It is true while the status is what the kubelet has,
 	// and false with the reason Pending while pods wait for the kubelet, or Unsure.
 	ConditionCertain = "Certain"
+	// ConditionHugePagesFree is there where the agent observes a kubelet. It is false while huge pages that its Memory
+	// Manager counts as free are in use: a pod that asks for them is admitted, and can fail. It is there only once that
+	// was the case.
+	ConditionHugePagesFree = "HugePagesFree"
 	// ConditionDegraded is true while a pod has CPUs that are offline.
 	ConditionDegraded = "Degraded"
 	// ConditionComplete is false while the node has more grants to publish than an object has room for. A

@@ -35,6 +35,7 @@ type session struct {
 	doubts  []view.Doubt
 	metrics *telemetry.Telemetry
 	web     *web.Web
+	pages   freeHugePages
 	shown   atomic.Pointer[sight]
 	// from is the revision after those of the session before. published counts writes of the node's
 	// object, and observers receive decisions beside web.
@@ -70,6 +71,8 @@ type unsettled struct {
 type sight struct {
 	snapshot  *engine.Snapshot
 	certainty *view.Certainty
+	// taken are the huge pages that the Memory Manager counts as free and that are in use.
+	taken []telemetry.HugePages
 	// signature is that of the files, and pods are the UIDs of the pods that have not ended.
 	signature string
 	pods      []string
@@ -100,7 +103,7 @@ func (s *session) lose() {
 func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked map[string]request.Pod, shown *treatment.Shown) {
 	state := shown.State
 	last := s.shown.Load()
-	next := &sight{signature: signature}
+	next := &sight{signature: signature, taken: takenHugePages(state, s.pages)}
 	var decided []observe.Decision
 	var waiting []string
 	all := map[string]bool{}
@@ -287,6 +290,14 @@ func (s *session) count(result string) int {
 	return s.ledger.Admissions()[r] + s.ledger.Rejections()[r]
 }
 
+// takenPages returns the huge pages that the Memory Manager counts as free and that are in use.
+func (s *session) takenPages() []telemetry.HugePages {
+	if last := s.shown.Load(); last != nil {
+		return last.taken
+	}
+	return nil
+}
+
 // warning returns why the state that is shown can be wrong.
 func (s *session) warning() string {
 	last := s.shown.Load()
@@ -296,6 +307,9 @@ func (s *session) warning() string {
 	var texts []string
 	for _, d := range last.certainty.Doubts {
 		texts = append(texts, "unsure: "+d.String())
+	}
+	for _, p := range last.taken {
+		texts = append(texts, textOf(p))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -82,6 +82,7 @@ type Observing struct {
 	problem atomic.Pointer[string]
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
+	near      near
 }
 
 // NewObserving returns an observing agent. It reads nothing of the node yet.
@@ -104,6 +105,7 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 // Run observes until ctx ends.
 func (o *Observing) Run(ctx context.Context) error {
 	defer o.endpoint.Close()
+	defer o.near.close()
 	group, within := errgroup.WithContext(ctx)
 	if o.config.Listen != "" {
 		listener, err := telemetry.Listen(within, o.config.Listen)
@@ -220,7 +222,7 @@ func (o *Observing) setUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
-	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile}
+	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
 	if before != nil {
 		if last := before.shown.Load(); last != nil {
 			s.from = last.snapshot.State.Generation() + 1
@@ -254,6 +256,7 @@ func (o *Observing) begin(s *session) *session {
 		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready}},
 	})
 	s.metrics.NewPredictions(observe.Results(), s.count)
+	s.metrics.NewHugePages(s.takenPages)
 	name, _ := os.Hostname() // A map without a name is better than none.
 	s.web = web.New(web.Config{
 		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
@@ -310,9 +313,11 @@ func versionIn(metrics []byte) (string, error) {
 	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
 }
 
-// signature returns what changes when the kubelet replaces one of its files.
+// signature returns what changes when the kubelet replaces one of its files, or lists other
+// devices.
 func (o *Observing) signature() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "devices %d\n", o.near.revision)
 	for _, name := range stateFiles() {
 		if info, err := os.Stat(filepath.Join(o.config.Kubelet.Dir, name)); err == nil {
 			fmt.Fprintf(&b, "%s %d %d\n", name, info.ModTime().UnixNano(), info.Size())
@@ -337,7 +342,7 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			s.lose()
 			return err
 		}
-		shown, err := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version}.State(inputs.Reader{Names: inputs.Fields}, s.node)
+		shown, err := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version, Near: o.placesOfDevices(ctx)}.State(inputs.Reader{Names: inputs.Fields}, s.node)
 		if err != nil && try == tornTries {
 			s.lose()
 			return err

@@ -54,5 +54,8 @@ func (s *session) view() publication.View {
 	for _, d := range last.certainty.Doubts {
 		o.Doubts = append(o.Doubts, d.String())
 	}
+	for _, p := range last.taken {
+		o.TakenHugePages = append(o.TakenHugePages, textOf(p))
+	}
 	return publication.View{State: last.snapshot.State, Observed: o}
 }

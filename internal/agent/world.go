@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/node/store"
@@ -39,6 +40,13 @@ type World struct {
 	// Publication is the client that writes the objects of the node. If nil, Config.APIServer is
 	// used.
 	Publication *publication.Client
+	// Allocatable returns the devices of the kubelet's device plugins. If nil, the kubelet is asked
+	// at Config.Kubelet.PodResources. Only an observing agent uses it.
+	Allocatable func(context.Context) ([]kubeletdevices.Device, error)
+	// FreeHugePages returns the free huge pages of a size, in bytes, on a NUMA node. If nil, sysfs
+	// has them if Config.Machine is the machine on which the process runs. Only an observing agent
+	// uses it.
+	FreeHugePages func(numaNode int, size int64) (pages int64, err error)
 	// Watch receives events, in addition to the metrics.
 	Watch Watch
 }

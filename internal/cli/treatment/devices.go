@@ -62,7 +62,7 @@ func (f Found) devicesOf(texts []Text, n *inputs.Node) (*devices, error) {
 		return d, nil
 	}
 	d.assign(f.Pods)
-	if err := d.stock(n.Found.Machine); err != nil {
+	if err := d.stock(n.Found.Machine, f.Near); err != nil {
 		return nil, err
 	}
 	d.compare(f.Node)
@@ -88,9 +88,16 @@ func (d *devices) assign(pods inputs.Roster) {
 }
 
 // stock completes the inventory: it has the devices that the user gave, and of other resources
-// those that are registered. The file has the NUMA nodes only of devices that a pod has or had.
-func (d *devices) stock(m *machine.Machine) error {
+// those that are registered. The file has the NUMA nodes only of devices that a pod has or had;
+// near has those of others.
+func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask) error {
 	places := map[string]map[string]mask.Mask{}
+	for resource, byID := range near {
+		places[resource] = maps.Clone(byID)
+		for id, nodes := range byID {
+			places[resource][id] = nodes & m.NodeMask()
+		}
+	}
 	for i := range d.plugins.Entries {
 		e := &d.plugins.Entries[i]
 		if places[e.ResourceName] == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -62,6 +63,9 @@ type Found struct {
 	Node *v1.Node
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
+	// Near has the NUMA nodes of devices of device plugins, by resource and id, as far as the
+	// kubelet lists them. Its files have only those of devices that a pod has or had.
+	Near map[string]map[string]mask.Mask
 	// Unreleased leaves what pods have that do not run as residue, as a kubelet does during its
 	// start. Otherwise it is free.
 	Unreleased bool

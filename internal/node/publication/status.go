@@ -48,6 +48,9 @@ type Observed struct {
 	// Waiting are the pods about which the kubelet has not decided, as "namespace/name". Doubts are
 	// why it can have another state.
 	Waiting, Doubts []string
+	// TakenHugePages describe huge pages that the Memory Manager counts as free and that are in
+	// use.
+	TakenHugePages []string
 }
 
 // certainty returns the API form. A state in which pods share CPUs cannot be built again from its
@@ -181,6 +184,11 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 	}
 	if v.Observed == nil {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionCertain)
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionHugePagesFree)
+	} else if taken := v.Observed.TakenHugePages; len(taken) > 0 {
+		set(v1alpha1.ConditionHugePagesFree, false, "Taken", short(strings.Join(taken, "; ")))
+	} else if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHugePagesFree) != nil {
+		set(v1alpha1.ConditionHugePagesFree, true, "AsCounted", "")
 	}
 	if pods := v.State.Degraded(); len(pods) > 0 {
 		set(v1alpha1.ConditionDegraded, true, "CPUsOffline", fmt.Sprintf("CPUs %s of %d pods are offline", v.State.Offline(), len(pods)))
@@ -230,7 +238,8 @@ func (o *Observed) same(p *Observed) bool {
 	if o == nil || p == nil {
 		return o == p
 	}
-	return o.Version == p.Version && slices.Equal(o.Waiting, p.Waiting) && slices.Equal(o.Doubts, p.Doubts)
+	return o.Version == p.Version && slices.Equal(o.Waiting, p.Waiting) && slices.Equal(o.Doubts, p.Doubts) &&
+		slices.Equal(o.TakenHugePages, p.TakenHugePages)
 }
 
 // sameMatter reports whether two statuses are equal except for the fields that no program depends

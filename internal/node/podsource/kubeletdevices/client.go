@@ -89,6 +89,20 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 	return pods, nil
 }
 
+// Allocatable returns the healthy devices of device plugins, each once, whether a pod has them or
+// not.
+func (c *Client) Allocatable(ctx context.Context) ([]Device, error) {
+	var devices []Device
+	err := c.invoke(ctx, "GetAllocatableResources", nil, func(data []byte) (err error) {
+		devices, err = parseAllocatable(data)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", c.socket, err)
+	}
+	return devices, nil
+}
+
 // named returns the pods with a name. It uses Get, or List if the kubelet has no Get.
 func (c *Client) named(ctx context.Context, namespace, name string) ([]Pod, error) {
 	keep := func(p *Pod) bool { return p.Namespace == namespace && p.Name == name }
@@ -112,17 +126,26 @@ func (c *Client) named(ctx context.Context, namespace, name string) ([]Pod, erro
 	return pods, err
 }
 
-// call calls a method of v1. It repeats a call that the kubelet's rate limit rejected.
-func (c *Client) call(ctx context.Context, method string, request []byte, keep func(*Pod) bool) ([]Pod, error) {
+// call calls a method that returns pods.
+func (c *Client) call(ctx context.Context, method string, request []byte, keep func(*Pod) bool) (pods []Pod, err error) {
+	err = c.invoke(ctx, method, request, func(data []byte) (err error) {
+		pods, err = parse(data, keep)
+		return err
+	})
+	return pods, err
+}
+
+// invoke calls a method of v1. It repeats a call that the kubelet's rate limit rejected.
+func (c *Client) invoke(ctx context.Context, method string, request []byte, read func(data []byte) error) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	for {
-		to := answer{keep: keep}
+		to := answer{read: read}
 		err := c.conn.Invoke(ctx, "/v1.PodResourcesLister/"+method, request, &to)
 		if status.Code(err) == codes.ResourceExhausted && strings.Contains(status.Convert(err).Message(), "rate limit") {
 			select {
 			case <-ctx.Done():
-				return nil, fmt.Errorf("%s: %w: %w", method, context.Cause(ctx), err)
+				return fmt.Errorf("%s: %w: %w", method, context.Cause(ctx), err)
 			case <-c.after(pause):
 				continue
 			}
@@ -134,19 +157,18 @@ func (c *Client) call(ctx context.Context, method string, request []byte, keep f
 			err = to.err
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", method, err)
+			return fmt.Errorf("%s: %w", method, err)
 		}
-		return to.pods, nil
+		return nil
 	}
 }
 
-// codec sends requests that are already encoded, and decodes answers with parse.
+// codec sends requests that are already encoded, and passes on the bytes of answers.
 type codec struct{}
 
-// answer is the destination of an answer.
+// answer reads an answer. err is the error of read.
 type answer struct {
-	keep func(*Pod) bool
-	pods []Pod
+	read func(data []byte) error
 	err  error
 }
 
@@ -167,6 +189,6 @@ func (codec) Unmarshal(data []byte, v any) error {
 	if !is {
 		return fmt.Errorf("cannot receive a %T", v)
 	}
-	to.pods, to.err = parse(data, to.keep)
+	to.err = to.read(data)
 	return nil
 }

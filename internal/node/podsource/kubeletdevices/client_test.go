@@ -36,6 +36,26 @@ func TestPod(t *testing.T) {
 	}
 }
 
+// TestAllocatable checks that the devices that no pod has are listed, once each, with all their
+// NUMA nodes.
+func TestAllocatable(t *testing.T) {
+	k := &kubelet{devices: train().GetContainers()[1].GetDevices()}
+	c := k.serve(t)
+	for range 2 {
+		got, err := c.Allocatable(t.Context())
+		if diff := cmp.Diff(trained.Containers[1].Devices, got); err != nil || diff != "" {
+			t.Error(err, diff)
+		}
+		if none, err := (&kubelet{}).serve(t).Allocatable(t.Context()); err != nil || none != nil {
+			t.Errorf("without devices: %v, %v", none, err)
+		}
+	}
+	gone := client(t, filepath.Join(t.TempDir(), "none"))
+	if _, err := gone.Allocatable(t.Context()); err == nil || !strings.Contains(err.Error(), "none: GetAllocatableResources: ") {
+		t.Errorf("no kubelet: %v", err)
+	}
+}
+
 // TestWithoutGet: a kubelet that has no Get, or has its gate off, is asked by List. Another kubelet
 // is asked by Get again.
 func TestWithoutGet(t *testing.T) {

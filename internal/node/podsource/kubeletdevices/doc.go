@@ -6,6 +6,9 @@
 // PodResources socket (v1) returns all devices of the pod. If a kubelet has no Get, the package
 // uses List.
 //
+// GetAllocatableResources has the healthy devices of device plugins that no pod has, too. An
+// observing agent needs their NUMA nodes, which no file of the kubelet has.
+//
 // Whatever answers at the socket, a call ends within its time and in bounded memory, with an error
 // or with a value. The answer is limited in bytes. It is read field by field, so that an answer of
 // many empty messages takes no more memory than one of few large ones. Repeated values are stored

@@ -25,6 +25,11 @@ type kubelet struct {
 	// get and list are called before a call is answered. If nil, they are not called.
 	get, list   func() error
 	gets, lists atomic.Int32
+	devices     []*podresourcesv1.ContainerDevices
+}
+
+func (k *kubelet) GetAllocatableResources(context.Context, *podresourcesv1.AllocatableResourcesRequest) (*podresourcesv1.AllocatableResourcesResponse, error) {
+	return &podresourcesv1.AllocatableResourcesResponse{CpuIds: []int64{1, 2}, Devices: k.devices}, nil
 }
 
 func (k *kubelet) Get(_ context.Context, r *podresourcesv1.GetPodResourcesRequest) (*podresourcesv1.GetPodResourcesResponse, error) {

@@ -71,7 +71,8 @@ var (
 
 // These are the numbers of the fields in k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 const (
-	responsePods = 1 // in ListPodResourcesResponse and GetPodResourcesResponse
+	responsePods    = 1 // in ListPodResourcesResponse and GetPodResourcesResponse
+	responseDevices = 1 // in AllocatableResourcesResponse
 
 	podName       = 1
 	podNamespace  = 2
@@ -133,6 +134,26 @@ func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 		return nil, err
 	}
 	return pods, nil
+}
+
+// parseAllocatable parses an AllocatableResourcesResponse.
+func parseAllocatable(answer []byte) ([]Device, error) {
+	p := &parser{left: maxKept, fieldsLeft: maxFields}
+	if answer == nil {
+		answer = []byte{} // gRPC passes nil for an empty message.
+	}
+	var all Container
+	known := map[[2]string]int{}
+	err := p.fields(answer, func(number int, raw []byte, _ uint64) error {
+		if number != responseDevices {
+			return nil
+		}
+		return p.devices(&all, known, raw)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all.Devices, nil
 }
 
 // fields visits the fields of a message that are messages, texts or numbers, and skips others. raw

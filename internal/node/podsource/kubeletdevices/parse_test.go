@@ -56,6 +56,9 @@ func TestMalformedAnswers(t *testing.T) {
 	valid := encoded(t, train(), &podresourcesv1.PodResources{Namespace: "a", Name: "b"})
 	var fine, bad int
 	check := func(answer []byte) {
+		if devices, err := parseAllocatable(answer); err != nil && devices != nil || entrySize*len(devices) > maxKept {
+			t.Fatalf("%x gives %d devices and %v", answer, len(devices), err)
+		}
 		pods, err := parse(answer, everyPod)
 		switch {
 		case err != nil && pods != nil:
