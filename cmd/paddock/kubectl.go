@@ -60,6 +60,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 	root.AddCommand(p.explain(), p.mapOf(), program.NewCollect(&p),
 		p.ask("pods", "Show what the pods of nodes have", "table", "wide", "json"),
 		p.ask("report", "Show how the CPUs and memory of nodes are used, and how large a pod still fits", "text", "json", "yaml"),
+		p.ask("trust", "Show whether the kubelets of observed nodes do what Paddock predicts", "text", "json", "yaml"),
 		p.ask("verify", "Compare what runs on nodes with what its pods were given"))
 	return root
 }
@@ -179,8 +180,8 @@ func (p *pluginCommand) ask(name, short string, forms ...string) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   name + " [NODE...]",
 		Short: short,
-		Long: fmt.Sprintf(`%s asks the agents of the nodes as paddock %s does on a node. Without a NODE it asks all agents, and
-prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name[1:], name),
+		Long: fmt.Sprintf(`%s asks the agents of the nodes as paddock %s does on a node. Without a NODE it asks all agents
+that can answer, and prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name[1:], name),
 		Example: fmt.Sprintf("  kubectl paddock %s\n  kubectl paddock %s node7", name, name),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			cluster, err := p.access.Cluster()
@@ -241,11 +242,22 @@ func printAnswer(to io.Writer, text []byte) error {
 	return w.Flush()
 }
 
+// about explains, by the name of a question, why no agent can answer it.
+var about = map[string]string{
+	"trust":  "trust is about nodes whose kubelet decides: Paddock decides on every node that has an agent",
+	"verify": "verify is about nodes on which Paddock decides: the kubelet decides on every node that has an agent; to compare its decisions with the predictions: kubectl paddock trust",
+}
+
 // several asks agents concurrently and prints the answers in the order of their nodes.
 func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
 		return withoutAgent(err, q)
+	}
+	if len(nodes) == 0 {
+		if agents = slices.DeleteFunc(agents, func(a kubectl.Agent) bool { return !q.Of(a) }); len(agents) == 0 {
+			return errors.New(about[q.Name])
+		}
 	}
 	var failed []string
 	code := 2 // Or 1, if one of the nodes that failed did not just answer no.

@@ -23,7 +23,7 @@ import (
 
 // TestPlugin plays the scenarios of testdata/kubectl. Their commands are
 //
-//	agent NODE [pod=NAME] [namespace=NAME] [phase=WORD] [group=NAME]   a node with an agent
+//	agent NODE [pod=NAME] [namespace=NAME] [phase=WORD] [group=NAME] [mode=observe]   a node with an agent
 //	pod NAMESPACE/NAME [node=NODE]                         a pod; the input is its status
 //	user NAME token=TOKEN                                  who may ask; TOKEN is what the API server knows
 //	context NAME [user=NAME] [token=TOKEN] [namespace=NAME]  a context of the kubeconfig file; the first is the current one
@@ -108,7 +108,7 @@ func (c *cluster) play(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "agent":
-		c.server.Add(agentPod(first, value("pod", "paddock-"+first), value("namespace", "paddock"), value("phase", "Running"), value("group", "default")))
+		c.server.Add(agentPod(first, value("pod", "paddock-"+first), value("namespace", "paddock"), value("phase", "Running"), value("group", "default"), value("mode", "")))
 	case "pod":
 		c.server.Add(c.pod(first, value("node", ""), d.Input))
 	case "user":
@@ -136,10 +136,12 @@ func (c *cluster) play(t *testing.T, d *datadriven.TestData) string {
 }
 
 // agentPod returns a pod of the DaemonSet in deploy/base or of one of the chart.
-func agentPod(node, name, namespace, phase, group string) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
-		"app.kubernetes.io/name": "paddock", "paddock-project.github.io/group": group,
-	}}}
+func agentPod(node, name, namespace, phase, group, mode string) *v1.Pod {
+	labels := map[string]string{"app.kubernetes.io/name": "paddock", "paddock-project.github.io/group": group}
+	if mode != "" {
+		labels = map[string]string{"app.kubernetes.io/name": "paddock", "paddock-project.github.io/mode": mode}
+	}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}}
 	pod.Spec.NodeName = node
 	pod.Spec.Containers = []v1.Container{{
 		Name: "agent", Args: []string{"agent", "--config", "/etc/paddock/agent.yaml", "--kubelet-url=https://$(HOST_IP):10250"},

@@ -29,7 +29,7 @@ spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2", mem
 `)
 	p := h.start()
 	p.await(t, 1, "pod admitted")
-	agent := agentPod("node7", "paddock-x", "paddock", "Running", "default")
+	agent := agentPod("node7", "paddock-x", "paddock", "Running", "default", "")
 	agent.Spec.Containers[0].Args = slices.Concat(h.args, []string{"--listen", p.await(t, 1, "metrics and health").Address})
 	c := newCluster(t)
 	server := kubectltest.Start(func(_ *v1.Pod, _ string, command []string, stdout, stderr io.Writer) int {

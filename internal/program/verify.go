@@ -54,6 +54,9 @@ func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if config.Decides == agent.DecidesKubelet {
+		return errors.New("decides: the kubelet decides on this node, and the agent observes it, so that there is no state to compare with; to compare the kubelet's decisions with the predictions: paddock trust")
+	}
 	if is, err := treatment.OfKubelet(console.StreamsOf(cmd).Reader(), config.State); err == nil && is {
 		return fmt.Errorf("state: %s is a kubelet's: verify compares this node with the state of its agent; to check the files of a kubelet: paddock state verify %s", config.State, config.State)
 	}

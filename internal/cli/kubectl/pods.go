@@ -14,6 +14,9 @@ import (
 // selector matches the pods of agents by the labels in deploy/base and deploy/chart.
 const selector = "app.kubernetes.io/name=paddock"
 
+// modeLabel is "observe" on the pods of agents that observe their kubelet.
+const modeLabel, modeObserve = "paddock-project.github.io/mode", "observe"
+
 // NodeOf returns the node to which a pod is bound.
 func (c *Cluster) NodeOf(ctx context.Context, namespace, name string) (string, error) {
 	var pod v1.Pod
@@ -49,6 +52,9 @@ func (c *Cluster) Nodes(ctx context.Context) ([]string, error) {
 // Agent is a container in which the agent of a node runs.
 type Agent struct {
 	Node string
+	// Observes is set if the kubelet decides on the node, by the label of the pods in deploy/base
+	// and deploy/chart.
+	Observes bool
 
 	namespace, pod, container string
 	program                   string   // its path in the image
@@ -137,7 +143,7 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 		return Agent{}, fmt.Errorf("pod %s has the label %s, and its container %s runs %q: expected paddock agent; give the agents' namespace with --agent-namespace",
 			id, selector, container.Name, strings.Join(command, " "))
 	}
-	a := Agent{Node: pod.Spec.NodeName, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}
+	a := Agent{Node: pod.Spec.NodeName, Observes: pod.Labels[modeLabel] == modeObserve, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}
 	// The kubelet replaced $(NAME) when it started the container. A command that runs in the
 	// container later gets its arguments unchanged.
 	for _, arg := range command[1:] {

@@ -15,7 +15,7 @@ import (
 
 // Question is a command to be run in an agent's container.
 type Question struct {
-	// Name is the name of the command: explain, map, pods, report or verify.
+	// Name is the name of the command: explain, map, pods, report, trust or verify.
 	Name string
 	// Pod is NAMESPACE/NAME, for explain.
 	Pod string
@@ -23,16 +23,34 @@ type Question struct {
 	Flags []string
 }
 
+// Of reports whether the question is about the agent's kind of node. Verify compares what runs with
+// what Paddock decided, and trust compares what a kubelet decided with a prediction.
+func (q Question) Of(a Agent) bool {
+	switch q.Name {
+	case "trust":
+		return a.Observes
+	case "verify":
+		return !a.Observes
+	}
+	return true
+}
+
 // config has the fields of the agent's configuration that its commands need.
 type config struct {
-	Machine, KubeletConfig, Devices, State, Listen string
-	PodResources                                   struct{ Socket string }
+	Decides, Machine, KubeletConfig, Devices, State, Listen string
+	PodResources                                            struct{ Socket string }
+	Kubelet                                                 struct{ PodResources string }
 }
 
 // command returns the question as arguments of the program, for an agent with this configuration.
 func (q Question) command(c config) ([]string, error) {
+	if c.Decides == "kubelet" {
+		return q.ofObserver(c)
+	}
 	args := []string{q.Name}
 	switch q.Name {
+	case "trust":
+		return nil, errors.New("Paddock decides there, so that there is no kubelet to predict: kubectl paddock verify compares what runs with what Paddock decided")
 	case "explain":
 		if c.Listen == "" {
 			return nil, errors.New("its agent listens on no address, so it cannot be asked about a pod: set listen in its configuration")
@@ -50,6 +68,24 @@ func (q Question) command(c config) ([]string, error) {
 		}
 	}
 	return append(args, q.Flags...), nil
+}
+
+// ofObserver is command for an agent that observes the kubelet of its node. It has no state file,
+// so it is asked for everything that it shows, and the kubelet for what pods have.
+func (q Question) ofObserver(c config) ([]string, error) {
+	switch {
+	case q.Name == "pods" && c.Kubelet.PodResources == "":
+		return nil, errors.New("its agent does not use the kubelet's PodResources API: set kubelet.podResources in its configuration")
+	case q.Name == "pods":
+		return append([]string{q.Name, "--socket", c.Kubelet.PodResources}, q.Flags...), nil
+	case c.Listen == "":
+		return nil, errors.New("its agent listens on no address, so it cannot be asked: set listen in its configuration")
+	}
+	args := []string{q.Name}
+	if q.Pod != "" {
+		args = append(args, q.Pod)
+	}
+	return append(append(args, "--agent="+c.Listen), q.Flags...), nil
 }
 
 // maxConfig limits the configuration that an agent prints, in bytes. It has a few hundred lines at
