@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,18 +23,12 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
-	"github.com/paddock-project/paddock/internal/node/engine"
-	"github.com/paddock-project/paddock/internal/node/observe"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/ui/view"
-	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // These are the times of an observing agent.
@@ -47,8 +39,11 @@ const (
 	// lookEvery is how often it asks for the pods although no file was replaced. While pods wait
 	// for the kubelet's decision, it is waitingEvery.
 	lookEvery, waitingEvery = 30 * time.Second, time.Second
-	// setUpEvery is how often it asks how the kubelet is configured.
-	setUpEvery = time.Minute
+	// setUpEvery is how often it asks for the version and the configuration of the kubelet, which
+	// only change when the kubelet is started again: then it asks at once. Without an answer, it
+	// asks again after setUpAgain, or after waitingEvery if it has no answer from before. It waits
+	// for an answer for at most setUpTime, and looks meanwhile.
+	setUpEvery, setUpAgain, setUpTime = 10 * time.Minute, 10 * time.Second, 30 * time.Second
 	// tornTries is how often files are read again that do not add up, and tornWait the time
 	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
 	// that are believed.
@@ -70,12 +65,15 @@ const (
 // It changes nothing on the node, and needs no runtime. With Config.Publish, it also writes the
 // objects of the node, which show schedulers and people what the kubelet has.
 type Observing struct {
-	config   Config
-	world    World
-	build    telemetry.Build
-	log      *slog.Logger
-	endpoint *kubelet.Endpoint
+	config Config
+	world  World
+	build  telemetry.Build
+	log    *slog.Logger
+	// endpoint answers about pods, and about is another connection for the kubelet itself.
+	endpoint, about *kubelet.Endpoint
 
+	// process is the kubelet's process whose version and configuration are known.
+	process uint64
 	// session is nil until the kubelet's version and configuration are known. problem is why there
 	// is none, or why the last look failed.
 	session atomic.Pointer[session]
@@ -91,11 +89,14 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	endpoint, err := kubelet.NewEndpoint(c.Kubelet.address(), w.Now)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	o := &Observing{config: c, world: w, build: build, log: log}
+	for _, to := range []**kubelet.Endpoint{&o.endpoint, &o.about} {
+		endpoint, err := kubelet.NewEndpoint(c.Kubelet.address(), w.Now)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		*to = endpoint
 	}
-	o := &Observing{config: c, world: w, build: build, log: log, endpoint: endpoint}
 	if !c.Publish {
 		return o, nil
 	}
@@ -105,6 +106,7 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 // Run observes until ctx ends.
 func (o *Observing) Run(ctx context.Context) error {
 	defer o.endpoint.Close()
+	defer o.about.Close()
 	defer o.near.close()
 	group, within := errgroup.WithContext(ctx)
 	if o.config.Listen != "" {
@@ -128,17 +130,16 @@ func (o *Observing) Run(ctx context.Context) error {
 
 // watch looks at the node until ctx ends.
 func (o *Observing) watch(ctx context.Context) error {
-	var setUp, looked time.Time
-	var ofSetUp, ofLook error // of the last time
+	var looked time.Time
+	var ofLook error // of the last time
+	about := questions{o: o, answered: make(chan setUpAnswers, 1)}
+	defer about.asking.Wait()
 	for {
-		now := o.world.Now()
-		if setUp.IsZero() || now.Sub(setUp) >= setUpEvery || ofSetUp != nil && now.Sub(setUp) >= waitingEvery {
-			setUp, ofSetUp = now, o.setUp(ctx)
+		about.goOn(ctx)
+		if s := o.session.Load(); s != nil && o.due(s, o.world.Now().Sub(looked)) {
+			looked, ofLook = o.world.Now(), o.look(ctx, s)
 		}
-		if s := o.session.Load(); s != nil && o.due(s, now.Sub(looked)) {
-			looked, ofLook = now, o.look(ctx, s)
-		}
-		o.trouble(ctx, cmp.Or(ofSetUp, ofLook))
+		o.trouble(ctx, cmp.Or(about.trouble(), ofLook))
 		wait := glanceEvery
 		if o.session.Load() == nil {
 			wait = waitingEvery
@@ -180,137 +181,6 @@ func (o *Observing) trouble(ctx context.Context, err error) {
 		o.changed()
 		o.log.ErrorContext(ctx, "what the kubelet does is not known: what is shown can be out of date, and nothing is predicted", "error", err)
 	}
-}
-
-// setUp reads the kubelet's version and configuration. If they have changed, it begins a new
-// session, because earlier predictions were about another kubelet.
-func (o *Observing) setUp(ctx context.Context) error {
-	metrics, err := o.endpoint.Get(ctx, "/metrics", mostMetrics)
-	if err != nil {
-		return fmt.Errorf("the version of the kubelet is not known: %w", err)
-	}
-	text, err := versionIn(metrics)
-	if err != nil {
-		return err
-	}
-	version, exact, err := behavior.OfNode(text)
-	if err != nil {
-		return err
-	}
-	before := o.session.Load()
-	config, doubts, err := o.configuration(ctx, before != nil && !before.byFile)
-	if err != nil {
-		return err
-	}
-	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
-	if before != nil && before.digest == digest {
-		return nil
-	}
-	byFile := len(doubts) > 0
-	if newest, _ := behavior.Newest(version.Minor); !exact {
-		doubts = append(doubts, view.Doubt{
-			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the answers of %s are recorded", text, newest),
-			Give:   "compare the predictions: paddock trust",
-		})
-	}
-	reader := inputs.Reader{Names: inputs.Fields, Minor: version.Minor, Stdin: bytes.NewReader(config)}
-	quota, err := CPUQuotaConfig{Mode: QuotaKubelet, Ephemeral: o.config.CPUQuota.Ephemeral}.Policy()
-	if err != nil {
-		return err
-	}
-	n, err := reader.Node(inputs.NodeFiles{Machine: o.config.Machine, Policy: "-", Devices: o.config.Devices, Quota: quota})
-	if err != nil {
-		return fmt.Errorf("the configuration of the kubelet: %w", err)
-	}
-	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
-	if before != nil {
-		if last := before.shown.Load(); last != nil {
-			s.from = last.snapshot.State.Generation() + 1
-		}
-	}
-	s.ctx, s.end = context.WithCancel(ctx) // Streams of a session end with it, so that pages ask the next one.
-	o.session.Store(o.begin(s))
-	if before != nil {
-		before.end()
-	}
-	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
-	if p := &n.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
-		o.log.WarnContext(ctx, "this kubelet assigns neither CPUs nor memory (cpuManagerPolicy none, memoryManagerPolicy None): there is nothing to predict on this node, and an observing agent is of use only if you plan to change that")
-	}
-	for _, d := range doubts {
-		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
-	}
-	return nil
-}
-
-// begin adds the page and the metrics of a session.
-func (o *Observing) begin(s *session) *session {
-	snapshot := func() *engine.Snapshot {
-		if last := s.shown.Load(); last != nil {
-			return last.snapshot
-		}
-		return nil
-	}
-	s.metrics = telemetry.New(telemetry.Config{
-		Policy: s.node.Policy.Policy, Build: o.build, Snapshot: snapshot, Stranded: stranded,
-		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready}},
-	})
-	s.metrics.NewPredictions(observe.Results(), s.count)
-	s.metrics.NewHugePages(s.takenPages)
-	name, _ := os.Hostname() // A map without a name is better than none.
-	s.web = web.New(web.Config{
-		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
-		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
-			return explain.SearchOfKubelet(ctx, s, pod)
-		},
-		Now: o.world.Now, After: o.world.After,
-	})
-	s.observers = []engine.Observer{s.web}
-	if o.publisher != nil {
-		s.published = s.metrics.NewPublication()
-		s.observers = append(s.observers, o.publisher)
-	}
-	return s
-}
-
-// configuration returns the configuration with which the kubelet runs. Without its answer, it is
-// the configured file, or that of the kubelet's directory, unless the kubelet answered before.
-func (o *Observing) configuration(ctx context.Context, answered bool) (config []byte, doubts []view.Doubt, err error) {
-	config, err = o.endpoint.Get(ctx, "/configz", mostConfigz)
-	if err == nil {
-		return config, nil, nil
-	}
-	if answered {
-		return nil, nil, fmt.Errorf("the configuration of the kubelet: %w", err)
-	}
-	name := o.config.KubeletConfig
-	if name == "" {
-		name = filepath.Join(o.config.Kubelet.Dir, "config.yaml")
-	}
-	data, missing := inputs.Reader{Names: inputs.Fields}.File(name)
-	if missing != nil {
-		return nil, nil, fmt.Errorf("it is not known how the kubelet is configured: %w; %w", err, missing)
-	}
-	return data, []view.Doubt{{
-		Reason: fmt.Sprintf("the configuration is that of %s, without the kubelet's flags and drop-in files: %v", name, err),
-		Give:   "allow the agent to get nodes/configz",
-	}}, nil
-}
-
-// versionIn returns the version that the kubelet's metrics have.
-func versionIn(metrics []byte) (string, error) {
-	const series, label = "kubernetes_build_info{", `git_version="`
-	for line := range bytes.Lines(metrics) {
-		if !bytes.HasPrefix(line, []byte(series)) {
-			continue
-		}
-		if _, rest, found := strings.Cut(string(line), label); found {
-			if version, _, closed := strings.Cut(rest, `"`); closed {
-				return version, nil
-			}
-		}
-	}
-	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
 }
 
 // signature returns what changes when the kubelet replaces one of its files, or lists other

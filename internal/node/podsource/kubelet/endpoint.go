@@ -30,11 +30,17 @@ func NewEndpoint(a Address, now func() time.Time) (*Endpoint, error) {
 	return &Endpoint{client: c, base: *base}, nil
 }
 
-// Get returns the answer to a path such as "/configz", which may have at most so many bytes. It
-// waits for at most askTimeout.
+// Process returns the number of the process that answers about pods. It grows with each process,
+// and is 0 before the first one.
+func (e *Endpoint) Process() uint64 {
+	e.client.mu.Lock()
+	defer e.client.mu.Unlock()
+	return e.client.process.Number
+}
+
+// Get returns the answer to a path such as "/configz", which may have at most so many bytes. The
+// caller limits the time.
 func (e *Endpoint) Get(ctx context.Context, path string, most int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	at := e.base
 	at.Path = path
 	answer, err := e.client.send(ctx, at.String())

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/observe"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/internal/ui/web"
+)
+
+// questions asks a kubelet about itself while an agent looks at its pods. A kubelet on a busy node
+// can take many seconds for its metrics.
+type questions struct {
+	o        *Observing
+	answered chan setUpAnswers
+	asking   sync.WaitGroup
+	// begun is when it asked the last time, and err what was wrong with the answers. waits is set
+	// until they are taken in.
+	begun time.Time
+	err   error
+	waits bool
+}
+
+// goOn takes in answers that have arrived, and asks again when it is time.
+func (q *questions) goOn(ctx context.Context) {
+	select {
+	case a := <-q.answered:
+		q.waits, q.err = false, q.o.take(ctx, a)
+	default:
+	}
+	if now := q.o.world.Now(); !q.waits && now.Sub(q.begun) >= q.pause() {
+		q.waits, q.begun = true, now
+		q.asking.Go(func() { q.answered <- q.o.ask(ctx) })
+	}
+}
+
+// pause returns how long it waits between two questions.
+func (q *questions) pause() time.Duration {
+	switch {
+	case q.o.session.Load() == nil:
+		return waitingEvery
+	case q.err != nil:
+		return setUpAgain
+	case q.another():
+		return waitingEvery
+	}
+	return setUpEvery
+}
+
+// another reports whether the kubelet has another process than that whose version and configuration
+// are known. The first process that answers about its pods is that one.
+func (q *questions) another() bool {
+	now := q.o.endpoint.Process()
+	if q.o.process == 0 {
+		q.o.process = now
+	}
+	return now != q.o.process
+}
+
+// trouble returns why it is not known which kubelet decides. What a process answered before still
+// counts.
+func (q *questions) trouble() error {
+	switch {
+	case q.o.session.Load() == nil:
+		return q.err
+	case !q.another():
+		return nil
+	case q.err == nil && q.waits && q.o.world.Now().Sub(q.begun) >= setUpAgain:
+		return errors.New("the kubelet was started again, and does not answer which version it is")
+	}
+	return q.err
+}
+
+// setUp asks for the kubelet's version and configuration, and takes in the answers.
+func (o *Observing) setUp(ctx context.Context) error { return o.take(ctx, o.ask(ctx)) }
+
+// setUpAnswers are what a kubelet answers about itself, or why it does not.
+type setUpAnswers struct {
+	// process is the kubelet's process when it was asked, as o.endpoint counts them.
+	process             uint64
+	metrics, config     []byte
+	ofMetrics, ofConfig error
+}
+
+// ask waits for the answers for at most setUpTime. It uses a connection of its own, so that a
+// kubelet that takes long for its metrics still answers about its pods.
+func (o *Observing) ask(ctx context.Context) setUpAnswers {
+	ctx, cancel := context.WithTimeout(ctx, setUpTime)
+	defer cancel()
+	a := setUpAnswers{process: o.endpoint.Process()}
+	if a.metrics, a.ofMetrics = o.about.Get(ctx, "/metrics", mostMetrics); a.ofMetrics == nil {
+		a.config, a.ofConfig = o.about.Get(ctx, "/configz", mostConfigz)
+	}
+	return a
+}
+
+// take takes in the kubelet's version and configuration. If they have changed, it begins a new
+// session, because earlier predictions were about another kubelet.
+func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
+	if a.ofMetrics != nil {
+		return fmt.Errorf("the version of the kubelet is not known: %w", a.ofMetrics)
+	}
+	text, err := versionIn(a.metrics)
+	if err != nil {
+		return err
+	}
+	version, exact, err := behavior.OfNode(text)
+	if err != nil {
+		return err
+	}
+	before := o.session.Load()
+	config, doubts, err := o.configuration(a, before != nil && !before.byFile)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
+	o.process = a.process
+	if before != nil && before.digest == digest {
+		return nil
+	}
+	byFile := len(doubts) > 0
+	if newest, _ := behavior.Newest(version.Minor); !exact {
+		doubts = append(doubts, view.Doubt{
+			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the setUpAnswers of %s are recorded", text, newest),
+			Give:   "compare the predictions: paddock trust",
+		})
+	}
+	reader := inputs.Reader{Names: inputs.Fields, Minor: version.Minor, Stdin: bytes.NewReader(config)}
+	quota, err := CPUQuotaConfig{Mode: QuotaKubelet, Ephemeral: o.config.CPUQuota.Ephemeral}.Policy()
+	if err != nil {
+		return err
+	}
+	n, err := reader.Node(inputs.NodeFiles{Machine: o.config.Machine, Policy: "-", Devices: o.config.Devices, Quota: quota})
+	if err != nil {
+		return fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
+	if before != nil {
+		if last := before.shown.Load(); last != nil {
+			s.from = last.snapshot.State.Generation() + 1
+		}
+	}
+	s.ctx, s.end = context.WithCancel(ctx) // Streams of a session end with it, so that pages ask the next one.
+	o.session.Store(o.begin(s))
+	if before != nil {
+		before.end()
+	}
+	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
+	if p := &n.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
+		o.log.WarnContext(ctx, "this kubelet assigns neither CPUs nor memory (cpuManagerPolicy none, memoryManagerPolicy None): there is nothing to predict on this node, and an observing agent is of use only if you plan to change that")
+	}
+	for _, d := range doubts {
+		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
+	}
+	return nil
+}
+
+// begin adds the page and the metrics of a session.
+func (o *Observing) begin(s *session) *session {
+	snapshot := func() *engine.Snapshot {
+		if last := s.shown.Load(); last != nil {
+			return last.snapshot
+		}
+		return nil
+	}
+	s.metrics = telemetry.New(telemetry.Config{
+		Policy: s.node.Policy.Policy, Build: o.build, Snapshot: snapshot, Stranded: stranded,
+		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready}},
+	})
+	s.metrics.NewPredictions(observe.Results(), s.count)
+	s.metrics.NewHugePages(s.takenPages)
+	name, _ := os.Hostname() // A map without a name is better than none.
+	s.web = web.New(web.Config{
+		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
+		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
+			return explain.SearchOfKubelet(ctx, s, pod)
+		},
+		Now: o.world.Now, After: o.world.After,
+	})
+	s.observers = []engine.Observer{s.web}
+	if o.publisher != nil {
+		s.published = s.metrics.NewPublication()
+		s.observers = append(s.observers, o.publisher)
+	}
+	return s
+}
+
+// configuration returns the configuration with which the kubelet runs. Without its answer, it is
+// the configured file, or that of the kubelet's directory, unless the kubelet answered before.
+func (o *Observing) configuration(a setUpAnswers, answered bool) (config []byte, doubts []view.Doubt, err error) {
+	if err = a.ofConfig; err == nil {
+		return a.config, nil, nil
+	}
+	if answered {
+		return nil, nil, fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	name := o.config.KubeletConfig
+	if name == "" {
+		name = filepath.Join(o.config.Kubelet.Dir, "config.yaml")
+	}
+	data, missing := inputs.Reader{Names: inputs.Fields}.File(name)
+	if missing != nil {
+		return nil, nil, fmt.Errorf("it is not known how the kubelet is configured: %w; %w", err, missing)
+	}
+	return data, []view.Doubt{{
+		Reason: fmt.Sprintf("the configuration is that of %s, without the kubelet's flags and drop-in files: %v", name, err),
+		Give:   "allow the agent to get nodes/configz",
+	}}, nil
+}
+
+// versionIn returns the version that the kubelet's metrics have.
+func versionIn(metrics []byte) (string, error) {
+	const series, label = "kubernetes_build_info{", `git_version="`
+	for line := range bytes.Lines(metrics) {
+		if !bytes.HasPrefix(line, []byte(series)) {
+			continue
+		}
+		if _, rest, found := strings.Cut(string(line), label); found {
+			if version, _, closed := strings.Cut(rest, `"`); closed {
+				return version, nil
+			}
+		}
+	}
+	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
+}

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// TestObservingASlowKubelet checks that a kubelet that does not answer with its metrics is looked
+// at as before, that another process of it is not trusted before it has answered, and that the
+// agent ends meanwhile.
+func TestObservingASlowKubelet(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o, err := NewObserving(c, Here(), telemetry.Build{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := questions{o: o, answered: make(chan setUpAnswers, 1)}
+	if err := o.setUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	look(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	k.mu.Lock()
+	k.hangs = "/metrics"
+	k.mu.Unlock()
+	now := time.Now().Add(setUpEvery)
+	o.world.Now = func() time.Time { return now }
+	if about.goOn(ctx); !about.waits || about.trouble() != nil {
+		t.Errorf("the same process: it asks %t, %v", about.waits, about.trouble())
+	}
+	k.admit("a", "2")
+	if look(t, o); o.session.Load().trust().Admissions != (view.TrustCount{All: 1, AsPredicted: 1}) {
+		t.Errorf("while it does not answer: %+v", o.session.Load().trust())
+	}
+	now = now.Add(setUpAgain)
+	if err := about.trouble(); err != nil {
+		t.Errorf("the same process, later: %v", err)
+	}
+	k.server.CloseClientConnections() // As when it is started again. This also ends the question.
+	if _, err := o.endpoint.Pods(t.Context(), func([]byte) error { return nil }); err != nil {
+		t.Logf("the first question after the restart: %v", err)
+	}
+	if err := about.trouble(); err == nil || !strings.Contains(err.Error(), "does not answer which version") {
+		t.Errorf("another process: %v", err)
+	}
+	cancel()
+	about.asking.Wait()
+	k.mu.Lock()
+	k.hangs = ""
+	k.mu.Unlock()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); about.another() || about.waits; <-tick.C {
+		if about.goOn(t.Context()); time.Since(begin) > patience {
+			t.Fatal("it never learns of the other process")
+		}
+		now = now.Add(setUpAgain)
+	}
+	if err := about.trouble(); err != nil {
+		t.Error(err)
+	}
+}
