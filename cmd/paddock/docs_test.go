@@ -27,7 +27,7 @@ type page struct {
 }
 
 // reference lists the pages without commands that can run here.
-var reference = []string{"docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/observe-a-kubelet.md", "docs/scheduler.md"}
+var reference = []string{"docs/adopt.md", "docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/observe-a-kubelet.md", "docs/scheduler.md"}
 
 type block struct {
 	kind  string
@@ -148,6 +148,20 @@ func TestDocsCommands(t *testing.T) {
 				t.Errorf("%d commands of it were run; is it in the list reference?", ran)
 			}
 		})
+	}
+}
+
+// TestSiteHasEveryPage checks that each page is in a list of the site, which is not built without
+// that.
+func TestSiteHasEveryPage(t *testing.T) {
+	lists, err := os.ReadFile("../../site/pages.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range readPages(t) {
+		if strings.HasPrefix(p.name, "docs/") && !strings.Contains(string(lists), "'"+p.name+"'") {
+			t.Errorf("%s is in no list of site/pages.mjs", p.name)
+		}
 	}
 }
 

@@ -119,8 +119,18 @@ func TestBase(t *testing.T) {
 // TestDeployedPrivileges checks that the DaemonSet has only the privileges for which
 // deploy/README.md gives reasons.
 func TestDeployedPrivileges(t *testing.T) {
-	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
-	spec := set.Spec.Template.Spec
+	for _, set := range []appsv1.DaemonSet{object[appsv1.DaemonSet](t, "daemonset.yaml", 0), object[appsv1.DaemonSet](t, "observe.yaml", 4)} {
+		t.Run(set.Name, func(t *testing.T) { checkPrivileges(t, set.Spec.Template.Spec) })
+	}
+	for name, file := range map[string]string{"the DaemonSet": "base/daemonset.yaml", "the observing one": "base/observe.yaml", "the account": "base/rbac.yaml"} {
+		if strings.Contains(string(read(t, deployed+file)), "privileged: true") {
+			t.Errorf("%s is privileged", name)
+		}
+	}
+}
+
+func checkPrivileges(t *testing.T, spec v1.PodSpec) {
+	t.Helper()
 	if spec.HostPID || spec.HostIPC || len(spec.Containers) != 1 || len(spec.InitContainers) != 0 {
 		t.Error("it shares the host's processes or memory, or has containers besides the agent")
 	}
@@ -148,11 +158,6 @@ seccompProfile:
 	for _, v := range spec.Volumes {
 		if v.HostPath != nil && !strings.Contains(readme, "| `"+v.HostPath.Path+"`") {
 			t.Errorf("deploy/README.md does not say why %s is mounted", v.HostPath.Path)
-		}
-	}
-	for name, file := range map[string]string{"the DaemonSet": "base/daemonset.yaml", "the account": "base/rbac.yaml"} {
-		if strings.Contains(string(read(t, deployed+file)), "privileged: true") {
-			t.Errorf("%s is privileged", name)
 		}
 	}
 }
@@ -414,7 +419,7 @@ func TestDeployedEnd(t *testing.T) {
 		for k := range want {
 			contains(t, fmt.Sprintf("block %d, line %d", i, k), blocks[i][k], want[k])
 			if _, of, is := strings.Cut(blocks[i][k], " -l "); is {
-				contains(t, "label", of, "app.kubernetes.io/name="+set.Spec.Template.Labels["app.kubernetes.io/name"]+" --field-selector spec.nodeName=NODE")
+				contains(t, "label", of, "app.kubernetes.io/name="+set.Spec.Template.Labels["app.kubernetes.io/name"]+",paddock-project.github.io/group --field-selector spec.nodeName=NODE")
 			}
 		}
 	}

@@ -61,15 +61,16 @@ func kustomized(t *testing.T, dir string) objects {
 }
 
 // TestDefaultsAreTheBase checks that the chart with its defaults installs the same objects as
-// deploy/base. Helm creates the namespace with --create-namespace, before the release.
+// deploy/base, except that it also observes nodes without a label. Helm creates the namespace with --create-namespace, before the release.
 // deploy/README.md labels it.
 func TestDefaultsAreTheBase(t *testing.T) {
 	want := kustomized(t, base)
-	if len(want.of("Namespace")) != 1 || len(want) != 12 {
-		t.Fatalf("the base has %d objects: want one namespace and eleven others", len(want))
+	if len(want.of("Namespace")) != 1 || len(want) != 17 {
+		t.Fatalf("the base has %d objects: want one namespace and sixteen others", len(want))
 	}
 	delete(want, "Namespace "+namespace)
-	values := map[string]any{"tests": map[string]any{"enabled": false}}
+	// kubectl does not know whether this is a new installation.
+	values := map[string]any{"tests": map[string]any{"enabled": false}, "observe": map[string]any{"unlabelledNodes": false}}
 	got, _ := rendered(t, values)
 	if diff := cmp.Diff(want.text(t, helmOnly), got.text(t, helmOnly)); diff != "" {
 		t.Errorf("- deploy/base\n+ deploy/chart\n%s", diff)

@@ -166,6 +166,8 @@ func TestNodePolicy(t *testing.T) {
 		want bool
 	}{
 		"its own node":          {agent(account, "node7"), true},
+		"a node it observes":    {agent(account+"-observe", "node7"), true},
+		"another that it sees":  {agent(account+"-observe", "node8"), false},
 		"another node":          {agent(account, "node8"), false},
 		"a token of no pod":     {&user.DefaultInfo{Name: account}, false},
 		"another account":       {agent("system:serviceaccount:default:default", "node7"), false},

@@ -69,20 +69,24 @@ func consistent(t *testing.T, all objects) {
 		set := as[appsv1.DaemonSet](t, all, "DaemonSet "+name)
 		spec := set.Spec.Template.Spec
 		files := as[v1.ConfigMap](t, all, "ConfigMap "+spec.Volumes[0].ConfigMap.Name)
-		if files.Data["agent.yaml"] == "" || files.Data["policy.yaml"] == "" || files.Name != name {
+		if files.Data["agent.yaml"] == "" || (files.Data["policy.yaml"] == "") != (name == observing) || files.Name != name {
 			t.Errorf("%s mounts the ConfigMap %s, with %d files", name, files.Name, len(files.Data))
 		}
-		group := set.Spec.Selector.MatchLabels["paddock-project.github.io/group"]
-		if other, twice := groups[group]; twice || group == "" {
+		group, mode := set.Spec.Selector.MatchLabels["paddock-project.github.io/group"], set.Spec.Selector.MatchLabels["paddock-project.github.io/mode"]
+		if other, twice := groups[group+mode]; twice || (group == "") == (mode == "") {
 			t.Errorf("%s selects the pods of the group %q, as %s does", name, group, other)
 		}
-		groups[group] = name
+		groups[group+mode] = name
 		for label, value := range set.Spec.Selector.MatchLabels {
 			if set.Spec.Template.Labels[label] != value {
 				t.Errorf("%s does not select its own pods: %s", name, label)
 			}
 		}
-		if spec.ServiceAccountName != "paddock" || all["ServiceAccount paddock"] == nil {
+		account := "paddock"
+		if name == observing {
+			account = observing
+		}
+		if spec.ServiceAccountName != account || all["ServiceAccount "+account] == nil {
 			t.Errorf("%s runs as %s", name, spec.ServiceAccountName)
 		}
 	}
@@ -96,7 +100,7 @@ func TestPageNamesValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(page), "\n### With Helm\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	section, _, _ = strings.Cut(section, "\n##")
 	data, err := os.ReadFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -185,6 +189,9 @@ func TestBadValues(t *testing.T) {
 		{"scheduler: {config: {profiles: []}}", "invalid propertyName 'profiles'"},
 		{"scheduler: {users: [\"a' || true || 'b\"]}", "at '/scheduler/users/0'"},
 		{"scheduler: {replicas: 0}", "at '/scheduler/replicas': minimum: got 0, want 1"},
+		{"observe: {unlabelledNodes: true}\ngroups: {default: null, gpu: {nodeSelector: {gpu: h100}}}", "observe.unlabelledNodes: groups.gpu can select a node without a label of Paddock"},
+		{"observe: {covered: [../pods]}", "at '/observe/covered/0': '../pods' does not match pattern"},
+		{"observe: {kubeletDir: var/lib/kubelet}", "at '/observe/kubeletDir': 'var/lib/kubelet' does not match pattern"},
 		{"tests: {cpu: 500m}", "at '/tests/cpu': '500m' does not match pattern"},
 	} {
 		var v map[string]any

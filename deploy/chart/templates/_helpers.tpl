@@ -31,6 +31,89 @@ The selector of a group's nodes. Its input is a list: the group's name and the g
 {{- merge (dict "kubernetes.io/os" "linux") ($group.nodeSelector | default $default) | toYaml }}
 {{- end }}
 
+{{/*
+Where the agents of a group run: its labels, unless the mode of the node is "observe". Nodes with the mode "manage" and
+without another label are those of the group "default". Its input is a list: the group's name and the group.
+*/}}
+{{- define "paddock.placement" -}}
+{{- $name := index . 0 }}
+{{- $group := index . 1 | default dict }}
+{{- $chosen := and (eq $name "default") (not $group.nodeSelector) -}}
+nodeSelector:
+  {{- if $chosen }}
+  kubernetes.io/os: linux
+  {{- else }}
+  {{- include "paddock.nodeSelector" . | nindent 2 }}
+  {{- end }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        {{- if $chosen }}
+        - matchExpressions:
+            - {key: paddock-node, operator: In, values: ["true"]}
+            - {key: paddock-project.github.io/mode, operator: NotIn, values: [observe]}
+        - matchExpressions:
+            - {key: paddock-node, operator: DoesNotExist}
+            - {key: paddock-project.github.io/mode, operator: In, values: [manage]}
+        {{- else }}
+        - matchExpressions:
+            - {key: paddock-project.github.io/mode, operator: NotIn, values: [observe]}
+        {{- end }}
+{{- end }}
+
+{{/* The groups that choose nodes by labels of their own, as "groups.a, groups.b". */}}
+{{- define "paddock.ownSelectors" -}}
+{{- $names := list }}
+{{- range $name, $group := .Values.groups }}
+{{- if ($group | default dict).nodeSelector }}
+{{- $names = append $names (printf "groups.%s" $name) }}
+{{- end }}
+{{- end }}
+{{- join ", " $names }}
+{{- end }}
+
+{{/*
+Whether nodes without a label are observed. Where the values do not say it, a new installation observes them, and an
+upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, they were not observed.
+*/}}
+{{- define "paddock.observesUnlabelled" -}}
+{{- $value := .Values.observe.unlabelledNodes }}
+{{- if kindIs "bool" $value }}
+{{- if $value }}true{{ end }}
+{{- else if include "paddock.ownSelectors" . }}
+{{- else if .Release.IsUpgrade }}
+{{- $there := lookup "apps/v1" "DaemonSet" .Release.Namespace "paddock-observe" | default dict }}
+{{- $required := dig "spec" "template" "spec" "affinity" "nodeAffinity" "requiredDuringSchedulingIgnoredDuringExecution" dict $there }}
+{{- if gt (len ($required.nodeSelectorTerms | default list)) 1 }}true{{ end }}
+{{- else }}true{{ end }}
+{{- end }}
+
+{{/* The configuration of observing agents: what of .Values.agent is of use to them. */}}
+{{- define "paddock.observing" -}}
+{{- $agent := pick (deepCopy .Values.agent) "kubelet" "listen" "map" "profile" "log" }}
+{{- $kubelet := dict "tokenFile" "/var/run/secrets/paddock/token" "dir" "/var/lib/kubelet" }}
+{{- if .Values.kubeletCertificate.verify }}
+{{- $_ := set $kubelet "caFile" "/var/run/secrets/paddock/ca.crt" }}
+{{- $_ := set $kubelet "insecure" false }}
+{{- end }}
+{{- $fixed := dict "decides" "kubelet" "machine" "live" "kubelet" $kubelet }}
+{{- if .Values.publish.enabled }}
+{{- $_ := set $fixed "apiServer" (dict "url" "in-cluster" "tokenFile" "/var/run/secrets/paddock/token" "caFile" "/var/run/secrets/paddock/apiserver-ca.crt") }}
+{{- $_ := set $fixed "publish" true }}
+{{- end }}
+{{- mergeOverwrite $agent $fixed | toYaml }}
+{{- end }}
+
+{{/* The users that write PaddockNodes, quoted for an expression. */}}
+{{- define "paddock.publishers" -}}
+{{- $users := list (printf "'system:serviceaccount:%s:paddock'" .Release.Namespace) }}
+{{- if .Values.observe.enabled }}
+{{- $users = append $users (printf "'system:serviceaccount:%s:paddock-observe'" .Release.Namespace) }}
+{{- end }}
+{{- join ", " $users }}
+{{- end }}
+
 {{/* Whether agents ask the API server. */}}
 {{- define "paddock.asksAPI" -}}
 {{- if or .Values.claims.apiServer .Values.publish.enabled .Values.publish.nodeResourceTopology }}true{{ end }}
@@ -197,6 +280,9 @@ if they want different values of one label.
 {{- fail "scheduler.enabled: a scheduler knows nodes by what their agents publish: set publish.enabled to true" }}
 {{- end }}
 {{- include "paddock.checkGroups" . }}
+{{- if and .Values.observe.unlabelledNodes (include "paddock.ownSelectors" .) }}
+{{- fail (printf "observe.unlabelledNodes: %s can select a node without a label of Paddock: label the nodes that you want to observe with paddock-project.github.io/mode=observe" (include "paddock.ownSelectors" .)) }}
+{{- end }}
 {{- if and .Values.priorityClass.create (hasPrefix "system-" .Values.priorityClass.name) }}
 {{- fail (printf "priorityClass.create: %q is a name of Kubernetes: choose one without \"system-\"" .Values.priorityClass.name) }}
 {{- end }}

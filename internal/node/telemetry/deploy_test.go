@@ -35,6 +35,7 @@ func agentOfANode(t *testing.T) *rig {
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
 	r.telemetry.NewUse(func() int { return 0 })
 	r.telemetry.NewPredictions([]string{"differs"}, func(string) int { return 0 })
+	r.telemetry.NewHugePages(func() []telemetry.HugePages { return []telemetry.HugePages{{Resource: "hugepages-2Mi"}} })
 	r.telemetry.NewHandover([]string{"applied"}, func() int { return 0 })
 	r.telemetry.NewMoves(func() int { return 0 }, func() int { return 0 })
 	r.telemetry.NewNotices(func() int { return 0 })
@@ -52,7 +53,11 @@ func exported(t *testing.T) []labels.Labels {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []labels.Labels{labels.FromStrings("__name__", "up", "job", "paddock", "instance", "node")}
+	all := []labels.Labels{
+		labels.FromStrings("__name__", "up", "job", "paddock", "instance", "node"),
+		// Of paddock-scheduler, which is in another module.
+		labels.FromStrings("__name__", "paddock_scheduler_rejected_pods", "job", "paddock-scheduler", "instance", "node"),
+	}
 	for name, f := range hintSets {
 		suffixes := []string{""}
 		if f.GetType() == dto.MetricType_HISTOGRAM {

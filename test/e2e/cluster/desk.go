@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +20,7 @@ type command func(ctx context.Context, n *node, words []string, stdin []byte) (w
 
 var commands = map[string]command{
 	"ssh": ssh, "cpus": cpus, "watch": begin, "watched": watched, "devices": devices, "sample": sample, "sampled": sampled,
-	"changed": changed, "numa": numa, "answers": answers, "hold": hold, "held": held, "release": release,
+	"changed": changed, "numa": numa, "answers": answers, "hold": hold, "held": held, "release": release, "scheduler": scheduler,
 }
 
 // serveDesk answers the program ssh until the listener is closed.
@@ -60,6 +62,24 @@ func ssh(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended
 		return wire.Ended{}, err
 	}
 	return n.shell(ctx, line, stdin)
+}
+
+// scheduler starts bin/paddock-scheduler beside the kube-scheduler of the cluster, with the
+// configuration of deploy/scheduler. It ends with the cluster.
+func scheduler(ctx context.Context, n *node, _ []string, _ []byte) (wire.Ended, error) {
+	top, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	config, err := os.ReadFile(filepath.Join(top, "deploy", "scheduler", "config.yaml"))
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	name := filepath.Join(n.plane.dir, "paddock-scheduler.yaml")
+	if err := os.WriteFile(name, append(config, "clientConnection: {kubeconfig: "+n.plane.config+"}\n"...), 0o600); err != nil {
+		return wire.Ended{}, err
+	}
+	return wire.Ended{}, n.plane.programs.Start(ctx, filepath.Join(top, "bin", "paddock-scheduler"), "--config", name, "--secure-port=0")
 }
 
 // cpus prints where containers run: the CPUs that the kernel allows to their processes, and the

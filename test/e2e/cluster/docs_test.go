@@ -24,10 +24,10 @@ var notPlayed = []string{
 	"make krew", "kubectl krew install",
 	// These are for one of several nodes. This cluster has one node.
 	`kubectl -n paddock patch daemonset paddock --type json -p '[{"op": "replace"`,
-	"kubectl -n paddock delete pod -l app.kubernetes.io/name=paddock",
+	"kubectl -n paddock delete pod -l app.kubernetes.io/name=paddock,",
 	"until kubectl -n paddock wait pod",
-	"kubectl -n paddock get pod -l app.kubernetes.io/name=paddock",
-	"kubectl -n paddock wait pod -l app.kubernetes.io/name=paddock --field-selector",
+	"kubectl -n paddock get pod -l app.kubernetes.io/name=paddock,",
+	"kubectl -n paddock wait pod -l app.kubernetes.io/name=paddock,",
 	// These are the alternative to a rollback in place. On this cluster, the other pods of the node
 	// would have nowhere to go.
 	"kubectl drain", "kubectl uncordon",
