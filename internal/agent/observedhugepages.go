@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
@@ -50,7 +50,7 @@ func takenHugePages(s *node.State, free freeHugePages) []telemetry.HugePages {
 	for _, n := range s.Memory().Nodes() {
 		for t, name := range types {
 			text, is := strings.CutPrefix(name, v1.ResourceHugePagesPrefix)
-			size, err := resource.ParseQuantity(text)
+			size, err := podspec.ParseQuantity(text)
 			if !is || err != nil || n.Free[t] == 0 {
 				continue
 			}

@@ -87,9 +87,6 @@ func (q *questions) trouble() error {
 	return q.err
 }
 
-// setUp asks for the kubelet's version and configuration, and takes in the answers.
-func (o *Observing) setUp(ctx context.Context) error { return o.take(ctx, o.ask(ctx)) }
-
 // setUpAnswers are what a kubelet answers about itself, or why it does not.
 type setUpAnswers struct {
 	// process is the kubelet's process when it was asked, as o.endpoint counts them.

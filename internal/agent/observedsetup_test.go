@@ -11,6 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
+// setUp asks for the kubelet's version and configuration, and takes in the answers.
+func (o *Observing) setUp(ctx context.Context) error { return o.take(ctx, o.ask(ctx)) }
+
 // TestObservingASlowKubelet checks that a kubelet that does not answer with its metrics is looked
 // at as before, that another process of it is not trusted before it has answered, and that the
 // agent ends meanwhile.
