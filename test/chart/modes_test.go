@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -104,8 +105,8 @@ func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return c.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")), true, nil
 }
 
-// upgraded returns the DaemonSet of observing agents after an upgrade. before is the one in the
-// cluster, or nil.
+// upgraded returns the DaemonSet of observing agents after an upgrade, or nil if there is none.
+// before is the one in the cluster, or nil.
 func upgraded(t *testing.T, before *appsv1.DaemonSet, values map[string]any) *appsv1.DaemonSet {
 	t.Helper()
 	loaded, err := loader.Load(directory)
@@ -128,6 +129,9 @@ func upgraded(t *testing.T, before *appsv1.DaemonSet, values map[string]any) *ap
 	files, err := engine.RenderWithClientProvider(loaded, all, cluster{fake.NewSimpleDynamicClient(runtime.NewScheme(), there...)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if text := files["paddock/templates/observe.yaml"]; strings.TrimSpace(text) == "" {
+		return nil
 	}
 	set := as[appsv1.DaemonSet](t, read(t, files["paddock/templates/observe.yaml"]), "DaemonSet "+observing)
 	return &set
@@ -164,5 +168,13 @@ func TestUpgradeKeepsTheNodes(t *testing.T) {
 		if !runsOn(t, after, map[string]string{"paddock-project.github.io/mode": "observe"}) {
 			t.Errorf("%s: a node with the label is not observed", c.name)
 		}
+	}
+}
+
+// TestReuseValues checks an upgrade with the values of a release from before there were observing
+// agents, as with --reuse-values: nothing is observed.
+func TestReuseValues(t *testing.T) {
+	if set := upgraded(t, nil, map[string]any{"observe": nil}); set != nil {
+		t.Errorf("it has the DaemonSet %s", set.Name)
 	}
 }

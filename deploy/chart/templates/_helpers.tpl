@@ -74,6 +74,14 @@ affinity:
 {{- end }}
 
 {{/*
+Whether there are observing agents. The values of a release from before them, which --reuse-values takes, do not have
+them.
+*/}}
+{{- define "paddock.observes" -}}
+{{- if (.Values.observe | default dict).enabled }}true{{ end }}
+{{- end }}
+
+{{/*
 Whether nodes without a label are observed. Where the values do not say it, a new installation observes them, and an
 upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, they were not observed.
 */}}
@@ -108,7 +116,7 @@ upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, th
 {{/* The users that write PaddockNodes, quoted for an expression. */}}
 {{- define "paddock.publishers" -}}
 {{- $users := list (printf "'system:serviceaccount:%s:paddock'" .Release.Namespace) }}
-{{- if .Values.observe.enabled }}
+{{- if include "paddock.observes" . }}
 {{- $users = append $users (printf "'system:serviceaccount:%s:paddock-observe'" .Release.Namespace) }}
 {{- end }}
 {{- join ", " $users }}
@@ -280,7 +288,7 @@ if they want different values of one label.
 {{- fail "scheduler.enabled: a scheduler knows nodes by what their agents publish: set publish.enabled to true" }}
 {{- end }}
 {{- include "paddock.checkGroups" . }}
-{{- if and .Values.observe.unlabelledNodes (include "paddock.ownSelectors" .) }}
+{{- if and (.Values.observe | default dict).unlabelledNodes (include "paddock.ownSelectors" .) }}
 {{- fail (printf "observe.unlabelledNodes: %s can select a node without a label of Paddock: label the nodes that you want to observe with paddock-project.github.io/mode=observe" (include "paddock.ownSelectors" .)) }}
 {{- end }}
 {{- if and .Values.priorityClass.create (hasPrefix "system-" .Values.priorityClass.name) }}
