@@ -204,9 +204,9 @@ that can answer, and prints the name of the node before each answer.`, strings.T
 // one asks one agent and passes on its output while the agent prints it, with control characters
 // replaced as by printAnswer.
 func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
-	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
+	agents, err := p.agents(cmd, cluster, nodes, q)
 	if err != nil {
-		return withoutAgent(err, q)
+		return err
 	}
 	if len(agents) != 1 {
 		return fmt.Errorf("%d nodes have an agent: name one node, such as %s", len(agents), agents[0].Node)
@@ -242,6 +242,21 @@ func printAnswer(to io.Writer, text []byte) error {
 	return w.Flush()
 }
 
+// agents returns the agents of these nodes, or all that can answer if none is named.
+func (p *pluginCommand) agents(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) ([]kubectl.Agent, error) {
+	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
+	if err != nil {
+		return nil, withoutAgent(err, q)
+	}
+	if len(nodes) > 0 {
+		return agents, nil
+	}
+	if agents = slices.DeleteFunc(agents, func(a kubectl.Agent) bool { return !q.Of(a) }); len(agents) == 0 {
+		return nil, errors.New(about[q.Name])
+	}
+	return agents, nil
+}
+
 // about explains, by the name of a question, why no agent can answer it.
 var about = map[string]string{
 	"trust":  "trust is about nodes whose kubelet decides: Paddock decides on every node that has an agent",
@@ -250,14 +265,9 @@ var about = map[string]string{
 
 // several asks agents concurrently and prints the answers in the order of their nodes.
 func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
-	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
+	agents, err := p.agents(cmd, cluster, nodes, q)
 	if err != nil {
-		return withoutAgent(err, q)
-	}
-	if len(nodes) == 0 {
-		if agents = slices.DeleteFunc(agents, func(a kubectl.Agent) bool { return !q.Of(a) }); len(agents) == 0 {
-			return errors.New(about[q.Name])
-		}
+		return err
 	}
 	var failed []string
 	code := 2 // Or 1, if one of the nodes that failed did not just answer no.
