@@ -298,7 +298,8 @@ func (s *session) takenPages() []telemetry.HugePages {
 	return nil
 }
 
-// warning returns why the state that is shown can be wrong.
+// warning returns why the state that is shown can be wrong, and which huge pages are not free
+// although it has them so.
 func (s *session) warning() string {
 	last := s.shown.Load()
 	if last == nil {

@@ -65,6 +65,6 @@ func takenHugePages(s *node.State, free freeHugePages) []telemetry.HugePages {
 
 // textOf describes huge pages that are taken.
 func textOf(p telemetry.HugePages) string {
-	return fmt.Sprintf("NUMA node %d: %s of %s are in use, and the kubelet's Memory Manager counts them as free, because they are not those of a Guaranteed pod: a pod that asks for them is admitted, and can fail later",
+	return fmt.Sprintf("NUMA node %d: %s of %s are in use although the kubelet's Memory Manager counts them as free: a Burstable pod or a program of the host can have taken them; a pod that asks for them is admitted and can fail later",
 		p.NUMANode, request.Bytes(p.Bytes), p.Resource)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
-	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
@@ -52,7 +51,7 @@ func (n *near) close() {
 func (o *Observing) placesOfDevices(ctx context.Context) map[string]map[string]mask.Mask {
 	n := &o.near
 	var written time.Time
-	if info, err := os.Stat(filepath.Join(o.config.Kubelet.Dir, "device-plugins", kubeletstate.DeviceManager.FileName())); err == nil {
+	if info, err := os.Stat(filepath.Join(o.config.Kubelet.Dir, deviceFile())); err == nil {
 		written = info.ModTime()
 	}
 	now := o.world.Now()

@@ -21,7 +21,7 @@ func (k *stockKubelet) registers(at time.Time, ids ...string) {
 	k.t.Helper()
 	file := &kubeletstate.DeviceFile{Manager: kubeletstate.DeviceManager, Registered: map[string][]string{"example.com/gpu": ids}}
 	data, err := file.Encode()
-	name := filepath.Join(k.dir, "device-plugins", kubeletstate.DeviceManager.FileName())
+	name := filepath.Join(k.dir, deviceFile())
 	if err := errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, data, 0o600), os.Chtimes(name, at, at)); err != nil {
 		k.t.Fatal(err)
 	}

@@ -199,8 +199,13 @@ func (o *Observing) signature() string {
 func stateFiles() []string {
 	return []string{
 		kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName(), kubeletstate.DRAManager.FileName(),
-		filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName()),
+		deviceFile(),
 	}
+}
+
+// deviceFile is the file about the devices of device plugins, in the kubelet's directory.
+func deviceFile() string {
+	return filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName())
 }
 
 // look reads the files and the pods, and compares what the kubelet has decided.

@@ -189,6 +189,9 @@ func (codec) Unmarshal(data []byte, v any) error {
 	if !is {
 		return fmt.Errorf("cannot receive a %T", v)
 	}
+	if data == nil {
+		data = []byte{} // gRPC passes nil for an empty message.
+	}
 	to.err = to.read(data)
 	return nil
 }

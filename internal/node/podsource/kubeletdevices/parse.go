@@ -111,9 +111,6 @@ type parser struct{ left, fieldsLeft int }
 func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 	p := &parser{left: maxKept, fieldsLeft: maxFields}
 	var pods []Pod
-	if answer == nil {
-		answer = []byte{} // gRPC passes nil for an empty message.
-	}
 	err := p.fields(answer, func(number int, raw []byte, _ uint64) error {
 		if number != responsePods {
 			return nil
@@ -139,9 +136,6 @@ func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 // parseAllocatable parses an AllocatableResourcesResponse.
 func parseAllocatable(answer []byte) ([]Device, error) {
 	p := &parser{left: maxKept, fieldsLeft: maxFields}
-	if answer == nil {
-		answer = []byte{} // gRPC passes nil for an empty message.
-	}
 	var all Container
 	known := map[[2]string]int{}
 	err := p.fields(answer, func(number int, raw []byte, _ uint64) error {
