@@ -62,6 +62,100 @@ affinity:
         {{- end }}
 {{- end }}
 
+{{/*
+The container of an agent, without its volumes. Its input is a list: the root, the address on which the agent listens, and its
+resources.
+*/}}
+{{- define "paddock.container" -}}
+{{- $root := index . 0 }}
+{{- $host := include "paddock.host" (index . 1) }}
+{{- $port := regexFind "[0-9]+$" (index . 1) | int }}
+{{- $resources := index . 2 -}}
+- name: agent
+  image: {{ include "paddock.image" $root.Values.image | quote }}
+  imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+  args:
+    - agent
+    - --config
+    - /etc/paddock/agent.yaml
+    - --node-name=$(NODE_NAME)
+    {{- if $root.Values.kubeletCertificate.verify }}
+    - --kubelet-url=https://$(HOST_IP):10250
+    {{- end }}
+  env:
+    - name: NODE_NAME
+      valueFrom:
+        fieldRef:
+          fieldPath: spec.nodeName
+    {{- if $root.Values.kubeletCertificate.verify }}
+    - name: HOST_IP
+      valueFrom:
+        fieldRef:
+          fieldPath: status.hostIP
+    {{- end }}
+  {{- if $root.Values.podMonitor.enabled }}
+  ports:
+    - name: metrics
+      containerPort: {{ $port }}
+  {{- end }}
+  securityContext:
+    runAsUser: 0
+    runAsGroup: 0
+    runAsNonRoot: false
+    privileged: false
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+    seccompProfile:
+      type: RuntimeDefault
+    {{- with $root.Values.seLinuxOptions }}
+    seLinuxOptions:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  resources:
+    {{- toYaml $resources | nindent 4 }}
+  livenessProbe:
+    httpGet:
+      host: {{ $host | quote }}
+      port: {{ $port }}
+      path: /healthz
+    {{- toYaml $root.Values.probes.liveness | nindent 4 }}
+  readinessProbe:
+    httpGet:
+      host: {{ $host | quote }}
+      port: {{ $port }}
+      path: /readyz
+    {{- toYaml $root.Values.probes.readiness | nindent 4 }}
+{{- end }}
+
+{{/*
+The volume with the token of an agent. Its input is a list: the root, and whether the agent asks the API server.
+*/}}
+{{- define "paddock.token" -}}
+{{- $root := index . 0 -}}
+- name: token
+  projected:
+    defaultMode: 0400
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3600
+      {{- if index . 1 }}
+      - configMap:
+          name: kube-root-ca.crt
+          optional: true
+          items:
+            - {key: ca.crt, path: apiserver-ca.crt}
+      {{- end }}
+      {{- if $root.Values.kubeletCertificate.verify }}
+      - configMap:
+          name: {{ $root.Values.kubeletCertificate.caConfigMap }}
+          items:
+            - {key: ca.crt, path: ca.crt}
+      {{- end }}
+{{- end }}
+
 {{/* The groups that choose nodes by labels of their own, as "groups.a, groups.b". */}}
 {{- define "paddock.ownSelectors" -}}
 {{- $names := list }}
@@ -97,17 +191,28 @@ upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, th
 {{- else }}true{{ end }}
 {{- end }}
 
+{{/* How agents reach the kubelet and the API server, as fields of agent.yaml. */}}
+{{- define "paddock.access" -}}
+kubelet:
+  tokenFile: /var/run/secrets/paddock/token
+  {{- if .Values.kubeletCertificate.verify }}
+  caFile: /var/run/secrets/paddock/ca.crt
+  insecure: false
+  {{- end }}
+apiServer:
+  url: in-cluster
+  tokenFile: /var/run/secrets/paddock/token
+  caFile: /var/run/secrets/paddock/apiserver-ca.crt
+{{- end }}
+
 {{/* The configuration of observing agents: what of .Values.agent is of use to them. */}}
 {{- define "paddock.observing" -}}
 {{- $agent := pick (deepCopy .Values.agent) "kubelet" "listen" "map" "profile" "log" }}
-{{- $kubelet := dict "tokenFile" "/var/run/secrets/paddock/token" "dir" "/var/lib/kubelet" }}
-{{- if .Values.kubeletCertificate.verify }}
-{{- $_ := set $kubelet "caFile" "/var/run/secrets/paddock/ca.crt" }}
-{{- $_ := set $kubelet "insecure" false }}
-{{- end }}
-{{- $fixed := dict "decides" "kubelet" "machine" "live" "kubelet" $kubelet }}
+{{- $access := include "paddock.access" . | fromYaml }}
+{{- $_ := set $access.kubelet "dir" "/var/lib/kubelet" }}
+{{- $fixed := dict "decides" "kubelet" "machine" "live" "kubelet" $access.kubelet }}
 {{- if .Values.publish.enabled }}
-{{- $_ := set $fixed "apiServer" (dict "url" "in-cluster" "tokenFile" "/var/run/secrets/paddock/token" "caFile" "/var/run/secrets/paddock/apiserver-ca.crt") }}
+{{- $_ := set $fixed "apiServer" $access.apiServer }}
 {{- $_ := set $fixed "publish" true }}
 {{- end }}
 {{- mergeOverwrite $agent $fixed | toYaml }}
@@ -133,23 +238,19 @@ upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, th
 {{- $group := index . 1 | default dict }}
 {{- $agent := mergeOverwrite (deepCopy $root.Values.agent) (deepCopy ($group.agent | default dict)) }}
 {{- $devices := $group.devices | default $root.Values.devices }}
-{{- $kubelet := dict "tokenFile" "/var/run/secrets/paddock/token" }}
-{{- if $root.Values.kubeletCertificate.verify }}
-{{- $_ := set $kubelet "caFile" "/var/run/secrets/paddock/ca.crt" }}
-{{- $_ := set $kubelet "insecure" false }}
-{{- end }}
+{{- $access := include "paddock.access" $root | fromYaml }}
 {{- $fixed := dict
   "machine" "live"
   "kubeletConfig" "/etc/paddock/policy.yaml"
   "state" "/var/lib/paddock/state.json"
   "runtime" "nri"
   "nri" (dict "socket" "/var/run/nri/nri.sock")
-  "kubelet" $kubelet
+  "kubelet" $access.kubelet
   "cgroupRoot" "/host/cgroup"
   "podResources" (dict "socket" "/run/paddock/podresources.sock")
 }}
 {{- if include "paddock.asksAPI" $root }}
-{{- $_ := set $fixed "apiServer" (dict "url" "in-cluster" "tokenFile" "/var/run/secrets/paddock/token" "caFile" "/var/run/secrets/paddock/apiserver-ca.crt") }}
+{{- $_ := set $fixed "apiServer" $access.apiServer }}
 {{- end }}
 {{- if $root.Values.publish.enabled }}
 {{- $_ := set $fixed "publish" true }}

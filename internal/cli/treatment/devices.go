@@ -93,7 +93,7 @@ func (d *devices) assign(pods inputs.Roster) {
 func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask) error {
 	places := map[string]map[string]mask.Mask{}
 	for resource, byID := range near {
-		places[resource] = maps.Clone(byID)
+		places[resource] = map[string]mask.Mask{}
 		for id, nodes := range byID {
 			places[resource][id] = nodes & m.NodeMask()
 		}
