@@ -46,7 +46,7 @@ func TestNearest(t *testing.T) {
 	for id, want := range map[string]string{
 		"R-HINT" + "-69": "R-HINT-67 R-HINT-68 R-HINT-70",
 		"R-HNT" + "-62":  "R-HINT-61 R-HINT-62 R-HINT-63",
-		"Q" + "-999":     "Q-47 Q-48 Q-49",
+		"Q" + "-999":     "Q-49 Q-50 Q-51",
 	} {
 		if got := strings.Join(rules.Nearest(id, 3), " "); got != want {
 			t.Errorf("Nearest(%s) = %s, want %s", id, got, want)

@@ -51,7 +51,9 @@ func Run(args []string, out io.Writer) error {
 	flags.DurationVar(&c.patience, "patience", time.Minute, "an event that takes longer is recorded as one that does not end")
 	random := flags.Int("random", 0, "instead of reading files, print this many random bare scenarios, which begin at -seed")
 	seed := flags.Uint64("seed", 1, "of the first random scenario")
-	pools := flags.Bool("pools", false, "give half of the pods of random scenarios pod-level resources")
+	var contents Contents
+	flags.BoolVar(&contents.Pools, "pools", false, "give half of the pods of random scenarios pod-level resources")
+	flags.BoolVar(&contents.Devices, "devices", false, "give the node of random scenarios devices, and most of the pods")
 	gates := flags.Bool("gates", false, "instead of reading files, print the feature gates of this version with their defaults")
 	flags.BoolVar(&c.understood, "understood", false, "leave out scenarios that name a feature gate which this version does not have")
 	flags.Usage = func() {
@@ -65,7 +67,7 @@ func Run(args []string, out io.Writer) error {
 		return errors.Join(c.gates(), c.out.Flush())
 	}
 	if *random > 0 {
-		return errors.Join(c.random(*seed, *random, *pools), c.out.Flush())
+		return errors.Join(c.random(*seed, *random, contents), c.out.Flush())
 	}
 	if flags.NArg() == 0 {
 		flags.Usage()
@@ -113,9 +115,9 @@ func (c *command) gates() error {
 	return nil
 }
 
-func (c *command) random(seed uint64, n int, pools bool) error {
+func (c *command) random(seed uint64, n int, contents Contents) error {
 	for i := range uint64(n) {
-		text, err := Random(seed+i, pools)
+		text, err := Random(seed+i, contents)
 		if err != nil {
 			return err
 		}

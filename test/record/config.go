@@ -32,6 +32,8 @@ type Settings struct {
 	Explicit    cpuset.CPUSet
 	Reservation v1.ResourceList
 	capacity    v1.ResourceList
+	// Devices is set if the node has a device manager.
+	Devices bool
 }
 
 // defaultGates are the gates before any configuration. Gates cannot be unset, so that every

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// generic is a value as JSON has it, with the contents of state files decoded: the order of
-// blocks in them is random, and the checksum with it.
+// generic is a value as JSON has it, with the contents of state files decoded: the order of blocks in
+// them and of devices is random, and the checksum with it.
 func generic(v any) (map[string]any, error) {
 	text, ok := v.(json.RawMessage)
 	if !ok {
@@ -53,11 +53,13 @@ func sortedCheckpoint(text any) any {
 	}
 	if sortBlocks(file) {
 		delete(file, "checksum")
+		delete(file, "Checksum")
 	}
 	return file
 }
 
-// sortBlocks sorts lists of blocks by their type, and reports whether there was one of several.
+// sortBlocks sorts lists of blocks by their type, and lists of devices, and reports whether there was
+// one of several.
 func sortBlocks(v any) bool {
 	found := false
 	switch v := v.(type) {
@@ -66,14 +68,17 @@ func sortBlocks(v any) bool {
 			found = sortBlocks(value) || found
 		}
 	case []any:
+		for _, value := range v {
+			found = sortBlocks(value) || found
+		}
 		if len(v) < 2 {
-			return false
+			return found
 		}
-		if _, ok := v[0].(map[string]any); !ok {
-			return false
+		switch v[0].(type) {
+		case map[string]any, string:
+			slices.SortFunc(v, compareText)
+			return true
 		}
-		slices.SortFunc(v, compareText)
-		return true
 	}
 	return found
 }

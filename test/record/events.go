@@ -25,6 +25,11 @@ func (k *kubelet) do(e event) (a answer, err error) {
 	if pod := k.pods[e.Pod]; pod == nil && e.Pod != "" {
 		return a, fmt.Errorf("pod %q is none of the scenario's pods", e.Pod)
 	}
+	if again := e.Op == "admit" && slices.Contains(k.active, e.Pod); !again && e.Op != "restart" {
+		if err := k.connect(); err != nil {
+			return a, err
+		}
+	}
 	switch e.Op {
 	case "admit":
 		k.admit(k.pods[e.Pod], &a)
@@ -41,7 +46,7 @@ func (k *kubelet) do(e event) (a answer, err error) {
 		k.rounds.run()
 	case "restart":
 		k.patch(e)
-		if rejected := k.start(); rejected != nil {
+		if rejected := k.start(e.Plugins == "late"); rejected != nil {
 			a.StartError, a.Checkpoints = k.public(rejected), k.checkpoints()
 			return a, nil
 		}
@@ -59,9 +64,9 @@ func (k *kubelet) admit(pod *v1.Pod, a *answer) {
 	uid := string(pod.UID)
 	again := slices.Contains(k.active, uid)
 	others := slices.DeleteFunc(k.activePods(), func(p *v1.Pod) bool { return p.UID == pod.UID })
-	k.admitting = pod
+	k.admitting, k.again = pod, again
 	decision := k.managers.Admit(pod, others)
-	k.admitting = nil
+	k.admitting, k.again = nil, false
 	a.Admitted, a.Reason, a.Message = &decision.Admitted, decision.Reason, decision.Message
 	a.QoS = string(qos.GetPodQOS(pod))
 	a.Affinity = map[string]affinity{}
@@ -87,6 +92,9 @@ func (k *kubelet) startContainers(pod *v1.Pod, a *answer) {
 	k.started[uid] = map[string]bool{}
 	a.Cgroup = map[string]cgroup{}
 	for _, c := range containers(pod) {
+		if !k.create(pod, c, a) {
+			continue // The kubelet tries again later. Other containers start.
+		}
 		cpus, nodes := k.managers.Created(pod, c)
 		var mems []string
 		for _, id := range nodes {

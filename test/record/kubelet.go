@@ -12,12 +12,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 )
 
-// kubelet is the part of a kubelet that decides: the Topology, CPU and Memory Managers over
+// kubelet is the part of a kubelet that decides: the Topology, CPU, Memory and Device Managers over
 // a directory with their state files. Pods, containers and the container runtime around them
 // are only noted. A panic of the managers is an answer, so that one kubelet is used by one
 // goroutine, and by the CPU Manager's reconcile loop only while that goroutine waits for it.
@@ -27,6 +28,10 @@ type kubelet struct {
 	// config is the KubeletConfiguration as written.
 	config map[string]any
 	pods   map[string]*v1.Pod
+	// devices are those of the scenario, or nil: then there is no device manager.
+	devices *inventory
+	// connected is set while the device plugins are connected.
+	connected bool
 
 	managers Managers
 	rounds   *rounds
@@ -36,12 +41,14 @@ type kubelet struct {
 	active []string
 	// admitting is the pod that is being admitted; the managers see it as active.
 	admitting *v1.Pod
+	// again is set while a pod that is active is admitted.
+	again bool
 	// started are the containers of active pods that were started and not removed.
 	started map[string]map[string]bool
 }
 
 func newKubelet(s *scenario, machine Machine, dir string) *kubelet {
-	k := &kubelet{machine: machine, dir: dir, config: maps.Clone(s.KubeletConfig), pods: map[string]*v1.Pod{}, started: map[string]map[string]bool{}}
+	k := &kubelet{machine: machine, dir: dir, config: maps.Clone(s.KubeletConfig), devices: s.Devices, pods: map[string]*v1.Pod{}, started: map[string]map[string]bool{}}
 	if k.config == nil {
 		k.config = map[string]any{}
 	}
@@ -52,19 +59,25 @@ func newKubelet(s *scenario, machine Machine, dir string) *kubelet {
 }
 
 // start makes the managers in the kubelet's order and starts them on the files in the directory.
-// In a kubelet the device manager is the first to give hints. It has none for pods without
-// devices.
-func (k *kubelet) start() error {
+// The device manager, which is the first to give hints, is made if the scenario has devices. With
+// late, their plugins connect later (connect).
+func (k *kubelet) start(late bool) error {
 	k.stop()
 	s, err := resolve(k.config, k.machine)
 	if err != nil {
 		return err
 	}
+	s.Devices = k.devices != nil
 	if k.managers, err = k.machine.Managers(s, k.dir); err != nil {
 		return err
 	}
 	if err := k.startManagers(s.Config.CPUManagerPolicy == string(cpumanager.PolicyStatic)); err != nil {
 		return err
+	}
+	if !late {
+		if err := k.connect(); err != nil {
+			return err
+		}
 	}
 	return s.checkCapacity()
 }
@@ -86,11 +99,22 @@ func (k *kubelet) startManagers(reconciles bool) error {
 	if err := k.managers.StartMemory(ctx, w, containers.Clone()); err != nil {
 		return fmt.Errorf("start memory manager error: %w", err)
 	}
+	if k.devices == nil {
+		return nil
+	}
+	w.Sources = ready{k}
+	if err := k.managers.StartDevices(w, containers.Clone(), sets.New(k.running()...)); err != nil {
+		return fmt.Errorf("start device manager error: %w", err)
+	}
 	return nil
 }
 
-// stop ends the reconcile loop. The state files stay.
+// stop ends the reconcile loop and the device manager. The state files stay.
 func (k *kubelet) stop() {
+	if k.managers != nil && k.devices != nil {
+		k.managers.StopDevices()
+	}
+	k.managers, k.connected = nil, false
 	if k.rounds != nil {
 		k.rounds.stop()
 		k.rounds = nil

@@ -8,6 +8,7 @@
 //   - command.go reads and writes lines, worker.go gives each scenario a bounded time;
 //   - config.go leads from a KubeletConfiguration to the settings of the managers;
 //   - kubelet.go is what surrounds the managers in a kubelet, as far as it affects their decisions;
+//   - devices.go has the device plugins;
 //   - events.go carries out the events of docs/rules/format.md;
 //   - state.go reads the state of the managers.
 //
@@ -20,6 +21,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	cpustate "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
@@ -43,12 +45,25 @@ type Machine interface {
 	Managers(s *Settings, dir string) (Managers, error)
 }
 
-// Managers are the three managers with the method signatures of one version. A method whose
-// comment names no manager asks all three.
+// Managers are the managers with the method signatures of one version. A method whose comment names
+// no manager asks the Topology, CPU and Memory Managers.
 type Managers interface {
 	// StartCPU and StartMemory start the managers on their state files.
 	StartCPU(ctx context.Context, w World, running containermap.ContainerMap) error
 	StartMemory(ctx context.Context, w World, running containermap.ContainerMap) error
+
+	// StartDevices starts the device manager on its checkpoint file. runs has the ids of the
+	// containers that run. This method and the next four are called only if the node has a device
+	// manager (Settings.Devices).
+	StartDevices(w World, running containermap.ContainerMap, runs sets.Set[string]) error
+	StopDevices()
+	// Connect connects a device plugin, and reports its devices.
+	Connect(p *Plugin) error
+	// CreateDevices gives a container that is created the devices that it has not been given at
+	// admission.
+	CreateDevices(pod *v1.Pod, c *v1.Container) error
+	// Devices returns the ids of a container's devices by resource, sorted.
+	Devices(uid, name string) map[string][]string
 
 	// Admit decides on a pod. others are the active pods without it.
 	Admit(pod *v1.Pod, others []*v1.Pod) Decision

@@ -3,7 +3,9 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -191,21 +193,34 @@ func (s shape) distance(i, j, numa int) int {
 type history struct {
 	source
 	machine shape
-	// pools allows pods with pod-level resources.
-	pools bool
-	pods  []*v1.Pod
+	Contents
+	devices *inventory
+	pods    []*v1.Pod
 }
 
-// Random returns a bare scenario as a line. With pools, half of the pods have pod-level resources
-// and the gates for them are on.
-func Random(seed uint64, pools bool) ([]byte, error) {
+// Contents is what random scenarios have beside ordinary pods. Which is drawn does not change what
+// else is drawn from the same seed before it.
+type Contents struct {
+	// Pools gives half of the pods pod-level resources, and sets the gates for them.
+	Pools bool
+	// Devices gives the node device plugins, and most pods devices.
+	Devices bool
+}
+
+// Random returns a bare scenario as a line.
+func Random(seed uint64, contents Contents) ([]byte, error) {
 	r := newSource(seed)
-	h := &history{source: r, machine: r.shape(), pools: pools}
+	h := &history{source: r, machine: r.shape(), Contents: contents}
+	scenario := map[string]any{"name": fmt.Sprintf("random-%d", seed), "machine": h.machine.machine()}
 	config := h.config()
-	events := h.events()
-	return json.Marshal(map[string]any{
-		"name": fmt.Sprintf("random-%d", seed), "machine": h.machine.machine(), "kubeletConfig": config, "pods": h.pods, "events": events,
-	})
+	scenario["kubeletConfig"] = config
+	if h.Devices {
+		h.devices = h.inventory(config["topologyManagerPolicy"] == "single-numa-node")
+		scenario["devices"] = h.devices
+	}
+	scenario["events"] = h.events()
+	scenario["pods"] = h.pods
+	return json.Marshal(scenario)
 }
 
 func (h *history) config() map[string]any {
@@ -218,7 +233,7 @@ func (h *history) config() map[string]any {
 		"evictionHard":          map[string]string{"memory.available": "100Mi"},
 	}
 	gates := map[string]bool{"CPUManagerPolicyAlphaOptions": true}
-	if h.pools {
+	if h.Pools {
 		gates["PodLevelResources"], gates["PodLevelResourceManagers"] = true, true
 	}
 	c["featureGates"] = gates
@@ -310,7 +325,11 @@ func (h *history) events() []map[string]any {
 			add("stopContainer", "pod", uid, "container", "c0")
 		default:
 			// The kubelet admits all pods again after its restart.
-			add("restart")
+			if h.Devices && h.chance(0.5) {
+				add("restart", "plugins", "late")
+			} else {
+				add("restart")
+			}
 			for _, uid := range live {
 				add("admit", "pod", uid)
 			}
@@ -324,9 +343,17 @@ func (h *history) pod() string {
 	uid := fmt.Sprintf("p%d", len(h.pods))
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "default", UID: types.UID(uid)}}
 	h.pods = append(h.pods, p)
-	if h.pools && h.chance(0.5) {
+	h.containers(p)
+	if h.Devices && h.chance(0.75) {
+		h.giveDevices(p)
+	}
+	return uid
+}
+
+func (h *history) containers(p *v1.Pod) {
+	if h.Pools && h.chance(0.5) {
 		h.poolPod(p)
-		return uid
+		return
 	}
 	kind := pick(h.source, "guaranteed", "guaranteed", "guaranteed", "guaranteed", "burstable", "best-effort")
 	for i := range pick(h.source, 1, 1, 1, 2, 3) {
@@ -340,7 +367,6 @@ func (h *history) pod() string {
 		}
 		p.Spec.InitContainers = append(p.Spec.InitContainers, c)
 	}
-	return uid
 }
 
 func (h *history) resources(kind string) v1.ResourceRequirements {
@@ -409,5 +435,82 @@ func (h *history) poolPod(p *v1.Pod) {
 			continue
 		}
 		p.Spec.Containers = append(p.Spec.Containers, c)
+	}
+}
+
+// inventory draws one or two resources. Devices without a NUMA node have the highest ids. Devices
+// near several NUMA nodes are drawn only if single is set: otherwise Paddock takes the nearest and the
+// plugins here, which cannot know the aligned NUMA nodes, the lowest id.
+func (h *history) inventory(single bool) *inventory {
+	all := &inventory{Resources: map[string][]deviceEntry{}}
+	var ids []int
+	for _, n := range h.machine.machine().Topology {
+		ids = append(ids, n.ID)
+	}
+	for _, name := range []string{"nvidia.com/gpu", "example.com/nic"}[:1+h.IntN(2)] {
+		near := slices.Clone(ids)
+		h.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
+		near = near[:1+h.IntN(len(near))]
+		if h.chance(0.6) {
+			near = ids // On most machines, every NUMA node has some.
+		}
+		each := pick(h.source, 1, 2, 2, 4)
+		interleaved, pairs := h.chance(0.3), single && len(ids) > 1 && h.chance(0.2)
+		var list []deviceEntry
+		for i := range each * len(near) {
+			at := near[i/each]
+			if interleaved {
+				at = near[i%len(near)]
+			}
+			d := deviceEntry{ID: fmt.Sprintf("d%02d", i), NUMANodes: []int{at}}
+			if pairs { // All devices alike: the plugin and Paddock then prefer the same ones.
+				d.NUMANodes = append(d.NUMANodes, ids[(slices.Index(ids, at)+1+h.IntN(len(ids)-1))%len(ids)])
+			}
+			list = append(list, d)
+		}
+		if h.chance(0.1) {
+			for i := range list {
+				list[i].NUMANodes = nil
+			}
+		}
+		if h.chance(0.15) {
+			for i := range 1 + h.IntN(2) {
+				list = append(list, deviceEntry{ID: fmt.Sprintf("z%02d", i)})
+			}
+		}
+		if no := false; h.chance(0.15) {
+			list[h.IntN(len(list))].Healthy = &no
+		}
+		all.Resources[name] = list
+	}
+	return all
+}
+
+// giveDevices lets containers of a pod request devices. Those of one resource request the same
+// number, so that a container takes all that an init container left, and a pod with pod-level resources
+// requests one resource: which devices a container takes of several, and of which resource first,
+// depends on chance.
+func (h *history) giveDevices(p *v1.Pod) {
+	for _, name := range slices.Sorted(maps.Keys(h.devices.Resources)) {
+		devices := len(h.devices.Resources[name])
+		if len(h.devices.Resources) > 1 && (h.chance(0.4) || p.Spec.Resources != nil && name == "nvidia.com/gpu") {
+			continue
+		}
+		n := pick(h.source, 1, 1, 1, 2, 2, 3, 4, devices/2, devices)
+		for i, c := range containers(p) {
+			if first := i == len(p.Spec.InitContainers); n > 0 && (first || h.chance(0.35)) {
+				request(c, v1.ResourceName(name), n)
+			}
+		}
+	}
+}
+
+func request(c *v1.Container, name v1.ResourceName, n int) {
+	amount := *resource.NewQuantity(int64(n), resource.DecimalSI)
+	for _, list := range []*v1.ResourceList{&c.Resources.Requests, &c.Resources.Limits} {
+		if *list == nil {
+			*list = v1.ResourceList{}
+		}
+		(*list)[name] = amount
 	}
 }

@@ -31,7 +31,7 @@ func play(s *scenario, machine Machine, begun func(int)) (result, error) {
 	k := newKubelet(s, machine, dir)
 	defer k.remove()
 	begun(-1)
-	if rejected := k.start(); rejected != nil {
+	if rejected := k.start(false); rejected != nil {
 		r.StartError = k.public(rejected)
 		return r, nil
 	}
@@ -128,7 +128,7 @@ func judge(s *scenario, machine Machine) (v verdict, err error) {
 			v = verdict{Error: fmt.Sprintf("panic: %v", problem)}
 		}
 	}()
-	if rejected := k.start(); rejected != nil {
+	if rejected := k.start(false); rejected != nil {
 		return verdict{Error: k.public(rejected)}, nil
 	}
 	return verdict{Accepted: true}, nil

@@ -6,6 +6,7 @@
 #   golden    those of testdata/golden that name no feature gate which the version does not have
 #   ordinary  random histories without pod-level resources
 #   pools     random histories in which half of the pods have pod-level resources, from 1.36 on
+#   devices   random histories on nodes with device plugins; from 1.36 on, a third have pods with pod-level resources
 #   starts    verdicts on state files: those of testdata/golden
 #
 # The first build of a minor compiles about 1,600 packages.
@@ -47,6 +48,11 @@ if [ "$minor" -ge 36 ]; then
 	"$work/record" -random 400 -seed 1000001 -pools >"$work/pools.bare"
 	record pools -runs 2 "$work/pools.bare"
 fi
+"$work/record" -random 300 -seed 2000001 -devices >"$work/devices.bare"
+if [ "$minor" -ge 36 ]; then
+	"$work/record" -random 150 -seed 3000001 -devices -pools >>"$work/devices.bare"
+fi
+record devices -runs 2 "$work/devices.bare"
 gzip -dc "$top/testdata/golden/state-verdicts.jsonl.gz" >"$work/starts.bare"
 if [ "$minor" -lt 36 ]; then # Without the gates that it does not have.
 	sed -E -i 's/"(PodLevelResourceManagers|InPlacePodLevelResourcesVerticalScaling)":(true|false),?//g; s/,\}/}/g' "$work/starts.bare"

@@ -18,8 +18,10 @@ type scenario struct {
 	Name          string          `json:"name"`
 	Machine       json.RawMessage `json:"machine"`
 	KubeletConfig map[string]any  `json:"kubeletConfig"`
-	Pods          []*v1.Pod       `json:"pods"`
-	Events        []event         `json:"events"`
+	// Devices are what device plugins report. Without any there is no device manager.
+	Devices *inventory `json:"devices"`
+	Pods    []*v1.Pod  `json:"pods"`
+	Events  []event    `json:"events"`
 	// File and Content are a state file that the node starts on: a verdict is recorded.
 	File    string `json:"file"`
 	Content string `json:"content"`
@@ -32,6 +34,9 @@ type event struct {
 	Container    string          `json:"container"`
 	FeatureGates map[string]bool `json:"featureGates"`
 	ConfigPatch  map[string]any  `json:"configPatch"`
+	// Plugins is "late" for a restart after which device plugins connect only when the pods that run
+	// have been admitted again. Otherwise they connect before.
+	Plugins string `json:"plugins"`
 }
 
 // result is the answer to a scenario.
@@ -67,14 +72,18 @@ type answer struct {
 	Isolation        map[string]map[string]isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]cgroup               `json:"cgroup,omitempty"`
-	Updates          []update                        `json:"updates,omitempty"`
-	Checkpoints      map[string]string               `json:"checkpoints,omitempty"`
+	// Uncreated has the error for each container that could not be created for lack of devices.
+	Uncreated   map[string]string `json:"uncreated,omitempty"`
+	Updates     []update          `json:"updates,omitempty"`
+	Checkpoints map[string]string `json:"checkpoints,omitempty"`
 }
 
 // view is the state of the managers.
 type view struct {
 	CPU    *cpuView    `json:"cpu,omitempty"`
 	Memory *memoryView `json:"memory,omitempty"`
+	// Devices are ids by pod, container and resource.
+	Devices map[string]map[string]map[string][]string `json:"devices,omitempty"`
 }
 
 type cpuView struct {

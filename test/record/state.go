@@ -55,7 +55,7 @@ func (k *kubelet) podHasOwnCPUs(pod *v1.Pod) bool {
 	return slices.ContainsFunc(all, func(c *v1.Container) bool { return k.exclusive(pod, c) })
 }
 
-func (k *kubelet) view() view { return view{k.cpuView(), k.memoryView()} }
+func (k *kubelet) view() view { return view{k.cpuView(), k.memoryView(), k.deviceView()} }
 
 func (k *kubelet) cpuView() *cpuView {
 	shared, containers, pools := k.managers.CPUs()
@@ -115,7 +115,7 @@ func affinityOf(hint topologymanager.TopologyHint) affinity {
 	return a
 }
 
-// stateFiles are the files that the managers keep in the kubelet's directory.
+// stateFiles are the files that the CPU and Memory Managers keep in the kubelet's directory.
 var stateFiles = []string{"cpu_manager_state", "memory_manager_state"}
 
 func (k *kubelet) checkpoints() map[string]string {
@@ -125,5 +125,14 @@ func (k *kubelet) checkpoints() map[string]string {
 			texts[name] = string(text)
 		}
 	}
+	if text, err := os.ReadFile(filepath.Join(k.dir, devicePlugins, deviceFile)); err == nil {
+		texts[deviceFile] = string(text)
+	}
 	return texts
 }
+
+// The device manager has its file in a directory of its own.
+const (
+	devicePlugins = "device-plugins"
+	deviceFile    = "kubelet_internal_checkpoint"
+)

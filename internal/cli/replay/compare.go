@@ -151,6 +151,7 @@ func (c *comparison) answer(got, want *Answer, known bool) {
 	if want.Cgroup != nil {
 		c.equal("cgroup", got.Cgroup, want.Cgroup)
 	}
+	c.equal("uncreated", slices.Sorted(maps.Keys(got.Uncreated)), slices.Sorted(maps.Keys(want.Uncreated)))
 	if got.AtAdmit != nil && want.AtAdmit != nil {
 		c.equal("atAdmit.cpu", clean(got.AtAdmit.CPU), clean(want.AtAdmit.CPU))
 	}

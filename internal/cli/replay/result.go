@@ -96,6 +96,8 @@ type Answer struct {
 	Isolation        map[string]map[string]Isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
+	// Uncreated has the reason for each container that a kubelet cannot create for lack of devices.
+	Uncreated map[string]string `json:"uncreated,omitempty"`
 	// Quirks are the faults because of which the kubelet answers differently. They are set with
 	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`

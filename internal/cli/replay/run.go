@@ -47,6 +47,8 @@ type run struct {
 	inventory *device.Inventory
 	state     *node.State
 	kubelet   quirk.Kubelet
+	// late is set while the device plugins have not registered since the restart.
+	late bool
 }
 
 // Run answers a scenario. It returns an error if a machine cannot be found or read. A rejected
@@ -190,6 +192,9 @@ func (r *run) policy(c *kubeletcfg.Config) (node.Policy, error) {
 
 func (r *run) answer(e Event) (Answer, error) {
 	a := Answer{Op: e.Op, Pod: e.Pod, Container: e.Container}
+	if err := r.register(e); err != nil {
+		return a, err
+	}
 	switch e.Op {
 	case Admit:
 		r.admit(r.pods[e.Pod], &a)
@@ -243,8 +248,26 @@ func (r *run) restart(e Event, a *Answer) error {
 	if err != nil {
 		return err
 	}
-	r.config, r.state = config, state
-	return nil
+	r.config, r.late = config, e.Plugins == "late"
+	inventory := r.inventory
+	if r.late {
+		inventory = nil
+	}
+	r.state, err = state.WithDevices(inventory)
+	return err
+}
+
+// register lets device plugins that are late register before an event, unless the event admits a
+// pod again.
+func (r *run) register(e Event) error {
+	_, known := r.state.Grant(e.Pod)
+	if !r.late || e.Op == Restart || e.Op == Admit && known {
+		return nil
+	}
+	var err error
+	r.late = false
+	r.state, err = r.state.WithDevices(r.inventory)
+	return err
 }
 
 // ignoresBudget reports whether the kubelet passes over pod-level resources, because the feature
@@ -282,7 +305,9 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 		a.Reason, a.Message = string(rejection.UnexpectedAdmissionError), err.Error()
 		return
 	case plan.Trace.Cause.Down():
-		a.Panic = plan.Rejection.Error()
+		if a.Endless = plan.Trace.Cause == rejection.KubeletHangs; !a.Endless {
+			a.Panic = plan.Rejection.Error()
+		}
 		return
 	case plan.Rejection != nil:
 		a.Reason, a.Message = string(plan.Rejection.Reason), plan.Rejection.Error()
@@ -312,8 +337,32 @@ func (r *run) create(g *node.Grant, a *Answer) {
 			affinity.NUMA = choice.Mask.Nodes()
 		}
 		a.Affinity[c.Name] = affinity
+		if r.lacksDevices(g, i, a) {
+			continue
+		}
 		cpus, mems := r.state.Cgroup(g, i)
 		a.Cgroup[c.Name] = Cgroup{CPUs: cpus.String(), Mems: memsText(mems)}
 		r.state = r.state.ContainerCreated(g.Pod.UID, c.Name)
 	}
+}
+
+// lacksDevices reports whether a kubelet cannot create container i, because no devices were left
+// for it.
+func (r *run) lacksDevices(g *node.Grant, i int, a *Answer) bool {
+	if !r.player.asKubelet() {
+		return false
+	}
+	name := g.Pod.Containers[i].Name
+	for _, want := range r.state.Demand(&g.Pod).Containers[i].Devices {
+		has := slices.IndexFunc(g.Containers[i].Devices, func(h device.Assigned) bool { return h.Resource == want.Resource })
+		if has >= 0 || !r.inventory.Has(want.Resource) {
+			continue
+		}
+		if a.Uncreated == nil {
+			a.Uncreated = map[string]string{}
+		}
+		a.Uncreated[name] = fmt.Sprintf("no %d %s are left", want.Value, want.Resource)
+		return true
+	}
+	return false
 }

@@ -76,6 +76,9 @@ type Event struct {
 	// FeatureGates and ConfigPatch change the configuration permanently at a restart.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	ConfigPatch  json.RawMessage `json:"configPatch,omitempty"`
+	// Plugins is "late" for a restart after which device plugins register only when the pods that
+	// run have been admitted again. Otherwise they register before.
+	Plugins string `json:"plugins,omitempty"`
 }
 
 // Case is a scenario with the recorded result. Want is nil if no result is recorded.
@@ -132,6 +135,9 @@ func (s *Scenario) check() error {
 }
 
 func (e Event) check(pods map[string]*v1.Pod) error {
+	if e.Plugins != "" && (e.Op != Restart || e.Plugins != "late") {
+		return fmt.Errorf("plugins %q: expected \"late\", in a restart", e.Plugins)
+	}
 	switch e.Op {
 	case Reconcile, DropStale, Restart:
 		return nil

@@ -91,6 +91,11 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.OfFiles(texts, n)
+}
+
+// OfFiles is State for files that were read.
+func (f Found) OfFiles(texts []Text, n *inputs.Node) (*Shown, error) {
 	_, more := split(texts)
 	known, err := f.devicesOf(more, n)
 	if err != nil {
@@ -99,7 +104,7 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 	return f.of(texts, n, known)
 }
 
-// Of is State without devices, for files that were read.
+// Of is OfFiles without devices.
 func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(texts, n, nil) }
 
 func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {

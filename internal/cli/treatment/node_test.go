@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/devicefile"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -33,6 +34,7 @@ type recorded struct {
 		Name          string
 		Machine       json.RawMessage
 		KubeletConfig json.RawMessage
+		Devices       json.RawMessage
 		Pods          []*v1.Pod
 		Events        []struct {
 			Op, Pod      string
@@ -68,7 +70,7 @@ type answer struct {
 // admit a pod again that it has rejected.
 func TestFromTheKubeletsFiles(t *testing.T) {
 	for _, version := range behavior.Recorded() {
-		for _, file := range []string{"ordinary", "pools"} {
+		for _, file := range []string{"ordinary", "devices", "pools"} {
 			path := filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), file+".jsonl.gz")
 			if _, err := os.Stat(path); os.IsNotExist(err) {
 				continue // Minors before 1.36 have no pools.
@@ -147,7 +149,10 @@ func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[s
 			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
 		}
 	}
-	shown, err := treatment.Found{Version: s.version, Pods: alive}.Of(texts, n)
+	if text, is := before[kubeletstate.DeviceManager.FileName()]; is {
+		texts = append(texts, treatment.Text{Name: kubeletstate.DeviceManager.FileName(), Manager: kubeletstate.DeviceManager, Data: []byte(text)})
+	}
+	shown, err := treatment.Found{Version: s.version, Pods: alive}.OfFiles(texts, n)
 	if err != nil {
 		s.unsure++
 		t.Logf("%s: no state: %v", name, err)
@@ -223,6 +228,9 @@ func nodeOf(t *testing.T, line *recorded, version behavior.Version) *inputs.Node
 	policy = quirk.New(version).Policy(found.Machine, policy, quirk.Setup{ByNumber: !config.NamesReserved()})
 	policy.PodLevelResources = true
 	devices, err := device.NewInventory(found.Machine, nil)
+	if len(line.Scenario.Devices) > 0 {
+		devices, err = devicefile.Inventory(found.Machine, "devices", line.Scenario.Devices)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

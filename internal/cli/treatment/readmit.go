@@ -81,17 +81,27 @@ type assumptions struct {
 	// late releases what pods have that do not run, and pods that the kubelet rejects, only after
 	// all pods are admitted.
 	late bool
+	// unregistered is set if no device plugin has registered when the pods are admitted.
+	unregistered bool
 }
 
 // readmit makes the state of the files and admits the pods on it: static pods first, and then by
 // their creation.
 func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assumptions) (*readmission, error) {
 	f.Unreleased = as.late
-	shown, err := f.Of(texts, n)
+	shown, err := f.OfFiles(texts, n)
+	if err != nil { // A damaged file about devices is shown among the files.
+		shown, err = f.Of(texts, n)
+	}
 	if err != nil {
 		return nil, err
 	}
 	state := shown.State
+	if as.unregistered {
+		if state, err = state.WithDevices(nil); err != nil {
+			return nil, err
+		}
+	}
 	asked, err := pods.Requests(podspec.GatesOf(n.Policy.Policy))
 	if err != nil {
 		return nil, err
@@ -119,6 +129,18 @@ func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assum
 	}
 	r.all, r.after, r.kubelet, err = quirk.New(f.Version).Readmit(state, asked, release)
 	return r, err
+}
+
+// initDevices reports whether a standard init container has devices.
+func (r *readmission) initDevices() bool {
+	for g := range r.before.AllGrants() {
+		for i, c := range g.Containers {
+			if g.Pod.Containers[i].Type == request.Init && len(c.Devices) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // decide fills in what the kubelet does with the pods.
@@ -159,6 +181,7 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 		doubt   view.Doubt
 	}{
 		{first.tied, assumptions{reversed: true}, view.Doubt{Reason: "it depends on the order in which the kubelet admits pods that were created in the same second", Give: giveNothing}},
+		{first.initDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugin of its init container has registered again by then", Give: giveNothing}},
 		{rejects || released, assumptions{late: true}, view.Doubt{Reason: "it depends on when the kubelet releases what pods have that do not run, or that it rejects", Give: giveNothing}},
 	} {
 		if !c.matters {

@@ -25,13 +25,35 @@ func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set
 		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, nil).Error()}
 	}
 	r := &u.inventory.resources[i]
-	if r.candidates.IsEmpty() {
-		return f
-	}
 	kept := r.pick(reusable)
 	free := u.free(i).without(kept)
-	if int64(free.len()+kept.len()) < request {
+	if !r.candidates.IsEmpty() && int64(free.len()+kept.len()) < request {
 		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, reusable).Error()}
+	}
+	return r.hints(f, request, free, kept)
+}
+
+// HintsAgain describes the NUMA masks on which a kubelet admits a pod again that has devices of a
+// resource: those that are local to each of them, and none if the number is not the requested one
+// or a device reports no NUMA node (R-HINT-41). A resource that the inventory does not have, or of
+// which no device reports a NUMA node, gives kind Any.
+func (u Usage) HintsAgain(resource string, request int64, ids []string) hint.Set {
+	f := hint.Set{Resource: resource}
+	i := u.inventory.find(resource)
+	if i < 0 {
+		return f
+	}
+	r := &u.inventory.resources[i]
+	if !r.candidates.IsEmpty() && int64(len(ids)) != request {
+		return hint.Set{Resource: resource, Kind: hint.None, Why: fmt.Sprintf("%d %s are asked for, and it has %d", request, resource, len(ids))}
+	}
+	return r.hints(f, request, newSet(len(r.devices)), r.pick(ids))
+}
+
+// hints fills in the masks on which free devices and all the kept ones are as many as requested.
+func (r *resource) hints(f hint.Set, request int64, free, kept set) hint.Set {
+	if r.candidates.IsEmpty() {
+		return f
 	}
 	f.Kind, f.Candidates, f.Preferred = hint.Fits, r.candidates, r.candidates.Len()
 	ever := r.ever
@@ -49,8 +71,8 @@ func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set
 	}
 	f.Needs = []hint.Need{need}
 	if f.IsEmpty() {
-		why := fmt.Sprintf("%d %s are asked for, and too few of the free ones report a NUMA node to be aligned", request, resource)
-		return hint.Set{Resource: resource, Kind: hint.None, Why: why}
+		why := fmt.Sprintf("%d %s are asked for, and too few of the free ones report a NUMA node to be aligned", request, r.name)
+		return hint.Set{Resource: r.name, Kind: hint.None, Why: why}
 	}
 	return f
 }

@@ -134,6 +134,14 @@ func (inv *Inventory) Device(resource, id string) (Device, bool) {
 func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0 }
 
 // find returns the position of a resource, or -1.
+// Nodes returns the NUMA nodes that devices of a resource are near.
+func (inv *Inventory) Nodes(resource string) mask.Mask {
+	if i := inv.find(resource); i >= 0 {
+		return inv.resources[i].candidates
+	}
+	return 0
+}
+
 func (inv *Inventory) find(name string) int {
 	if inv == nil {
 		return -1

@@ -24,6 +24,48 @@ func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
 	return size, true
 }
 
+// Combinations returns in how many ways one mask can be taken from each list of hints of the sets,
+// which is how many a merge visits that does not search (R-HINT-80), or limit if there are more.
+func Combinations(sets []Set, limit int64) int64 {
+	product := int64(1)
+	for i := range sets {
+		s := &sets[i]
+		if s.Kind != Fits {
+			continue
+		}
+		n := max(1, s.count(limit/product+1))
+		for range s.copies() {
+			if n >= (limit+product-1)/product {
+				return limit
+			}
+			product *= n
+		}
+	}
+	return product
+}
+
+// count returns the number of masks of a set of kind Fits, or limit if there are more.
+func (s *Set) count(limit int64) int64 {
+	var n int64
+	if s.fits(s.Candidates) {
+		free := s.Candidates &^ s.Required
+		for part := free; n < limit; part = (part - 1) & free {
+			if s.fits(part | s.Required) {
+				n++
+			}
+			if part == 0 {
+				break
+			}
+		}
+	}
+	for i, m := range s.Explicit {
+		if n < limit && !m.IsEmpty() && !s.fits(m) && !slices.Contains(s.Explicit[:i], m) {
+			n++
+		}
+	}
+	return n
+}
+
 // oneMeets reports whether some candidate meets every need on its own. No size is smaller than 1.
 func oneMeets(candidates mask.Mask, needs []Need) bool {
 	for id := range candidates.All() {

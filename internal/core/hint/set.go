@@ -112,6 +112,17 @@ func (s *Set) fits(m mask.Mask) bool {
 	return true
 }
 
+// Indispensable returns the candidates that every mask of the upward closed part has.
+func (s *Set) Indispensable() mask.Mask {
+	all := s.Required
+	for n := range (s.Candidates &^ s.Required).All() {
+		if !s.fits(s.Candidates &^ mask.Of(n)) {
+			all |= mask.Of(n)
+		}
+	}
+	return all
+}
+
 // fitsOn reports whether the required candidates together with the lowest others form a mask of
 // this size in the upward closed part. If it returns false, another mask of this size may still be
 // in that part.

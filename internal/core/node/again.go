@@ -91,6 +91,77 @@ func (d *draft) cpuHintsAgain(n, of int) hint.Set {
 	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs.Union(own), n)
 }
 
+// deviceHintsAgain returns the hints of devices of a pod that is admitted again: container of, or
+// all its containers together.
+func (d *draft) deviceHintsAgain(a request.Amount, of int) hint.Set {
+	var ids []string
+	for i := range d.grant.Containers {
+		for _, has := range d.grant.Containers[i].Devices {
+			if has.Resource == a.Resource && (of == together || of == i) {
+				ids = append(ids, has.IDs...)
+			}
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // Init containers leave their devices to others.
+	if len(ids) == 0 {
+		return d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource))
+	}
+	return d.devices.HintsAgain(a.Resource, a.Value, ids)
+}
+
+// widenDeviceHints applies Behavior.MasksWithoutDevices to the hints of devices.
+func (d *draft) widenDeviceHints(hintSets []hint.Set) {
+	if !d.s.policy.Behavior.MasksWithoutDevices {
+		return
+	}
+	for i := range hintSets {
+		if hintSets[i].Kind == hint.Fits {
+			hintSets[i].Candidates = d.s.machine.NodeMask()
+		}
+	}
+}
+
+// metMasks records that Behavior.MasksWithoutDevices changed the choice of NUMA nodes.
+func (d *draft) metMasks(container string, ask *Ask, hintSets []hint.Set, rules hint.Rules, choice hint.Choice) {
+	if !d.s.policy.Behavior.MasksWithoutDevices || len(ask.Devices) == 0 {
+		return
+	}
+	narrow := slices.Clone(hintSets)
+	for i := range narrow {
+		devices := slices.ContainsFunc(ask.Devices, func(a request.Amount) bool { return a.Resource == narrow[i].Resource })
+		if !devices || narrow[i].Kind != hint.Fits {
+			continue
+		}
+		narrow[i].Candidates = d.devices.Inventory().Nodes(narrow[i].Resource)
+	}
+	without := hint.Merge(narrow, rules)
+	if without.Mask != choice.Mask || without.HasMask != choice.HasMask || without.Preferred != choice.Preferred || without.Admit != choice.Admit {
+		d.met(FaultMasksWithoutDevices, container)
+	}
+}
+
+// unregisteredInit applies Behavior.UnregisteredInits to container i of a pod that is admitted
+// again.
+func (d *draft) unregisteredInit(i int) *rejection.Rejection {
+	c := &d.pod.Containers[i]
+	if !d.s.policy.Behavior.UnregisteredInits || c.Type != request.Init {
+		return nil
+	}
+	for _, had := range d.grant.Containers[i].Devices {
+		if d.devices.Inventory().Has(had.Resource) {
+			continue
+		}
+		d.trace.Stage = StageDevices
+		d.met(FaultUnregisteredInits, c.Name)
+		return d.reject(rejection.TooFewDevices, &rejection.Rejection{
+			Container: c.Name, Resource: had.Resource, Wanted: int64(len(had.IDs)),
+			Detail: fmt.Sprintf("no device plugin has registered %s since the restart of the kubelet", had.Resource),
+		})
+	}
+	return nil
+}
+
 // regenerated returns the hints of existing blocks: only their NUMA nodes if the blocks match the
 // request, otherwise no preference.
 func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
@@ -216,7 +287,8 @@ func (d *draft) meetHints(of int, set *hint.Set) {
 	}
 }
 
-// goesDown rejects a pod at which the kubelet panics before it merges the hints.
+// goesDown rejects a pod at which the kubelet panics before it merges the hints, or which it does
+// not finish merging.
 func (d *draft) goesDown(container string, hintSets []hint.Set) *rejection.Rejection {
 	b := &d.s.policy.Behavior
 	if b.PanicsAtUnknownPages {
@@ -226,27 +298,38 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *rejection.Rejec
 			}
 		}
 	}
+	if b.SlowMerges && d.s.policy.Topology != TopologySingleNUMANode && hint.Combinations(hintSets, slowMerge) >= slowMerge {
+		d.met(FaultSlowMerges, container)
+		return d.reject(rejection.KubeletHangs, &rejection.Rejection{Container: container, Detail: fmt.Sprintf(
+			"the hints of its resources can be combined in over %d million ways, and the Topology Manager visits each of them, which takes more than a minute", slowMerge/1_000_000)})
+	}
 	if !b.DistancesByPosition || !d.s.policy.PreferClosest || !d.s.machine.ShortDistances() || d.s.policy.Topology == TopologySingleNUMANode {
 		return nil
 	}
 	// The kubelet compares two merged masks, one of them with a NUMA node id for which the list of
 	// distances is too short. A merged mask has only NUMA nodes that every hint set allows.
-	common, some := mask.Mask(0), false
+	// NUMA nodes that each of its sets has to have are in every merged mask.
+	common, always, some := mask.Mask(0), mask.Mask(0), false
 	for i := range hintSets {
 		switch s := &hintSets[i]; {
 		case s.Kind != hint.Fits:
 		case !some:
-			common, some = s.Candidates, true
+			common, always, some = s.Candidates, s.Indispensable(), true
 		default:
 			common &= s.Candidates
+			always &= s.Indispensable()
 		}
 	}
-	if common.Len() < 2 || common.Highest() < d.s.machine.NodeMask().Len() {
+	if (common&^always).Len() < 2 || common.Highest() < d.s.machine.NodeMask().Len() {
 		return nil
 	}
 	d.met(FaultDistancesByPosition, "")
 	return d.reject(rejection.KubeletPanics, &rejection.Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
 }
+
+// slowMerge is how many combinations of hints a kubelet merges in about a minute: it took 8.6 s for
+// 16.6 million (R-HINT-80).
+const slowMerge = 120_000_000
 
 // placesAnyway returns the NUMA nodes on which a kubelet places memory for which Place returned
 // err. It reports false if the kubelet does not place it either.

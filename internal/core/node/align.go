@@ -59,11 +59,13 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 		hintSets = append(hintSets, device.GivenHints(stock, g.Devices, d.s.machine.NodeMask()))
 	}
 	for _, a := range ask.Devices {
-		if d.way == staying {
-			break // The pod has its devices already.
-		}
-		hintSets = append(hintSets, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
+		if d.way != staying {
+			hintSets = append(hintSets, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
+		} else if d.s.policy.Behavior.AdmitsAgain {
+			hintSets = append(hintSets, d.deviceHintsAgain(a, of))
+		} // A pod that is resized has its devices already.
 	}
+	d.widenDeviceHints(hintSets)
 	if ask.CPUs > 0 {
 		hintSets = append(hintSets, d.cpuHints(ask.CPUs, of))
 	}

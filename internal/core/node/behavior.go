@@ -68,6 +68,16 @@ type Behavior struct {
 	DistancesByPosition bool
 	// GivenUnaligned does not align CPUs and memory with devices of claims. 1.36 and 1.37.
 	GivenUnaligned bool
+	// MasksWithoutDevices lets the hints of a device plugin's devices have NUMA nodes that none of
+	// the devices is near. Up to 1.35.
+	MasksWithoutDevices bool
+	// UnregisteredInits rejects a pod that is admitted again if a standard init container had
+	// devices and their device plugin has not registered since the restart: the init container has
+	// ended, so that the kubelet takes it for one that still has to start. All versions.
+	UnregisteredInits bool
+	// SlowMerges makes the Topology Manager visit every combination of hints, which takes minutes
+	// to days if there are too many. All versions.
+	SlowMerges bool
 	// CPU has the differences in the choice of CPUs.
 	CPU cpu.Behavior
 }
@@ -92,6 +102,9 @@ const (
 	FaultUnreadFractions                   // fraction of a byte
 	FaultInitMemoryAnywhere                // memory of init containers
 	FaultDistancesByPosition               // gaps in NUMA node ids
+	FaultMasksWithoutDevices               // NUMA nodes without devices
+	FaultUnregisteredInits                 // devices of ended init containers
+	FaultSlowMerges                        // too many combinations of hints
 	FaultAverageUnits                      // uneven cores or sockets
 	FaultSharedSubsets                     // overwritten subset
 	FaultEndlessRemainder                  // endless remainder

@@ -56,6 +56,7 @@ func (d *draft) chooseNodes(container string, ask *Ask, hintSets []hint.Set) (hi
 		return hint.Choice{}, rejection
 	}
 	choice := hint.Merge(hintSets, rules)
+	d.metMasks(container, ask, hintSets, rules, choice)
 	return choice, d.checkAlignment(d.recordAlignment(container, ask, hintSets, choice))
 }
 

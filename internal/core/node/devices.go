@@ -24,6 +24,12 @@ func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 			return nil, fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
 	}
+	if g := n.Stale(); g != nil {
+		var err error
+		if n.devices, err = takeDevices(n.devices, g.Devices()); err != nil {
+			return nil, fmt.Errorf("rejected pod %s: %w", g.Pod.ID(), err)
+		}
+	}
 	return n, nil
 }
 
@@ -95,11 +101,23 @@ func (d *draft) noteOtherDevices() {
 
 // allocateDevices gives container i its devices: reusable ones first, then near ones.
 func (d *draft) allocateDevices(i int, choice hint.Choice) *rejection.Rejection {
-	if had := d.had(); had != nil {
+	had := d.had()
+	if had != nil {
 		d.containers[i].Devices = had.Containers[i].Devices
-		return nil
+		for _, h := range d.containers[i].Devices {
+			d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Type, h.Resource, h.IDs)
+		}
+		if rejection := d.unregisteredInit(i); rejection != nil {
+			return rejection
+		}
+		if !d.s.policy.Behavior.AdmitsAgain || d.demand.Path == AsPool {
+			return nil // A pod that is resized, or whose devices are given later, gets none.
+		}
 	}
 	for _, a := range d.demand.Containers[i].Devices {
+		if had != nil && slices.ContainsFunc(had.Containers[i].Devices, func(h device.Assigned) bool { return h.Resource == a.Resource }) {
+			continue
+		}
 		d.trace.Stage = StageDevices
 		ids, rejection := d.chooseDevices(i, a, choice)
 		if rejection != nil {
@@ -110,7 +128,7 @@ func (d *draft) allocateDevices(i int, choice hint.Choice) *rejection.Rejection 
 			return d.rejectDevices(i, a, err)
 		}
 		d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Type, a.Resource, ids)
-		d.containers[i].Devices = append(d.containers[i].Devices, device.Assigned{Resource: a.Resource, IDs: ids})
+		d.containers[i].Devices = append(slices.Clip(d.containers[i].Devices), device.Assigned{Resource: a.Resource, IDs: ids})
 	}
 	return nil
 }

@@ -147,15 +147,18 @@ func _() {
 	_ = x[FaultUnreadFractions-12]
 	_ = x[FaultInitMemoryAnywhere-13]
 	_ = x[FaultDistancesByPosition-14]
-	_ = x[FaultAverageUnits-15]
-	_ = x[FaultSharedSubsets-16]
-	_ = x[FaultEndlessRemainder-17]
-	_ = x[FaultWholeCoresOfUncore-18]
+	_ = x[FaultMasksWithoutDevices-15]
+	_ = x[FaultUnregisteredInits-16]
+	_ = x[FaultSlowMerges-17]
+	_ = x[FaultAverageUnits-18]
+	_ = x[FaultSharedSubsets-19]
+	_ = x[FaultEndlessRemainder-20]
+	_ = x[FaultWholeCoresOfUncore-21]
 }
 
-const _Fault_name = "unknownadmitted againcores counted without its ownmemory of ended init containersreuse of what its UID leftrejectedrequest of no memorydevices taken lateunknown huge pagesunused huge pagesmemory that fits nowhereone NUMA node of a groupfraction of a bytememory of init containersgaps in NUMA node idsuneven cores or socketsoverwritten subsetendless remainderwhole cores of an uncore cache"
+const _Fault_name = "unknownadmitted againcores counted without its ownmemory of ended init containersreuse of what its UID leftrejectedrequest of no memorydevices taken lateunknown huge pagesunused huge pagesmemory that fits nowhereone NUMA node of a groupfraction of a bytememory of init containersgaps in NUMA node idsNUMA nodes without devicesdevices of ended init containerstoo many combinations of hintsuneven cores or socketsoverwritten subsetendless remainderwhole cores of an uncore cache"
 
-var _Fault_index = [...]uint16{0, 7, 21, 50, 81, 107, 115, 135, 153, 171, 188, 212, 236, 254, 279, 300, 323, 341, 358, 388}
+var _Fault_index = [...]uint16{0, 7, 21, 50, 81, 107, 115, 135, 153, 171, 188, 212, 236, 254, 279, 300, 326, 358, 388, 411, 429, 446, 476}
 
 func (i Fault) String() string {
 	idx := int(i) - 0

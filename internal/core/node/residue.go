@@ -136,7 +136,9 @@ func (g *Grant) keep(had *Grant) {
 		if len(c.Memory) == 0 {
 			c.Memory, c.MemoryNodes = old.Memory, old.MemoryNodes
 		}
-		c.Devices = old.Devices
+		if len(c.Devices) == 0 {
+			c.Devices = old.Devices
+		}
 	}
 }
 

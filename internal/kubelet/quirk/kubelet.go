@@ -167,9 +167,17 @@ type Changed struct {
 // does with each pod after a restart.
 func (k Kubelet) Again(s *node.State) []Changed {
 	s = s.Restarted()
+	late, err := s.WithDevices(nil) // No device plugin has registered.
+	if err != nil {
+		late = s
+	}
 	var found []Changed
 	for g := range s.AllGrants() {
-		if _, quirks, _ := k.Admit(s, g.Pod); len(quirks) > 0 {
+		_, quirks, _ := k.Admit(s, g.Pod)
+		if len(quirks) == 0 {
+			_, quirks, _ = k.Admit(late, g.Pod)
+		}
+		if len(quirks) > 0 {
 			found = append(found, Changed{g.Pod.ID(), quirks})
 		}
 	}

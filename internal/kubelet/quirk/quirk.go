@@ -35,6 +35,8 @@ const (
 	ManyNodes        ID = "Q-47"
 	ChangedConfig    ID = "Q-48"
 	WholeCores       ID = "Q-49"
+	OtherMasks       ID = "Q-50"
+	LatePlugins      ID = "Q-51"
 )
 
 // Effect is what a quirk changes.
@@ -102,6 +104,9 @@ var reasons = map[ID]string{
 	AverageUnits:     "it takes a core or socket as free when as many CPUs are free as an average one has, and then assigns all of it, also CPUs that are reserved or assigned",
 	SameUID:          "it keeps what init containers left of a removed pod, and a pod with the same UID reuses it although others may have it",
 	WholeCores:       "with prefer-align-cpus-by-uncorecache, it takes a part of a cache in whole cores only, so that a request with half a core spans two caches",
+	SlowMerge:        "it visits every combination of the hints of its resources, which takes more than a minute, and serves nothing else meanwhile",
+	OtherMasks:       "it merges hints of devices on NUMA nodes that none of the devices is near",
+	LatePlugins:      "after its restart it asks for the devices of an init container that has ended again, and rejects the pod if their device plugin has not registered by then",
 	NodeGaps:         "prefer-closest-numa-nodes looks up distances by NUMA node id, and the ids have gaps: it panics",
 }
 
@@ -115,6 +120,8 @@ var advice = map[ID]string{
 	OwnCores:         "delete the pod, so that it is created again when enough CPUs are free",
 	EndedInit:        "delete the pod, so that it is created again",
 	FractionalBytes:  "write the amount in Mi or in bytes",
+	SlowMerge:        "request fewer kinds of resources with NUMA nodes in one container (with scope pod, in one pod), or use topology policy single-numa-node",
+	LatePlugins:      "drain the node before the kubelet restarts, or request the devices in a container that keeps running",
 	NodeGaps:         "turn prefer-closest-numa-nodes off",
 }
 
@@ -143,6 +150,9 @@ var ids = map[node.Fault]ID{
 	node.FaultUnreadFractions:      FractionalBytes,
 	node.FaultInitMemoryAnywhere:   InitMemory,
 	node.FaultDistancesByPosition:  NodeGaps,
+	node.FaultSlowMerges:           SlowMerge,
+	node.FaultMasksWithoutDevices:  OtherMasks,
+	node.FaultUnregisteredInits:    LatePlugins,
 	node.FaultAverageUnits:         AverageUnits,
 	node.FaultSharedSubsets:        LastSubset,
 	node.FaultWholeCoresOfUncore:   WholeCores,
@@ -166,8 +176,10 @@ func (k Kubelet) quirks(s *node.State, pod request.Pod, plan *node.Plan, effect 
 		case !stops && m.Container != "":
 			text += " (container " + m.Container + ")"
 		}
-		// It is not known which devices are left when the containers start.
-		found = append(found, Quirk{ID: id, Effect: effect, Container: m.Container, Certain: m.Fault != node.FaultLateDevices, Text: text})
+		// It is not known which devices are left when the containers start, and which plugins have
+		// registered when a kubelet starts.
+		certain := m.Fault != node.FaultLateDevices && m.Fault != node.FaultUnregisteredInits
+		found = append(found, Quirk{ID: id, Effect: effect, Container: m.Container, Certain: certain, Text: text})
 	}
 	if len(found) > 0 {
 		return found

@@ -4,15 +4,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
+	_ "unsafe" // for go:linkname
 
 	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	cpustate "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
@@ -48,13 +52,27 @@ type managers struct {
 	topology topologymanager.Manager
 	cpu      cpumanager.Manager
 	memory   memorymanager.Manager
+	// devices is nil if the node has no device manager.
+	devices *devicemanager.ManagerImpl
 }
+
+// newDeviceManager makes a device manager with its socket and its checkpoint file in any directory.
+// The kubelet's exported constructor has the directory of a node.
+//
+//go:linkname newDeviceManager k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
+func newDeviceManager(socket string, topology []cadvisorapi.Node, store topologymanager.Store) (*devicemanager.ManagerImpl, error)
 
 func (m machine) Managers(s *record.Settings, dir string) (record.Managers, error) {
 	c, k := s.Config, &managers{}
 	var err error
 	if k.topology, err = topologymanager.NewManager(m.info.Topology, c.TopologyManagerPolicy, c.TopologyManagerScope, c.TopologyManagerPolicyOptions); err != nil {
 		return nil, err
+	}
+	if s.Devices {
+		if k.devices, err = newDeviceManager(filepath.Join(dir, "device-plugins", "kubelet.sock"), m.info.Topology, k.topology); err != nil {
+			return nil, err
+		}
+		k.topology.AddHintProvider(k.devices)
 	}
 	if k.cpu, err = cpumanager.NewManager(c.CPUManagerPolicy, c.CPUManagerPolicyOptions, record.RoundPeriod, m.info, s.Explicit, s.Reservation, dir, k.topology); err != nil {
 		return nil, err
@@ -73,6 +91,31 @@ func (k *managers) StartCPU(_ context.Context, w record.World, running container
 
 func (k *managers) StartMemory(_ context.Context, w record.World, running containermap.ContainerMap) error {
 	return k.memory.Start(w.ActivePods, w.Sources, w.Statuses, w.Runtime, running)
+}
+
+func (k *managers) StartDevices(w record.World, running containermap.ContainerMap, runs sets.Set[string]) error {
+	return k.devices.Start(w.ActivePods, w.Sources, running, runs)
+}
+
+func (k *managers) StopDevices() {
+	_ = k.devices.Stop() // It returns no error in any version.
+}
+
+func (k *managers) Connect(p *record.Plugin) error {
+	if err := k.devices.PluginConnected(p.Resource(), p); err != nil {
+		return err
+	}
+	k.devices.PluginListAndWatchReceiver(p.Resource(), &pluginapi.ListAndWatchResponse{Devices: p.Devices})
+	return nil
+}
+
+func (k *managers) CreateDevices(pod *v1.Pod, c *v1.Container) error {
+	_, err := k.devices.GetDeviceRunContainerOptions(pod, c)
+	return err
+}
+
+func (k *managers) Devices(uid, name string) map[string][]string {
+	return record.DeviceIDs(k.devices.GetDevices(uid, name))
 }
 
 func (k *managers) Admit(pod *v1.Pod, others []*v1.Pod) record.Decision {

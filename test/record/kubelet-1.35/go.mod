@@ -8,6 +8,7 @@ require (
 	k8s.io/api v0.35.6
 	k8s.io/apimachinery v0.35.6
 	k8s.io/klog/v2 v2.130.1
+	k8s.io/kubelet v0.35.6
 	k8s.io/kubernetes v1.35.6
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
 )
@@ -134,7 +135,6 @@ require (
 	k8s.io/kms v0.35.6 // indirect
 	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912 // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
-	k8s.io/kubelet v0.35.6 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.2 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect

@@ -4,16 +4,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
+	_ "unsafe" // for go:linkname
 
 	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	cpustate "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
@@ -49,14 +53,28 @@ type managers struct {
 	topology topologymanager.Manager
 	cpu      cpumanager.Manager
 	memory   memorymanager.Manager
-	logger   klog.Logger
+	// devices is nil if the node has no device manager.
+	devices *devicemanager.ManagerImpl
+	logger  klog.Logger
 }
+
+// newDeviceManager makes a device manager with its socket and its checkpoint file in any directory.
+// The kubelet's exported constructor has the directory of a node.
+//
+//go:linkname newDeviceManager k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
+func newDeviceManager(logger klog.Logger, socket string, topology []cadvisorapi.Node, store topologymanager.Store) (*devicemanager.ManagerImpl, error)
 
 func (m machine) Managers(s *record.Settings, dir string) (record.Managers, error) {
 	c, k := s.Config, &managers{logger: klog.Background()}
 	var err error
 	if k.topology, err = topologymanager.NewManager(m.info.Topology, c.TopologyManagerPolicy, c.TopologyManagerScope, c.TopologyManagerPolicyOptions); err != nil {
 		return nil, err
+	}
+	if s.Devices {
+		if k.devices, err = newDeviceManager(k.logger, filepath.Join(dir, "device-plugins", "kubelet.sock"), m.info.Topology, k.topology); err != nil {
+			return nil, err
+		}
+		k.topology.AddHintProvider(k.logger, k.devices)
 	}
 	if k.cpu, err = cpumanager.NewManager(k.logger, c.CPUManagerPolicy, c.CPUManagerPolicyOptions, record.RoundPeriod, m.info, s.Explicit, s.Reservation, dir, k.topology); err != nil {
 		return nil, err
@@ -75,6 +93,31 @@ func (k *managers) StartCPU(ctx context.Context, w record.World, running contain
 
 func (k *managers) StartMemory(ctx context.Context, w record.World, running containermap.ContainerMap) error {
 	return k.memory.Start(ctx, w.ActivePods, w.Sources, w.Statuses, w.Runtime, running)
+}
+
+func (k *managers) StartDevices(w record.World, running containermap.ContainerMap, runs sets.Set[string]) error {
+	return k.devices.Start(k.logger, w.ActivePods, w.Sources, running, runs)
+}
+
+func (k *managers) StopDevices() {
+	_ = k.devices.Stop(k.logger) // It returns no error in any version.
+}
+
+func (k *managers) Connect(p *record.Plugin) error {
+	if err := k.devices.PluginConnected(context.Background(), p.Resource(), p); err != nil {
+		return err
+	}
+	k.devices.PluginListAndWatchReceiver(k.logger, p.Resource(), &pluginapi.ListAndWatchResponse{Devices: p.Devices})
+	return nil
+}
+
+func (k *managers) CreateDevices(pod *v1.Pod, c *v1.Container) error {
+	_, err := k.devices.GetDeviceRunContainerOptions(context.Background(), pod, c)
+	return err
+}
+
+func (k *managers) Devices(uid, name string) map[string][]string {
+	return record.DeviceIDs(k.devices.GetDevices(uid, name))
 }
 
 func (k *managers) Admit(pod *v1.Pod, others []*v1.Pod) record.Decision {
