@@ -133,7 +133,6 @@ func (inv *Inventory) Device(resource, id string) (Device, bool) {
 // Has reports whether the Kubernetes node has the resource at all, with devices or without.
 func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0 }
 
-// find returns the position of a resource, or -1.
 // Nodes returns the NUMA nodes that devices of a resource are near.
 func (inv *Inventory) Nodes(resource string) mask.Mask {
 	if i := inv.find(resource); i >= 0 {
@@ -142,6 +141,7 @@ func (inv *Inventory) Nodes(resource string) mask.Mask {
 	return 0
 }
 
+// find returns the position of a resource, or -1.
 func (inv *Inventory) find(name string) int {
 	if inv == nil {
 		return -1

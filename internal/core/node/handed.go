@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -201,7 +202,8 @@ func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuse
 	case set.Len() != n:
 		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %q and asks for %d", of, set, n)
 	case !from.Contains(set):
-		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not free", of, set.Difference(from))
+		taken := set.Difference(from)
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not free%s", of, taken, d.s.holders(taken))
 	case d.s.policy.CPU.FullPCPUsOnly && cpu.SplitsCores(d.s.machine, set):
 		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not whole cores", of, set)
 	case choice.HasMask && choice.Preferred && !near.Contains(set):
@@ -263,4 +265,19 @@ func (d *draft) handedMemory(i int, choice hint.Choice) (hint.Choice, *rejection
 	}
 	choice.Mask, choice.HasMask, choice.Preferred = nodes, true, false
 	return choice, nil
+}
+
+// holders returns ": POD has CPUs" for the pods that have some of the CPUs, in the order of their
+// UIDs, or that they are reserved or promised if no pod has them.
+func (s *State) holders(cpus cpuset.Set) string {
+	var all []string
+	for g := range s.AllGrants() {
+		if has := g.everything().Intersection(cpus); !has.IsEmpty() {
+			all = append(all, g.Pod.ID()+" has "+has.String())
+		}
+	}
+	if len(all) == 0 {
+		return ": they are reserved"
+	}
+	return ": " + strings.Join(all, ", ")
 }

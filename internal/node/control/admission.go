@@ -52,8 +52,10 @@ type Admission struct {
 	request uint64
 	// unlisted and doubt are Found.Unlisted and Found.Doubt.
 	unlisted, doubt error
-	// listed is set once the source of pods was asked which pods are gone.
-	listed bool
+	// lists is how often the source of pods was asked which pods are gone. answered are the traces
+	// for which it answered last. It is nil before the first answer.
+	lists    int
+	answered map[string]Trace
 }
 
 func (e Admit) on(s *step) {
@@ -130,24 +132,50 @@ func (e Previewed) on(s *step) {
 	if s.isOver(a) {
 		return
 	}
-	if !a.listed {
-		// A pod that is gone may have what is missing, or something of the grant that was handed
-		// over. And a pod that the node itself plans must not get what was promised to others since
-		// the last list.
-		a.listed = true
-		if e.Plan.Rejection != nil || e.Contested {
-			if traces := s.traces(); len(traces) > 0 {
-				s.next(a, ListGone{Of: goneFor{a, e.Plan.Rejection != nil}, Traces: traces})
-				return
-			}
-		} else if e.HandsOver && !e.Applied && e.Plan.Grant.OwnsAnything() {
-			s.next(a, ListGone{Of: goneFor{a, false}})
-			return
-		}
+	// A pod that is gone may have what is missing, or something of the grant that was handed over.
+	// And a pod that the node itself plans must not get what was promised to others since the last
+	// list.
+	rejected, first := e.Plan.Rejection != nil, a.lists == 0
+	switch traces := s.unanswered(a); {
+	case len(traces) > 0 && rejected && a.lists == maxLists:
+		s.admitted(a, nil, fmt.Errorf("paddock: pod %s does not fit, and pods that may have the rest ended each time that it was asked which are gone; the kubelet tries again", a.Box.Who))
+		return
+	case len(traces) > 0 && (rejected || first && e.Contested):
+		s.listFor(a, rejected, traces)
+		return
+	case first && !rejected && !e.Contested && e.HandsOver && !e.Applied && e.Plan.Grant.OwnsAnything():
+		s.listFor(a, false, nil)
+		return
 	}
 	if !s.makesRoom(a, e) {
 		s.decide(a, e.By)
 	}
+}
+
+// maxLists is how often an admission asks which pods are gone. It asks again if a pod has ended
+// since it was asked.
+const maxLists = 4
+
+// listFor asks the source of pods for an admission.
+func (s *step) listFor(a Admission, must bool, traces map[string]Trace) {
+	a.lists++
+	s.next(a, ListGone{Of: goneFor{a, must}, Traces: traces})
+}
+
+// unanswered returns the traces of the idle grants if the source of pods has not answered yet for
+// one of them. After its first answer, only pods without a sandbox count: those with one are being
+// created, and new ones come all the time on a busy node.
+func (s *step) unanswered(a Admission) map[string]Trace {
+	traces := s.traces()
+	if a.answered == nil {
+		return traces
+	}
+	for uid, trace := range traces {
+		if a.answered[uid] != trace && !trace.Sandbox {
+			return traces
+		}
+	}
+	return nil
 }
 
 // goneFor is an admission that waits for a list of the pods. must is true if its pod would be
@@ -165,6 +193,9 @@ func (g goneFor) listed(s *step, listing Listing, err error) {
 	}
 	if len(listing.Traces) > 0 {
 		s.release(listing, err)
+	}
+	if err == nil && listing.Traces != nil {
+		a.answered = listing.Traces
 	}
 	s.next(a, Preview{a})
 }

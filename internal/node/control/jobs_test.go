@@ -64,6 +64,9 @@ func (w *world) workOfSource(a Action, late error) Occurrence {
 		}
 		return found
 	case ListGone:
+		if w.onList != nil {
+			return w.onList(a)
+		}
 		return GoneListed{Of: a, Listing: w.listing(a.Traces), Err: late}
 	case LatestPods:
 		latest := map[string]Latest{}

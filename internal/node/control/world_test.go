@@ -37,10 +37,12 @@ type world struct {
 	connection, connections uint64
 	mayUpdate               bool
 	listed                  map[string]request.Pod
-	estimated               map[string]request.Pod // not listed, with cgroup numbers
-	running                 map[string]*running    // by id
-	boxes                   map[string]*Sandbox    // by UID
-	lastID                  int
+	// onList answers ListGone instead of the source of pods, unless it is nil.
+	onList    func(ListGone) Occurrence
+	estimated map[string]request.Pod // not listed, with cgroup numbers
+	running   map[string]*running    // by id
+	boxes     map[string]*Sandbox    // by UID
+	lastID    int
 	// waiting has the function that each answer is passed to, by its number. answers are those that
 	// have got their answer.
 	waiting map[uint64]func(any)
