@@ -324,8 +324,10 @@ nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }
 
 # Links to pages that do not exist fail the build. SITE_VERSION puts a release below /VERSION/.
-site: build ## The documentation with search, in bin/site; needs Node.js 20 with npm [SITE_VERSION=v0.1.0].
+site: build ## The documentation with search, in bin/site; needs Node.js 20 with npm, and Chromium for the pictures [SITE_VERSION=v0.1.0].
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or a later one" >&2; exit 1; }
+	@mkdir -p bin/pictures
+	PADDOCK_REQUIRE_BROWSER=1 $(GO) test -count=1 -run TestPictures ./internal/ui/web ./internal/ui/fleetpage -screenshots $(CURDIR)/bin/pictures
 	cd site && npm ci --no-audit --no-fund && PADDOCK_VERSION=$(SITE_VERSION) npm run build
 
 clean: ## Remove what was built; .tools stays.

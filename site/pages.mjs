@@ -113,6 +113,24 @@ for (const [file, name] of pages) write(name, converted(file, readFileSync(join(
 cpSync(join(root, 'docs/images'), join(out, 'public/docs/images'), { recursive: true })
 cpSync(join(root, 'docs/schemas'), join(out, 'public/schemas'), { recursive: true })
 
+// The live page and the fleet page as their tests see them: "make site" runs these tests before.
+const pictures = [
+  ['node', 'A node', 'A cell is a logical CPU, coloured by its pod. Choosing a pod, a CPU or a device shows what it has and why.'],
+  ['rejection', 'A rejection', 'What was missing, by NUMA node, and each change that would admit the pod. Each change was planned, and can be shown on the map.'],
+  ['fleet', 'A fleet', 'A tile is a node. Choosing one shows its map.'],
+]
+let tour = '# What the pages show\n\nAn agent serves a page of its node: `make run` opens one. `paddock fleet serve` serves a page of a fleet, and `paddock fleet -o html` writes it to a file.\n'
+for (const [name, title, text] of pictures) {
+  tour += `\n## ${title}\n\n${text}\n\n`
+  for (const scheme of ['light', 'dark']) {
+    const file = `${name}-768-${scheme}.png`
+    mkdirSync(join(out, 'public/pictures'), { recursive: true })
+    cpSync(join(root, 'bin/pictures', file), join(out, 'public/pictures', file))
+    tour += `![${title}, ${scheme}](/pictures/${file}){.${scheme}-only}\n`
+  }
+}
+write('tour.md', tour)
+
 // The reference of the commands: what --help prints.
 const items = []
 for (const { path, help } of commands(join(root, 'bin/paddock'))) {
@@ -165,7 +183,7 @@ write('layout.json', JSON.stringify({
       items: files.map((file) => ({
         text: file === 'README.md' ? 'Paddock' : title(readFileSync(join(root, file), 'utf8')),
         link: '/' + page(file).replace(/index\.md$/, '').replace(/\.md$/, ''),
-      })),
+      })).concat(kind === 'Start' ? [{ text: 'What the pages show', link: '/tour' }] : []),
     })),
     { text: 'Objects in a cluster', collapsed: true, items: objects },
     { text: 'Commands', collapsed: true, items },

@@ -19,7 +19,10 @@ export default defineConfig({
   outDir: '../bin/site' + (version ? `/${version}` : ''),
   cleanUrls: false,
   lastUpdated: false,
-  head: [['meta', { name: 'theme-color', content: '#1f6feb' }]],
+  head: [
+    ['meta', { name: 'theme-color', content: '#1f6feb' }],
+    ['style', {}, 'html.dark .light-only, html:not(.dark) .dark-only { display: none }'], // Each picture is there twice.
+  ],
   markdown: { theme: { light: 'github-light', dark: 'github-dark' } },
   themeConfig: {
     outline: [2, 3],

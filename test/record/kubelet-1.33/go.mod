@@ -7,6 +7,7 @@ require (
 	github.com/paddock-project/paddock/test/record v0.0.0
 	k8s.io/api v0.33.12
 	k8s.io/apimachinery v0.33.12
+	k8s.io/kubelet v0.33.12
 	k8s.io/kubernetes v1.33.12
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738
 )
@@ -130,7 +131,6 @@ require (
 	k8s.io/kms v0.33.12 // indirect
 	k8s.io/kube-openapi v0.0.0-20250318190949-c8a335a9a2ff // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
-	k8s.io/kubelet v0.33.12 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.2 // indirect
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3 // indirect

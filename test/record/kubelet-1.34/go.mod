@@ -7,6 +7,7 @@ require (
 	github.com/paddock-project/paddock/test/record v0.0.0
 	k8s.io/api v0.34.9
 	k8s.io/apimachinery v0.34.9
+	k8s.io/kubelet v0.34.9
 	k8s.io/kubernetes v1.34.9
 	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397
 )
@@ -140,7 +141,6 @@ require (
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
 	k8s.io/kubectl v0.0.0 // indirect
-	k8s.io/kubelet v0.34.9 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.2 // indirect
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
