@@ -119,7 +119,7 @@ const pictures = [
   ['rejection', 'A rejection', 'What was missing, by NUMA node, and each change that would admit the pod. Each change was planned, and can be shown on the map.'],
   ['fleet', 'A fleet', 'A tile is a node. Choosing one shows its map.'],
 ]
-let tour = '# What the pages show\n\nAn agent serves a page of its node: `make run` opens one. `paddock fleet serve` serves a page of a fleet, and `paddock fleet -o html` writes it to a file.\n'
+let tour = '# What the pages show\n\nAn agent serves a page of its node: `make run` starts one. `paddock fleet serve` serves a page of a fleet, and `paddock fleet -o html` writes it to a file.\n'
 for (const [name, title, text] of pictures) {
   tour += `\n## ${title}\n\n${text}\n\n`
   for (const scheme of ['light', 'dark']) {

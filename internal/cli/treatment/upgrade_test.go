@@ -30,7 +30,7 @@ func TestUpgradeAsRecorded(t *testing.T) {
 	for _, version := range behavior.Recorded() {
 		t.Run(version.String(), func(t *testing.T) {
 			s := &startScore{version: version}
-			for _, file := range []string{"ordinary", "pools", "golden"} {
+			for _, file := range []string{"ordinary", "devices", "pools", "golden"} {
 				path := filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), file+".jsonl.gz")
 				if _, err := os.Stat(path); os.IsNotExist(err) {
 					continue // Minors before 1.36 have no pools.
@@ -166,7 +166,7 @@ func (s *startScore) restart(t *testing.T, name string, before *answer, events [
 		}
 	}
 	var texts []treatment.Text
-	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DeviceManager} {
 		if text, is := before.Checkpoints[m.FileName()]; is {
 			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
 		}
