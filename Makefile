@@ -38,7 +38,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,11 @@ arch: ## The import rules and the other rules of the house (internal/arch).
 
 generate: ## String methods of enumerations, and the CRDs, with tools of go.mod (stringer, controller-gen).
 	$(GO) generate ./...
+
+# The packages whose tests have answers in testdata.
+RECORDED = grep -rl --include='*_test.go' -e 'flag.Bool("rewrite"' -e 'internal/testing/golden"' -e cockroachdb/datadriven internal cmd | xargs -n1 dirname | sort -u | sed 's|^|./|'
+rewrite: ## Record all answers in testdata again; then read git diff. What no test writes still fails.
+	$(GO) test $$($(RECORDED)) -rewrite
 
 # What is generated is in git: `lint` fails where it is not what `generate` makes.
 GENERATED = find . \( -name enum_string.go -o -name "zz_generated.*.go" -o -name "paddock-project.github.io_*.yaml" \) | sort | xargs sha256sum

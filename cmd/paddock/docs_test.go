@@ -165,6 +165,43 @@ func TestSiteHasEveryPage(t *testing.T) {
 	}
 }
 
+// TestCommonReasons checks that each sentence in the table of reasons is in a recorded answer.
+func TestCommonReasons(t *testing.T) {
+	text, err := os.ReadFile("../../docs/read-a-rejection.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "## Common reasons")
+	table, _, _ := strings.Cut(after, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1)
+	if !found || len(rows) < 4 {
+		t.Fatalf("docs/read-a-rejection.md has %d common reasons", len(rows))
+	}
+	var answers strings.Builder
+	for _, pattern := range []string{"../../internal/core/node/testdata/*.txt", "testdata/nights/*/answer.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			recorded, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers.WriteString(strings.Join(strings.Fields(string(recorded)), " ") + "\n")
+		}
+	}
+	for _, row := range rows {
+		parts := strings.Split(row[1], "…")
+		for i, part := range parts {
+			parts[i] = regexp.QuoteMeta(part)
+		}
+		if !regexp.MustCompile(strings.Join(parts, ".*")).MatchString(answers.String()) {
+			t.Errorf("docs/read-a-rejection.md: no recorded answer has %q: edit the table by hand", row[1])
+		}
+	}
+}
+
 func (c command) run(t *testing.T, name, dir string) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh", "-c", c.text)

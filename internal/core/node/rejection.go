@@ -96,11 +96,14 @@ func (d *draft) rejectApart(want request.Amounts) *rejection.Rejection {
 	if len(d.pod.Containers) > 1 {
 		who = " by the containers together"
 	}
+	set, size := "no set of NUMA nodes", len(d.s.machine.Nodes())
+	if d.s.policy.Topology == TopologySingleNUMANode {
+		set, size = "no single NUMA node", 1 // The pod may not use a larger set, whether one has as much or not.
+	}
 	return d.reject(rejection.MemoryNotTogether, &rejection.Rejection{
 		Resource: short[0].Resource, Wanted: short[0].Value,
-		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has that much free", strings.Join(texts, " and "), who) +
-			d.groupsText(len(d.s.machine.Nodes())),
-		Nodes: d.s.account(short[0].Resource, d),
+		Detail: fmt.Sprintf("%s wanted%s, and %s has that much free", strings.Join(texts, " and "), who, set) + d.groupsText(size),
+		Nodes:  d.s.account(short[0].Resource, d),
 	})
 }
 
@@ -272,7 +275,11 @@ func (d *draft) groupsText(size int) string {
 		text = fmt.Sprintf("; %s form one group of memory, which a request can use only as a whole", strings.Join(names, " and "))
 	}
 	if size > 1 && !single.IsEmpty() {
-		text += fmt.Sprintf("; %s serve only pods whose memory is on one NUMA node", single.Words())
+		serve := "serve"
+		if single.Len() == 1 {
+			serve = "serves"
+		}
+		text += fmt.Sprintf("; %s %s only pods whose memory is on one NUMA node", single.Words(), serve)
 	}
 	return text
 }

@@ -1,6 +1,8 @@
 // Package golden compares the results of tests with files in testdata. With the flag -rewrite, it
-// writes the files instead; read the diff afterwards. Only tests may import it. A test that imports
-// it must not import datadriven, which has a flag of the same name.
+// writes the files instead; read the diff afterwards. A scenario with a new answer that begins with
+// "error:" is written too, and fails the test: it usually has a typing mistake. Only tests may
+// import the package. A test that imports it must not import datadriven, which has a flag of the
+// same name.
 package golden
 
 import (
@@ -9,20 +11,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the answers into the files of testdata; read the diff afterwards")
 
-// Compare fails the test if got differs from the file. It reports the first line that differs.
+// Compare fails the test if got differs from the file. It prints the difference and the command
+// that records got.
 func Compare(t testing.TB, file, got string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil && !(*rewrite && errors.Is(err, fs.ErrNotExist)) {
-		t.Fatalf("%v; go test -rewrite writes a new file", err)
+		t.Fatalf("%v; to write it: %s", err, command(t))
 	}
 	want := string(data)
 	switch {
@@ -32,14 +38,29 @@ func Compare(t testing.TB, file, got string) {
 			t.Fatal(err)
 		}
 	default:
-		x, y := strings.Split(want, "\n"), strings.Split(got, "\n")
-		i := 0
-		for i < min(len(x), len(y)) && x[i] == y[i] {
-			i++
-		}
-		line := func(lines []string) string { return strings.Join(lines[i:min(i+1, len(lines))], "") }
-		t.Errorf("%s:%d: want %q, got %q; go test -rewrite writes all of it:\n%s", file, i+1, line(x), line(y), got)
+		t.Errorf("the answers are not those of %s; if they are right: %s\n%s", file, command(t),
+			diff.Diff(file, []byte(want), "got", []byte(got)))
 	}
+}
+
+// command returns the command that records the answers of a test.
+func command(t testing.TB) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "."
+	for top := dir; filepath.Dir(top) != top; top = filepath.Dir(top) {
+		if _, err := os.Stat(filepath.Join(top, "go.mod")); err == nil {
+			at = "./" + filepath.ToSlash(strings.TrimPrefix(dir, top+string(filepath.Separator)))
+			break
+		}
+	}
+	parts := strings.Split(t.Name(), "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return "go test " + at + " -run '" + strings.Join(parts, "/") + "' -rewrite"
 }
 
 // Script is a scenario file.
@@ -72,7 +93,18 @@ func Scenarios(t *testing.T, pattern string, play func(*testing.T, Script)) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			recorded := map[string]bool{}
+			for _, b := range blocks {
+				for _, line := range b.Answer {
+					recorded[line] = true
+				}
+			}
 			play(t, blocks)
+			for _, b := range blocks {
+				if len(b.Answer) > 0 && strings.HasPrefix(b.Answer[0], "error:") && !recorded[b.Answer[0]] {
+					t.Errorf("%s: the answer to %q is new, and an %s", file, b.Command.Name, b.Answer[0])
+				}
+			}
 			parts := make([]string, len(blocks))
 			for i, b := range blocks {
 				parts[i] = b.String()

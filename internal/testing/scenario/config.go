@@ -58,7 +58,7 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 		return nil, errors.New("give the machine first")
 	}
 	if len(c.Input) > 0 {
-		return nil, errors.New("config takes no further lines")
+		return nil, errors.New("config takes no further lines: a blank line ends a command")
 	}
 	s, err := keys(c.Args, settingKeys[:]...)
 	if err != nil {

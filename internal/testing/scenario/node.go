@@ -86,7 +86,7 @@ func (n *Node) run(c Command) ([]string, error) {
 		return n.runPod(c)
 	}
 	if len(c.Input) > 0 {
-		return nil, fmt.Errorf("%s takes no further lines", c.Name)
+		return nil, fmt.Errorf("%s takes no further lines: a blank line ends a command", c.Name)
 	}
 	if n.state == nil {
 		return nil, errors.New("give machine and config first")
@@ -113,7 +113,7 @@ func (n *Node) run(c Command) ([]string, error) {
 	case "check":
 		return []string{"ok"}, nil
 	}
-	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, given, pod, plan, admit, resize, move, created, remove-container, remove, restart, offline, online, state, check", c.Name)
+	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, given, pod, plan, admit, reserve, unreserve, resize, move, created, remove-container, remove, restart, offline, online, state, check", c.Name)
 }
 
 // keys parses words of the form key=value. Repeated and unknown keys are errors.
