@@ -181,7 +181,7 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 		doubt   view.Doubt
 	}{
 		{first.tied, assumptions{reversed: true}, view.Doubt{Reason: "it depends on the order in which the kubelet admits pods that were created in the same second", Give: giveNothing}},
-		{first.initDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugin of its init container has registered again by then (Q-51)", Give: giveNothing}},
+		{first.initDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugin of its init container has registered again by then", Give: giveNothing}},
 		{rejects || released, assumptions{late: true}, view.Doubt{Reason: "it depends on when the kubelet releases what pods have that do not run, or that it rejects", Give: giveNothing}},
 	} {
 		if !c.matters {
