@@ -8,10 +8,12 @@ package golden
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,16 @@ func command(t testing.TB) string {
 	return "go test " + at + " -run '" + strings.Join(parts, "/") + "' -rewrite"
 }
 
+// mistakes describes the answers that begin with "error:" and are not recorded.
+func mistakes(recorded, played Script) (all []string) {
+	for i, b := range played {
+		if len(b.Answer) > 0 && strings.HasPrefix(b.Answer[0], "error:") && !slices.Equal(recorded[i].Answer, b.Answer) {
+			all = append(all, fmt.Sprintf("the answer to %q is new, and an %s", b.Command.Name, b.Answer[0]))
+		}
+	}
+	return all
+}
+
 // Script is a scenario file.
 type Script []scenario.Block
 
@@ -93,18 +105,12 @@ func Scenarios(t *testing.T, pattern string, play func(*testing.T, Script)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			recorded := map[string]bool{}
-			for _, b := range blocks {
-				for _, line := range b.Answer {
-					recorded[line] = true
-				}
+			played := slices.Clone(blocks)
+			play(t, played)
+			for _, mistake := range mistakes(blocks, played) {
+				t.Errorf("%s: %s", file, mistake)
 			}
-			play(t, blocks)
-			for _, b := range blocks {
-				if len(b.Answer) > 0 && strings.HasPrefix(b.Answer[0], "error:") && !recorded[b.Answer[0]] {
-					t.Errorf("%s: the answer to %q is new, and an %s", file, b.Command.Name, b.Answer[0])
-				}
-			}
+			blocks = played
 			parts := make([]string, len(blocks))
 			for i, b := range blocks {
 				parts[i] = b.String()

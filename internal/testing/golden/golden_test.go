@@ -46,8 +46,8 @@ func set(t *testing.T, to bool) {
 	*rewrite = to
 }
 
-// TestCompare checks that the report has the first line that differs, even if one text has more
-// lines than the other.
+// TestCompare checks that the report has the lines that differ, even if one text has more lines
+// than the other, and the command that records the answers.
 func TestCompare(t *testing.T) {
 	set(t, false)
 	file := filepath.Join(t.TempDir(), "answers.txt")
@@ -56,17 +56,36 @@ func TestCompare(t *testing.T) {
 	}
 	for got, want := range map[string]string{
 		"one\ntwo\n":        "",
-		"one\n2\n":          `:2: want "two", got "2"`,
-		"one\n":             `:2: want "two", got ""`,
-		"one\ntwo\nthree\n": `:3: want "", got "three"`,
-		"one\ntwo":          `:3: want "", got ""`,
+		"one\n2\n":          "\n one\n-two\n+2\n",
+		"one\n":             "\n one\n-two\n",
+		"one\ntwo\nthree\n": "\n two\n+three\n",
+		"one\ntwo":          "\\ No newline at end of file",
 	} {
-		if text := compare(t, file, got); !strings.Contains(text, want) || (text == "") != (want == "") {
+		text := compare(t, file, got)
+		if !strings.Contains(text, want) || (text == "") != (want == "") {
 			t.Errorf("%q: reported is %q, want %q", got, text, want)
 		}
+		if want != "" && !strings.Contains(text, records) {
+			t.Errorf("%q: reported is %q, want %q", got, text, records)
+		}
 	}
-	if text := compare(t, filepath.Join(t.TempDir(), "none.txt"), ""); !strings.Contains(text, "go test -rewrite writes a new file") {
-		t.Errorf("without a file: %q", text)
+	if text := compare(t, filepath.Join(t.TempDir(), "none.txt"), ""); !strings.Contains(text, records) {
+		t.Errorf("without a file: %q, want %q", text, records)
+	}
+}
+
+// records is the command that records the answers of TestCompare.
+const records = "go test ./internal/testing/golden -run '^TestCompare$' -rewrite"
+
+// TestMistakes checks that an answer that is an error is reported unless it is recorded.
+func TestMistakes(t *testing.T) {
+	block := func(answer ...string) scenario.Block {
+		return scenario.Block{Command: scenario.Command{Name: "admitt"}, Answer: answer}
+	}
+	recorded := Script{block(), block("error: no command"), block("ok")}
+	played := Script{block("error: no command"), block("error: no command"), block("ok")}
+	if got := mistakes(recorded, played); len(got) != 1 || got[0] != `the answer to "admitt" is new, and an error: no command` {
+		t.Errorf("got %q", got)
 	}
 }
 
