@@ -144,13 +144,10 @@ func (s *fileScore) line(t *testing.T, line *recorded) {
 func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[string]string, alive inputs.Roster, pod *v1.Pod, n *inputs.Node) {
 	t.Helper()
 	var texts []treatment.Text
-	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DeviceManager} {
 		if text, is := before[m.FileName()]; is {
 			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
 		}
-	}
-	if text, is := before[kubeletstate.DeviceManager.FileName()]; is {
-		texts = append(texts, treatment.Text{Name: kubeletstate.DeviceManager.FileName(), Manager: kubeletstate.DeviceManager, Data: []byte(text)})
 	}
 	shown, err := treatment.Found{Version: s.version, Pods: alive}.OfFiles(texts, n)
 	if err != nil {

@@ -24,47 +24,69 @@ func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
 	return size, true
 }
 
-// Combinations returns in how many ways one mask can be taken from each list of hints of the sets,
-// which is how many a merge visits that does not search (R-HINT-80), or limit if there are more.
-func Combinations(sets []Set, limit int64) int64 {
-	product := int64(1)
-	for i := range sets {
-		s := &sets[i]
-		if s.Kind != Fits {
-			continue
-		}
-		n := max(1, s.count(limit/product+1))
-		for range s.copies() {
-			if n >= (limit+product-1)/product {
-				return limit
+// countedExactly is the number of candidates up to which the masks of a set are counted one by one.
+const countedExactly = 10
+
+// ManyCombinations reports whether one mask can be taken from each list of hints of the sets in at
+// least limit ways. A merge that does not search visits each of them (R-HINT-80). It looks at few
+// masks itself: for most requests it compares sizes, and of a set with more than countedExactly
+// candidates it counts only masks that contain one that fits, so that it can miss some.
+func ManyCombinations(sets []Set, limit int64) bool {
+	reaches := func(count func(*Set) int64) bool {
+		product := int64(1)
+		for i := range sets {
+			if sets[i].Kind != Fits {
+				continue
 			}
-			product *= n
+			n := max(1, count(&sets[i])) // An empty list counts as one hint.
+			for range sets[i].copies() {
+				if n >= (limit+product-1)/product {
+					return true
+				}
+				product *= n
+			}
 		}
+		return false
 	}
-	return product
+	return reaches((*Set).atMost) && reaches((*Set).count)
 }
 
-// count returns the number of masks of a set of kind Fits, or limit if there are more.
-func (s *Set) count(limit int64) int64 {
-	var n int64
-	if s.fits(s.Candidates) {
-		free := s.Candidates &^ s.Required
-		for part := free; n < limit; part = (part - 1) & free {
-			if s.fits(part | s.Required) {
-				n++
-			}
-			if part == 0 {
-				break
-			}
-		}
-	}
+// atMost returns a bound of the number of masks of the set.
+func (s *Set) atMost() int64 {
+	return power(s.Candidates&^s.Required) + int64(len(s.Explicit))
+}
+
+// count returns the number of masks of the set, or a smaller one if it has many candidates.
+func (s *Set) count() int64 {
+	n := int64(0)
 	for i, m := range s.Explicit {
-		if n < limit && !m.IsEmpty() && !s.fits(m) && !slices.Contains(s.Explicit[:i], m) {
+		if !m.IsEmpty() && !s.fits(m) && !slices.Contains(s.Explicit[:i], m) {
 			n++
 		}
 	}
-	return n
+	free := s.Candidates &^ s.Required
+	switch {
+	case !s.fits(s.Candidates):
+		return n
+	case free.Len() > countedExactly:
+		size := s.Required.Len()
+		for !s.fitsOn(size) {
+			size++
+		}
+		return n + power(free.First(s.Candidates.Len()-size))
+	}
+	for part := free; ; part = (part - 1) & free {
+		if s.fits(part | s.Required) {
+			n++
+		}
+		if part == 0 {
+			return n
+		}
+	}
 }
+
+// power returns the number of subsets of m, or 2^40 if there are more.
+func power(m mask.Mask) int64 { return 1 << min(m.Len(), 40) }
 
 // oneMeets reports whether some candidate meets every need on its own. No size is smaller than 1.
 func oneMeets(candidates mask.Mask, needs []Need) bool {

@@ -127,13 +127,17 @@ func (d *draft) metMasks(container string, ask *Ask, hintSets []hint.Set, rules 
 	if !d.s.policy.Behavior.MasksWithoutDevices || len(ask.Devices) == 0 {
 		return
 	}
-	narrow := slices.Clone(hintSets)
+	narrow, narrower := slices.Clone(hintSets), false
 	for i := range narrow {
 		devices := slices.ContainsFunc(ask.Devices, func(a request.Amount) bool { return a.Resource == narrow[i].Resource })
 		if !devices || narrow[i].Kind != hint.Fits {
 			continue
 		}
 		narrow[i].Candidates = d.devices.Inventory().Nodes(narrow[i].Resource)
+		narrower = narrower || narrow[i].Candidates != hintSets[i].Candidates
+	}
+	if !narrower {
+		return // Every NUMA node has devices of each resource, as on most machines.
 	}
 	without := hint.Merge(narrow, rules)
 	if without.Mask != choice.Mask || without.HasMask != choice.HasMask || without.Preferred != choice.Preferred || without.Admit != choice.Admit {
@@ -298,7 +302,7 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *rejection.Rejec
 			}
 		}
 	}
-	if b.SlowMerges && d.s.policy.Topology != TopologySingleNUMANode && hint.Combinations(hintSets, slowMerge) >= slowMerge {
+	if b.SlowMerges && d.s.policy.Topology != TopologySingleNUMANode && hint.ManyCombinations(hintSets, slowMerge) {
 		d.met(FaultSlowMerges, container)
 		return d.reject(rejection.KubeletHangs, &rejection.Rejection{Container: container, Detail: fmt.Sprintf(
 			"the hints of its resources can be combined in over %d million ways, and the Topology Manager visits each of them, which takes more than a minute", slowMerge/1_000_000)})

@@ -18,16 +18,20 @@ import (
 func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	n := s.next()
 	n.devices = device.NewUsage(inv)
-	for g := range s.grants.all() {
-		var err error
+	take := func(g *Grant) (err error) {
 		if n.devices, err = takeDevices(n.devices, g.Devices()); err != nil {
-			return nil, fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
+			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
+		}
+		return nil
+	}
+	for g := range s.grants.all() {
+		if err := take(g); err != nil {
+			return nil, err
 		}
 	}
-	if g := n.Stale(); g != nil {
-		var err error
-		if n.devices, err = takeDevices(n.devices, g.Devices()); err != nil {
-			return nil, fmt.Errorf("rejected pod %s: %w", g.Pod.ID(), err)
+	if g := n.Stale(); g != nil { // A kubelet keeps the devices of a rejected pod until the next one comes.
+		if err := take(g); err != nil {
+			return nil, err
 		}
 	}
 	return n, nil
