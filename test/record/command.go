@@ -55,6 +55,7 @@ func Run(args []string, out io.Writer) error {
 	flags.BoolVar(&contents.Pools, "pools", false, "give half of the pods of random scenarios pod-level resources")
 	flags.BoolVar(&contents.Devices, "devices", false, "give the node of random scenarios devices, and most of the pods")
 	gates := flags.Bool("gates", false, "instead of reading files, print the feature gates of this version with their defaults")
+	flags.StringVar(&c.handedOver, "handed-over", "", "instead of recording, print of each recorded scenario the part from its last restart on, as a bare scenario: the node as the kubelet of this `version` left it")
 	flags.BoolVar(&c.understood, "understood", false, "leave out scenarios that name a feature gate which this version does not have")
 	flags.Usage = func() {
 		_, _ = io.WriteString(flags.Output(), "usage: record [flags] FILE...\n\nRuns scenarios through the managers of the kubelet and writes their answers.\n")
@@ -84,6 +85,7 @@ type command struct {
 	trim, check bool
 	patience    time.Duration
 	understood  bool
+	handedOver  string
 	out         *bufio.Writer
 	worker      worker
 
@@ -192,6 +194,13 @@ func (c *command) line(machines string, text []byte) error {
 	}
 	if c.understood && !s.understood() {
 		return nil
+	}
+	if c.handedOver != "" {
+		bare, err := handedOver(c.handedOver, l)
+		if err == nil && bare != nil {
+			_, err = c.out.Write(append(bare, '\n'))
+		}
+		return err
 	}
 	c.scenarios++
 	if c.check {

@@ -31,13 +31,18 @@ func play(s *scenario, machine Machine, begun func(int)) (result, error) {
 	k := newKubelet(s, machine, dir)
 	defer k.remove()
 	begun(-1)
-	if rejected := k.start(false); rejected != nil {
+	if s.Found != nil {
+		if err := s.Found.leave(k); err != nil {
+			return r, err
+		}
+	} else if rejected := k.start(false); rejected != nil {
 		r.StartError = k.public(rejected)
 		return r, nil
+	} else {
+		r.Start = &answer{Op: "start"}
+		k.describe(r.Start)
+		r.AllocatedFrom = k.managers.AllocatableCPUs().String()
 	}
-	r.Start = &answer{Op: "start"}
-	k.describe(r.Start)
-	r.AllocatedFrom = k.managers.AllocatableCPUs().String()
 	for i, e := range s.Events {
 		begun(i)
 		a, err := k.do(e)

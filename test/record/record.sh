@@ -8,6 +8,8 @@
 #   pools     random histories in which half of the pods have pod-level resources, from 1.36 on
 #   devices   random histories on nodes with device plugins; from 1.36 on, a third have pods with pod-level resources
 #   starts    verdicts on state files: those of testdata/golden
+#   from-1.X  starts on nodes with pods as the kubelet of a neighbouring minor left them, and what follows: the last
+#             restart of each scenario that is recorded of that minor
 #
 # The first build of a minor compiles about 1,600 packages.
 set -eu
@@ -58,3 +60,13 @@ if [ "$minor" -lt 36 ]; then # Without the gates that it does not have.
 	sed -E -i 's/"(PodLevelResourceManagers|InPlacePodLevelResourcesVerticalScaling)":(true|false),?//g; s/,\}/}/g' "$work/starts.bare"
 fi
 record starts -machines "$top/testdata/golden/machines" "$work/starts.bare"
+for other in $((minor - 1)) $((minor + 1)); do
+	left=$top/testdata/kubelets/1.$other
+	[ -d "$left" ] || continue # It is not recorded.
+	: >"$work/from.bare"
+	for name in ordinary pools devices golden; do
+		[ -f "$left/$name.jsonl.gz" ] || continue # Minors before 1.36 have no pools.
+		"$work/record" -understood -handed-over "$(sed -n 's|^\tk8s.io/kubernetes v||p' "../kubelet-1.$other/go.mod")" "$left/$name.jsonl.gz" >>"$work/from.bare"
+	done
+	record "from-1.$other" -runs 2 -machines "$top/testdata/golden/machines" "$work/from.bare"
+done

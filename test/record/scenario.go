@@ -21,7 +21,10 @@ type scenario struct {
 	// Devices are what device plugins report. Without any there is no device manager.
 	Devices *inventory `json:"devices"`
 	Pods    []*v1.Pod  `json:"pods"`
-	Events  []event    `json:"events"`
+	// Found is the node as a kubelet of another version left it. The first event is then a restart.
+	// Without it the node is empty.
+	Found  *found  `json:"found"`
+	Events []event `json:"events"`
 	// File and Content are a state file that the node starts on: a verdict is recorded.
 	File    string `json:"file"`
 	Content string `json:"content"`

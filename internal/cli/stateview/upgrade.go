@@ -43,6 +43,8 @@ type Upgrade struct {
 	Certainty view.Certainty `json:"certainty"`
 
 	to behavior.Version
+	// skips is set if there are minors between the present kubelet and the one that starts.
+	skips bool
 }
 
 // UpgradeProblem is a field of the configuration that the kubelet does not accept.
@@ -100,6 +102,7 @@ func UpgradeOf(u *treatment.Upgraded) *Upgrade {
 	}
 	if u.As != (behavior.Version{}) {
 		out.Present = u.As.String()
+		out.skips = max(u.As.Minor, u.To.Minor) > min(u.As.Minor, u.To.Minor)+1
 	}
 	for _, p := range u.Problems {
 		out.Configuration = append(out.Configuration, UpgradeProblem{p.Field, p.Why, p.Fix, p.Kubelet})

@@ -85,20 +85,13 @@ func (u *Upgrade) summary(out *strings.Builder, style terminal.Style) {
 	for _, r := range u.NextStart {
 		line(terminal.Bad, "the start after that:", r.number())
 	}
-	if minorOf(u.Present) != minorOf(u.To) && u.Answer != doctor.Rejects.String() && len(u.Pods) > 0 {
+	if u.skips && u.Answer != doctor.Rejects.String() && len(u.Pods) > 0 {
 		line(terminal.Faint, "drain the node first if you can:", fmt.Sprintf(
-			"each part of this answer was compared with recorded kubelets, and no recording starts %s on a node of %s with pods", u.To, u.Present))
+			"recorded upgrades are from one minor to the next, and this one skips minors between %s and %s", u.Present, u.To))
 	}
 	if most := 3; u.Changed+u.Unsure > most {
 		line(terminal.Strong, "do first:", "drain the node, as more than a few pods change")
 	}
-}
-
-// minorOf returns the minor version of a kubelet, such as "1.36" of "1.36.4".
-func minorOf(version string) string {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	return major + "." + minor
 }
 
 // table lists the pods that change, and those of which it is not known.

@@ -61,6 +61,7 @@ func (o *observed) line(t *testing.T, line *recorded, every int) {
 		return
 	}
 	w := &watcher{observed: o, node: nodeOf(t, line, o.version), alive: inputs.Roster{}}
+	w.node.Policy.Policy.PodLevelResources = true // The recorder asks the managers alone.
 	pods, seen := map[string]*v1.Pod{}, map[string]bool{}
 	for _, p := range line.Scenario.Pods {
 		pods[string(p.UID)] = p

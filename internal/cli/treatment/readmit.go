@@ -131,13 +131,11 @@ func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assum
 	return r, err
 }
 
-// initDevices reports whether a standard init container has devices.
-func (r *readmission) initDevices() bool {
+// anyDevices reports whether a pod has devices.
+func (r *readmission) anyDevices() bool {
 	for g := range r.before.AllGrants() {
-		for i, c := range g.Containers {
-			if g.Pod.Containers[i].Type == request.Init && len(c.Devices) > 0 {
-				return true
-			}
+		if len(g.Devices()) > 0 {
+			return true
 		}
 	}
 	return false
@@ -181,7 +179,7 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 		doubt   view.Doubt
 	}{
 		{first.tied, assumptions{reversed: true}, view.Doubt{Reason: "it depends on the order in which the kubelet admits pods that were created in the same second", Give: giveNothing}},
-		{first.initDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugin of its init container has registered again by then", Give: giveNothing}},
+		{first.anyDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugins of its containers have registered again by then", Give: giveNothing}},
 		{rejects || released, assumptions{late: true}, view.Doubt{Reason: "it depends on when the kubelet releases what pods have that do not run, or that it rejects", Give: giveNothing}},
 	} {
 		if !c.matters {

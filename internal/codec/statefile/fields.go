@@ -197,7 +197,7 @@ var asksFields = form.Object[request.Container]{
 var grantFields = form.Object[node.ContainerGrant]{
 	form.CPUs("cpus", func(c *node.ContainerGrant) *cpuset.Set { return &c.CPUs }),
 	form.CPUs("baseline", func(c *node.ContainerGrant) *cpuset.Set { return &c.Baseline }),
-	form.Slice("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }, nil),
+	form.SliceOrNone("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }),
 	form.Nodes("memoryNodes", func(c *node.ContainerGrant) *mask.Mask { return &c.MemoryNodes }),
 	form.Devices("devices", func(c *node.ContainerGrant) *[]device.Assigned { return &c.Devices }),
 	form.Nested("affinity", form.Object[hint.Choice]{

@@ -205,11 +205,13 @@ func (d *draft) keepsMemory(i int) bool {
 
 // pinNothing applies Behavior.PinsNothing to a container that requests no memory of its own.
 func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
-	// A container of a pod that is admitted again has an entry, even if an empty one. Standard init
-	// containers have none: theirs have ended (R-MEM-63).
-	had := d.had()
-	entry := had != nil && had.Sequence > 0 && had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
-	if d.demand.Containers[i].MemoryBasis != NotEquivalent || entry {
+	if d.demand.Containers[i].MemoryBasis != NotEquivalent {
+		return nil
+	}
+	// If this kubelet has admitted the pod before, the container has an entry, be it an empty one.
+	// Another kubelet leaves none, and that of a standard init container has ended (R-MEM-63).
+	if had := d.had(); had != nil && had.Containers[i].Memory != nil && d.pod.Containers[i].Type != request.Init {
+		d.containers[i].Memory = had.Containers[i].Memory
 		return nil
 	}
 	d.trace.Stage = StageMemory
@@ -218,6 +220,7 @@ func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
 	violates := choice.Mask.Len() > 1 && (!single.IsEmpty() || slices.ContainsFunc(groups, func(g mask.Mask) bool { return g != choice.Mask }))
 	if choice.HasMask && !violates {
 		d.pinned = true
+		d.containers[i].Memory = []memory.Block{}
 		return nil
 	}
 	d.met(FaultPinsNothing, d.pod.Containers[i].Name)

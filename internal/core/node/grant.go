@@ -42,9 +42,11 @@ type ContainerGrant struct {
 	// Baseline has the CPUs that the container was admitted with and that no resize takes away, if
 	// the container has more than these. If empty, they are CPUs (R-RSZ-6).
 	Baseline cpuset.Set
-	// Memory has the container's blocks, ascending by type. If nil, the container is not pinned.
-	// Each of the containers that share the rest of a pool shows the whole rest (R-MEM-54). Blocks
-	// of a standard init container end when a later container is created (R-MEM-63).
+	// Memory has the container's blocks, ascending by type. If empty, the container is not pinned.
+	// An empty list that is not nil is the entry that a kubelet keeps of a container without memory
+	// of its own (Behavior.PinsNothing). Each of the containers that share the rest of a pool shows
+	// the whole rest (R-MEM-54). Blocks of a standard init container end when a later container is
+	// created (R-MEM-63).
 	Memory []memory.Block
 	// Devices has the container's devices, ascending by resource. A standard init container may
 	// share devices with later containers of its pod.

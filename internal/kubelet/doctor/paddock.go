@@ -62,7 +62,7 @@ func (s *State) addGrant(g *node.Grant) {
 		if !c.CPUs.IsEmpty() {
 			cpus[name] = c.CPUs.String()
 		}
-		if len(c.Memory) > 0 {
+		if c.Memory != nil {
 			blocks[name] = toBlocks(c.Memory)
 		}
 	}
@@ -140,8 +140,10 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	}
 	if s.Memory != nil {
 		var err error
-		if g.PoolMemory, _, err = fromBlocks(s.Memory.Pools[pod.UID]); err != nil {
-			return nil, err
+		if pool := s.Memory.Pools[pod.UID]; len(pool) > 0 {
+			if g.PoolMemory, _, err = fromBlocks(pool); err != nil {
+				return nil, err
+			}
 		}
 		for name, list := range s.Memory.Entries[pod.UID] {
 			_, i := pod.Container(name)
@@ -154,6 +156,9 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 			}
 			assigned = true
 		}
+	}
+	if pod.Kind == request.PodLevel && !g.HasPool() {
+		g.Pool, g.PoolMemory = poolOf(g)
 	}
 	owns := assigned || g.HasPool()
 	given := func(c request.Container) bool { return len(c.Given) > 0 }
@@ -170,8 +175,40 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	return g, nil
 }
 
+// poolOf returns the pool of a pod whose sharing containers have entries, which are what is left of
+// the pool. A kubelet without pools, or one that does not find them in the file of a newer one, has
+// the entries alone. poolOf returns none if no container shares a pool.
+func poolOf(g *node.Grant) (cpuset.Set, []memory.Block) {
+	var cpus cpuset.Set
+	var blocks []memory.Block
+	shares, remains := false, false
+	for i, has := range g.Containers {
+		c := &g.Pod.Containers[i]
+		cpus = cpus.Union(has.CPUs)
+		shared := !c.Equivalent || len(c.Memory) == 0
+		shares = shares || c.CPUs == 0 && !has.CPUs.IsEmpty() || shared && len(has.Memory) > 0
+		if shared && (remains || len(has.Memory) == 0) {
+			continue // Each container that shares shows the whole rest.
+		}
+		remains = remains || shared
+		for _, b := range has.Memory {
+			at := slices.IndexFunc(blocks, func(p memory.Block) bool { return p.Type == b.Type && p.Nodes == b.Nodes })
+			if at < 0 {
+				blocks = append(blocks, b)
+			} else {
+				blocks[at].Size += b.Size
+			}
+		}
+	}
+	if !shares {
+		return cpuset.Set{}, nil
+	}
+	slices.SortStableFunc(blocks, func(a, b memory.Block) int { return cmp.Compare(a.Type, b.Type) })
+	return cpus, blocks
+}
+
 func fromBlocks(list []kubeletstate.Block) ([]memory.Block, mask.Mask, error) {
-	var out []memory.Block
+	out := make([]memory.Block, 0, len(list))
 	var nodes mask.Mask
 	for _, b := range list {
 		var on mask.Mask
