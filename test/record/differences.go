@@ -51,9 +51,13 @@ func sortedCheckpoint(text any) any {
 	if json.Unmarshal([]byte(s), &file) != nil {
 		return text
 	}
+	if data, is := file["data"].(string); is { // The newest versions have the whole content as text, too.
+		file["data"] = sortedCheckpoint(data)
+	}
 	if sortBlocks(file) {
-		delete(file, "checksum")
-		delete(file, "Checksum")
+		for _, sum := range []string{"checksum", "Checksum", "dataChecksum"} {
+			delete(file, sum)
+		}
 	}
 	return file
 }
