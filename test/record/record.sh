@@ -8,7 +8,7 @@
 #   pools     random histories in which half of the pods have pod-level resources, from 1.36 on
 #   devices   random histories on nodes with device plugins; from 1.36 on, a third have pods with pod-level resources
 #   starts    verdicts on state files: those of testdata/golden
-#   from-1.X  starts on nodes with pods as the kubelet of a neighbouring minor left them, and what follows: the last
+#   from-1.X  starts on nodes with pods as the kubelet of a neighboring minor left them, and what follows: the last
 #             restart of each scenario that is recorded of that minor
 #
 # The first build of a minor compiles about 1,600 packages.

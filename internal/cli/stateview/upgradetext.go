@@ -87,7 +87,7 @@ func (u *Upgrade) summary(out *strings.Builder, style terminal.Style) {
 	}
 	if u.skips && u.Answer != doctor.Rejects.String() && len(u.Pods) > 0 {
 		line(terminal.Faint, "drain the node first if you can:", fmt.Sprintf(
-			"recorded upgrades are from one minor to the next, and this one skips minors between %s and %s", u.Present, u.To))
+			"this start skips minors, from %s to %s, and every recorded start is on a node of the same or a neighboring minor", u.Present, u.To))
 	}
 	if most := 3; u.Changed+u.Unsure > most {
 		line(terminal.Strong, "do first:", "drain the node, as more than a few pods change")

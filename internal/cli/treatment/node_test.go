@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,11 +96,8 @@ func TestFromTheKubeletsFiles(t *testing.T) {
 		for _, path := range recordings(t, version, "ordinary", "devices", "pools", "from-1.*") {
 			t.Run(version.String()+"/"+strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), func(t *testing.T) {
 				s := &fileScore{version: version}
-				n := 0
-				for line := range recording.Values[recorded](t, path) {
-					if n++; *whole || n%4 == 1 {
-						s.line(t, line)
-					}
+				for _, line := range sampled[recorded](t, path, 1) {
+					s.line(t, line)
 				}
 				t.Logf("%d of %d admissions predicted, with the same CPUs and memory in %d of %d; in %d admissions the files leave it unsure",
 					s.right, s.all, s.equal, s.admitted, s.unsure)
@@ -128,6 +126,31 @@ func recordings(t *testing.T, version behavior.Version, patterns ...string) []st
 		paths = append(paths, found...)
 	}
 	return paths
+}
+
+// sampled returns the lines of a recording with their positions, from 1 on: all lines with the flag
+// whole, and otherwise every fourth one, beginning with the first-th.
+func sampled[T any](t *testing.T, path string, first int) iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		t.Helper()
+		n := 0
+		for line := range recording.Values[T](t, path) {
+			if n++; (*whole || n%4 == first) && !yield(n, line) {
+				return
+			}
+		}
+	}
+}
+
+// textsOf returns the recorded state files.
+func textsOf(checkpoints map[string]string) []treatment.Text {
+	var texts []treatment.Text
+	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DeviceManager} {
+		if text, is := checkpoints[m.FileName()]; is {
+			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
+		}
+	}
+	return texts
 }
 
 // TestPipeIsLeftAlone checks that a state in a pipe is not consumed by the question whose it is.
@@ -187,13 +210,7 @@ func (s *fileScore) line(t *testing.T, line *recorded) {
 
 func (s *fileScore) admission(t *testing.T, name string, e *answer, before map[string]string, alive inputs.Roster, pod *v1.Pod, n *inputs.Node) {
 	t.Helper()
-	var texts []treatment.Text
-	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DeviceManager} {
-		if text, is := before[m.FileName()]; is {
-			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
-		}
-	}
-	shown, err := treatment.Found{Version: s.version, Pods: alive}.OfFiles(texts, n)
+	shown, err := treatment.Found{Version: s.version, Pods: alive}.OfFiles(textsOf(before), n)
 	if err != nil {
 		s.unsure++
 		t.Logf("%s: no state: %v", name, err)

@@ -2,8 +2,8 @@ package treatment_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,27 +13,18 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
-	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/node/observe"
-	"github.com/paddock-project/paddock/internal/testing/golden/recording"
 )
 
 // TestObservedAsRecorded observes each recorded kubelet through its own files, as an observing
 // agent does that looks after one to three decisions, with restarts in between.
 func TestObservedAsRecorded(t *testing.T) {
 	for _, version := range behavior.Recorded() {
-		for _, file := range []string{"ordinary", "pools"} {
-			path := filepath.Join("../../../testdata/kubelets", fmt.Sprintf("1.%d", version.Minor), file+".jsonl.gz")
-			if _, err := os.Stat(path); os.IsNotExist(err) {
-				continue // Minors before 1.36 have no pools.
-			}
-			t.Run(version.String()+"/"+file, func(t *testing.T) {
+		for _, path := range recordings(t, version, "ordinary", "pools") {
+			t.Run(version.String()+"/"+strings.TrimSuffix(filepath.Base(path), ".jsonl.gz"), func(t *testing.T) {
 				o := &observed{version: version, results: map[observe.Result]int{}, why: map[string]int{}}
-				n := 0
-				for line := range recording.Values[recorded](t, path) {
-					if n++; *whole || n%4 == 2 {
-						o.line(t, line, n%3+1)
-					}
+				for n, line := range sampled[recorded](t, path, 2) {
+					o.line(t, line, n%3+1)
 				}
 				all := 0
 				for _, r := range observe.Results() {
@@ -153,13 +144,7 @@ func (o *observed) add(t *testing.T, name string, c *observe.Comparison) {
 
 // state returns what the files show, or nil if that is nothing.
 func (o *observed) state(files map[string]string, alive inputs.Roster, n *inputs.Node) *treatment.Shown {
-	var texts []treatment.Text
-	for _, m := range []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager} {
-		if text, is := files[m.FileName()]; is {
-			texts = append(texts, treatment.Text{Name: m.FileName(), Manager: m, Data: []byte(text)})
-		}
-	}
-	shown, err := treatment.Found{Version: o.version, Pods: alive}.Of(texts, n)
+	shown, err := treatment.Found{Version: o.version, Pods: alive}.Of(textsOf(files), n)
 	if err != nil {
 		return nil
 	}

@@ -179,7 +179,7 @@ func (s *Start) compare(first *readmission, f Found, texts []Text, pods inputs.R
 		doubt   view.Doubt
 	}{
 		{first.tied, assumptions{reversed: true}, view.Doubt{Reason: "it depends on the order in which the kubelet admits pods that were created in the same second", Give: giveNothing}},
-		{first.anyDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugins of its containers have registered again by then", Give: giveNothing}},
+		{first.anyDevices(), assumptions{unregistered: true}, view.Doubt{Reason: "it depends on whether the device plugins have registered again by then", Give: giveNothing}},
 		{rejects || released, assumptions{late: true}, view.Doubt{Reason: "it depends on when the kubelet releases what pods have that do not run, or that it rejects", Give: giveNothing}},
 	} {
 		if !c.matters {

@@ -406,6 +406,30 @@ func everyField() (*node.Grant, node.Policy) {
 	}
 }
 
+// TestEmptyEntrySurvives checks that the entry of a container without memory of its own, which a
+// kubelet keeps, is another value than none.
+func TestEmptyEntrySurvives(t *testing.T) {
+	for _, entry := range [][]blocks.Block{nil, {}} {
+		g, p := everyField()
+		g.Containers[0].Memory = entry
+		head, err := statefile.NewHead(hardware(t, 1, 1), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := statefile.AppendGrant(nil, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := statefile.Decode("f", statefile.Assemble(head, node.MaxGeneration, [][]byte{b}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Grants[0].Containers[0].Memory; len(got) > 0 || (got == nil) != (entry == nil) {
+			t.Errorf("wrote %#v, read %#v", entry, got)
+		}
+	}
+}
+
 func TestEveryFieldSurvives(t *testing.T) {
 	g, p := everyField()
 	for _, v := range []any{*g, g.Pod, g.Pod.Containers[0], g.Containers[0], g.Containers[0].Affinity, g.Containers[0].Devices[0], g.PoolMemory[0], p, p.CPU, p.Moves} {
