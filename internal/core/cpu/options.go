@@ -46,17 +46,8 @@ func (o Options) Effective(m *machine.Machine) Options {
 	b.SharedSubsets = b.SharedSubsets && o.DistributeAcrossNUMA
 	b.EndlessRemainder = b.EndlessRemainder && o.DistributeAcrossNUMA
 	b.WholeCoresOfUncore = b.WholeCoresOfUncore && o.PreferUncore
-	b.AverageUnits = b.AverageUnits && !(allHave(m.Cores(), m.CPUsPerCore()) && allHave(m.Sockets(), m.CPUsPerSocket()))
+	b.AverageUnits = b.AverageUnits && !m.Even()
 	return o
-}
-
-func allHave(units []machine.Unit, size int) bool {
-	for i := range units {
-		if units[i].Size != size {
-			return false
-		}
-	}
-	return true
 }
 
 // Method is how Take picks CPUs.

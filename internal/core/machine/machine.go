@@ -98,6 +98,8 @@ type Machine struct {
 	places         Index
 
 	reportedCPUs, reportedSockets int
+	// even is the value of Even.
+	even bool
 }
 
 // CPUs returns all threads, ascending by id. The caller must not change the slice.
@@ -154,6 +156,9 @@ func (m *Machine) CPUsPerSocket() int { return average(m.reportedCPUs, m.reporte
 // CPUsPerUncore returns the average over the uncore caches, rounded down (R-CPU-3).
 func (m *Machine) CPUsPerUncore() int { return average(m.reportedCPUs, len(m.uncores)) }
 
+// Even reports whether every core has CPUsPerCore CPUs and every socket CPUsPerSocket.
+func (m *Machine) Even() bool { return m.even }
+
 // NumCPUs returns the number of CPUs that the machine reports (R-CPU-2).
 func (m *Machine) NumCPUs() int { return m.reportedCPUs }
 
@@ -165,6 +170,10 @@ func average(n, by int) int {
 		return 0
 	}
 	return n / by
+}
+
+func allHave(units []Unit, size int) bool {
+	return !slices.ContainsFunc(units, func(u Unit) bool { return u.Size != size })
 }
 
 // CPUsOf returns the CPUs of the NUMA nodes in nodes.

@@ -54,6 +54,7 @@ func New(d Description) (*Machine, error) {
 	if m.reportedSockets == 0 {
 		m.reportedSockets = len(m.sockets)
 	}
+	m.even = allHave(m.cores, m.CPUsPerCore()) && allHave(m.sockets, m.CPUsPerSocket())
 	return m, nil
 }
 

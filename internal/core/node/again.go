@@ -350,30 +350,37 @@ func (d *draft) placesAnyway(container string, err error) (mask.Mask, bool) {
 	return short.Nodes, true
 }
 
-// metCPUs records which points of cpu.Behavior changed the CPUs that were taken: each point without
-// which take returns a different result.
-func (d *draft) metCPUs(set cpuset.Set, err error, take func(cpu.Options) (cpuset.Set, error)) {
-	points := [...]struct {
-		fault Fault
-		field func(*cpu.Behavior) *bool
-	}{
-		{FaultAverageUnits, func(b *cpu.Behavior) *bool { return &b.AverageUnits }},
-		{FaultEndlessRemainder, func(b *cpu.Behavior) *bool { return &b.EndlessRemainder }},
-		{FaultWholeCoresOfUncore, func(b *cpu.Behavior) *bool { return &b.WholeCoresOfUncore }},
-		{FaultSharedSubsets, func(b *cpu.Behavior) *bool { return &b.SharedSubsets }},
+// chooseFree lets take choose CPUs with the options of the node, and records which points of
+// cpu.Behavior changed the choice: each point without which take returns a different result. The
+// points that cannot change a result on this machine are left out, which are all of them on most
+// machines.
+func (d *draft) chooseFree(take func(cpu.Options) (cpuset.Set, error)) (cpuset.Set, error) {
+	o := d.s.policy.CPU.Effective(d.s.machine)
+	set, err := take(o)
+	all := o.Behavior
+	if all == (cpu.Behavior{}) {
+		return set, err
 	}
-	effective := d.s.policy.CPU.Effective(d.s.machine)
+	points := [...]struct {
+		fault   Fault
+		without cpu.Behavior
+	}{{FaultAverageUnits, all}, {FaultEndlessRemainder, all}, {FaultWholeCoresOfUncore, all}, {FaultSharedSubsets, all}}
+	points[0].without.AverageUnits = false
+	points[1].without.EndlessRemainder = false
+	points[2].without.WholeCoresOfUncore = false
+	points[3].without.SharedSubsets = false
 	for _, p := range points {
-		without := effective
-		if field := p.field(&without.Behavior); *field {
-			*field = false
-			other, otherErr := take(without)
-			if !other.Equal(set) || (otherErr == nil) != (err == nil) {
-				d.met(p.fault, "")
-				if errors.Is(err, cpu.ErrEndless) {
-					return
-				}
+		if p.without == all {
+			continue
+		}
+		o.Behavior = p.without
+		other, otherErr := take(o)
+		if !other.Equal(set) || (otherErr == nil) != (err == nil) {
+			d.met(p.fault, "")
+			if errors.Is(err, cpu.ErrEndless) {
+				break
 			}
 		}
 	}
+	return set, err
 }

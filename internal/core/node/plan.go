@@ -235,13 +235,9 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 // freeCPUs lets the CPU allocator choose n CPUs, for container i or, if i is together, for the
 // pod's pool.
 func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
-	s := d.s
-	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
-	if s.policy.CPU.Behavior != (cpu.Behavior{}) {
-		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) {
-			return cpu.Allocate(s.machine, o, from, choice.Mask, choice.HasMask, n)
-		})
-	}
+	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {
+		return cpu.Allocate(d.s.machine, o, from, choice.Mask, choice.HasMask, n)
+	})
 	if err != nil {
 		return cpuset.Set{}, d.rejectCPU(d.nameOf(i), n, err)
 	}

@@ -105,10 +105,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 
 // freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.
 func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
-	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
-	if d.s.policy.CPU.Behavior != (cpu.Behavior{}) {
-		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
-	}
+	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
 	if err != nil {
 		return set, d.rejectCPU(d.nameOf(i), n, err)
 	}
