@@ -20,10 +20,15 @@ type Block struct {
 // released in between. It keeps sums for each set of NUMA nodes. The sums determine how the bytes
 // of a set are spread over its NUMA nodes, by one rule (layOut). The reference keeps that split and
 // changes it with every block, so its result depends on the history of the Kubernetes node.
+//
+// The exception is a kubelet that assigns memory of a NUMA node alone while the NUMA node is in a
+// group: which came last decides whether the NUMA node still counts as part of the group.
 type Usage struct {
 	capacity *Capacity
 	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
-	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums
+	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums and alone
+	// alone has the NUMA nodes of groups that served a block alone last.
+	alone mask.Mask
 }
 
 // sum is the total of the blocks on one set of NUMA nodes. It is never changed, only replaced.
@@ -40,16 +45,17 @@ func (s *sum) compare(nodes mask.Mask) int {
 
 type nodeUsage struct {
 	// assignments is the number of blocks on the NUMA node. group is the set of NUMA nodes that
-	// they are on, or the NUMA node itself if there are none (R-MEM-20, R-MEM-21).
+	// they are on, or the NUMA node itself if there are none or if it is in Usage.alone (R-MEM-20,
+	// R-MEM-21).
 	assignments int
 	group       mask.Mask
 	reserved    []int64 // by type
 }
 
 // NewUsage returns the usage of a Kubernetes node on which nothing is assigned.
-func NewUsage(c *Capacity) Usage { return newUsage(c, nil) }
+func NewUsage(c *Capacity) Usage { return newUsage(c, nil, 0) }
 
-func newUsage(c *Capacity, sums []sum) Usage {
+func newUsage(c *Capacity, sums []sum, alone mask.Mask) Usage {
 	u := Usage{capacity: c, sums: sums, nodes: make([]nodeUsage, len(c.nodes))}
 	reserved := make([]int64, len(c.nodes)*len(c.types))
 	for i, n := range c.nodes {
@@ -57,6 +63,11 @@ func newUsage(c *Capacity, sums []sum) Usage {
 	}
 	for _, s := range sums {
 		u.layOut(s)
+	}
+	for id := range (alone & c.all).All() {
+		if n := &u.nodes[c.index[id]]; n.group.Len() > 1 {
+			n.group, u.alone = mask.Of(id), u.alone.With(id)
+		}
 	}
 	return u
 }
@@ -94,7 +105,7 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
 	}
-	sums := slices.Grow(slices.Clone(u.sums), 1)
+	sums, alone := slices.Grow(slices.Clone(u.sums), 1), u.alone
 	for from := 0; from < len(blocks); {
 		end := from + together(blocks[from:])
 		var part []int64
@@ -102,9 +113,14 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 			part = charged[from:end]
 		}
 		sums = u.capacity.add(sums, blocks[from:end], 1, part)
+		if nodes := blocks[from].Nodes; nodes.Len() == 1 {
+			alone |= nodes
+		} else {
+			alone &^= nodes
+		}
 		from = end
 	}
-	return newUsage(u.capacity, sums)
+	return newUsage(u.capacity, sums, alone)
 }
 
 // Release removes blocks that were charged before (R-MEM-62).
@@ -118,7 +134,7 @@ func (u Usage) Release(blocks []Block) Usage {
 		sums = u.capacity.add(sums, blocks[from:end], -1, nil)
 		from = end
 	}
-	return newUsage(u.capacity, sums)
+	return newUsage(u.capacity, sums, u.alone)
 }
 
 // together returns how many of the first blocks are on the same set of NUMA nodes.
@@ -208,6 +224,18 @@ func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 		}
 	}
 	return groups, single
+}
+
+// Alone returns the NUMA nodes that are in a group and served a block alone last, and those
+// of them on which such a block still is. A kubelet that starts computes the groups again from the
+// blocks: it refuses its file where none is left, and otherwise if it counts the group last.
+func (u Usage) Alone() (all, left mask.Mask) {
+	for _, s := range u.sums {
+		if s.nodes.Len() == 1 {
+			left |= s.nodes & u.alone
+		}
+	}
+	return u.alone, left
 }
 
 // Free returns the number of bytes of a type that are free on the NUMA nodes together, or 0 if they
@@ -317,7 +345,7 @@ func (u Usage) plus(list []Excess, sign int) Usage {
 	sums = slices.DeleteFunc(sums, func(s sum) bool {
 		return s.blocks == 0 && !slices.ContainsFunc(s.bytes, func(n int64) bool { return n != 0 })
 	})
-	return newUsage(u.capacity, sums)
+	return newUsage(u.capacity, sums, u.alone)
 }
 
 // Shared divides now into the part that old explains and the rest. For each set of NUMA nodes, it

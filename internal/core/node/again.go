@@ -346,7 +346,7 @@ func (d *draft) placesAnyway(container string, err error) (mask.Mask, bool) {
 	if !b.SingleOfGroup || !errors.As(err, &short) || short.Cause != memory.GroupConflict || short.Nodes.Len() != 1 {
 		return 0, false
 	}
-	d.trace.Met = append(d.trace.Met, Met{Fault: FaultSingleOfGroup, Container: container, Nodes: short.Nodes})
+	d.met(FaultSingleOfGroup, container)
 	return short.Nodes, true
 }
 

@@ -2,7 +2,6 @@ package node
 
 import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -117,8 +116,6 @@ type Met struct {
 	// Container is the name of the container that was served. If empty, the fault concerns the
 	// whole pod.
 	Container string
-	// Nodes are the NUMA nodes, for FaultSingleOfGroup only.
-	Nodes mask.Mask
 }
 
 // As returns the policy with another behavior. With the zero Behavior it is Paddock's.

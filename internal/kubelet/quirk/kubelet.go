@@ -23,9 +23,6 @@ type Kubelet struct {
 	// before is set if the state files were written before the feature gate
 	// PodLevelResourceManagers was on.
 	before bool
-	// single has NUMA nodes that served a pod alone while they were in a group. Their accounting
-	// depends on which pod is removed first.
-	single []mask.Mask
 }
 
 // New returns a kubelet of a version whose state files have only ever been those of its state.
@@ -42,11 +39,6 @@ func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kub
 	found := k.loses(s, pod.UID)
 	if g := plan.Grant; g != nil && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false // The kubelet writes its files again.
-	}
-	for _, m := range plan.Trace.Met {
-		if m.Fault == node.FaultSingleOfGroup {
-			k.single = append(slices.Clip(k.single), m.Nodes)
-		}
 	}
 	if effect, changed := compare(ours, plan); changed {
 		found = append(found, k.quirks(s, pod, plan, effect)...)
@@ -104,10 +96,8 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 			say(ids[r.Cause], true, "its state files do not pass its checks, because "+cmp.Or(reasons[ids[r.Cause]], "CPUs or memory in them are neither free nor assigned"))
 		}
 	}
-	for _, nodes := range k.single {
-		if groups, _ := s.Memory().Serving(nodes); len(groups) > 0 {
-			say(SingleOfGroup, false, "its state files do not pass its checks, because "+reasons[SingleOfGroup])
-		}
+	if alone, left := s.Memory().Alone(); !alone.IsEmpty() {
+		say(SingleOfGroup, alone != left, "its state files do not pass its checks, because "+reasons[SingleOfGroup])
 	}
 	k.before = !old.PodLevelManagers && policy.PodLevelManagers || k.before && policy.PodLevelManagers
 	return found, k
