@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
-	"flag"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +17,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-// rewriting returns datadriven's flag -rewrite, which also applies to the scripts.
-func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
+	"github.com/paddock-project/paddock/internal/testing/golden"
+)
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"paddock": main})
@@ -36,13 +35,14 @@ func TestMain(m *testing.M) {
 // directory of the example machines. [sysfs] is true if the live machine can be read. With
 // -rewrite, the files that "cmp stdout FILE" compares with are updated in the scripts.
 func TestScripts(t *testing.T) {
+	golden.Scripts(t)
 	machines, err := filepath.Abs("../../examples/machines")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
-		UpdateScripts: rewriting(),
+		UpdateScripts: golden.Rewriting(),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 			_, err := os.Stat("/sys/devices/system/cpu/cpu0/topology/core_id")
 			return err == nil, nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput, "listens": awaitAddress, "kubelet": serveKubelet},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput, "listens": awaitAddress, "kubelet": serveKubelet, "unhex": unhex},
 	})
 }
 
@@ -75,6 +75,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// unhex writes a file with the bytes of hexadecimal digits, because files of a script are texts.
+func unhex(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unhex FILE DIGITS")
+	}
+	data, err := hex.DecodeString(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
 // awaitOutput waits for the effects of another process.

@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/testing/golden"
 )
 
 // nightAnswer is what a person expects of a night: a part of testdata/nights/NAME/night.yaml.
@@ -22,8 +24,6 @@ type nightAnswer struct {
 		Reason string `json:"reason"`
 		Cause  string `json:"cause"`
 		Fits   bool   `json:"fits,omitempty"`
-		// Finding is set if Paddock's answer is wrong, and describes how.
-		Finding string `json:"finding,omitempty"`
 	} `json:"expected"`
 }
 
@@ -41,21 +41,14 @@ func TestNights(t *testing.T) {
 	if err != nil || len(names) < recordedNights {
 		t.Fatalf("%d nights are recorded, expected at least %d: %v", len(names), recordedNights, err)
 	}
-	right := 0
 	for _, name := range names {
 		dir := filepath.Dir(name)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			if explainNight(t, dir) {
-				right++
-			}
-		})
+		t.Run(filepath.Base(dir), func(t *testing.T) { explainNight(t, dir) })
 	}
-	t.Logf("%d of %d nights: right cause in one command", right, len(names))
 }
 
-// explainNight explains the pod of a night. It reports whether the answer is right: a wrong one
-// that is not listed as a finding fails the test, and so does a right one that is.
-func explainNight(t *testing.T, dir string) bool {
+// explainNight explains the pod of a night. The answer must have the cause of night.yaml.
+func explainNight(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "night.yaml"))
 	if err != nil {
@@ -72,38 +65,14 @@ func explainNight(t *testing.T, dir string) bool {
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"explain", pod, "--state", filepath.Join(dir, "node")}, strings.NewReader(""), &stdout, &stderr)
 	answer := fmt.Sprintf("%s%sexit code %d\n", stdout.String(), stderr.String(), code)
-	compareAnswer(t, filepath.Join(dir, "answer.txt"), answer)
+	golden.Compare(t, filepath.Join(dir, "answer.txt"), answer)
 	verdict, exit := fmt.Sprintf("\nrejected %s: %s\n", pod, expected.Reason), 2
 	if expected.Fits {
 		verdict, exit = fmt.Sprintf("\nadmitted %s\n", pod), 0
 	}
 	words := strings.Join(strings.Fields(answer), " ")
-	right := code == exit && strings.Contains(answer, verdict) && expected.Cause != "" && strings.Contains(words, expected.Cause)
-	switch {
-	case right && expected.Finding != "":
-		t.Errorf("the answer is right: remove the finding from %s/night.yaml", dir)
-	case !right && expected.Finding == "":
+	if code != exit || !strings.Contains(answer, verdict) || expected.Cause == "" || !strings.Contains(words, expected.Cause) {
 		t.Errorf("expected %q, exit code %d and %q:\n%s", verdict, exit, expected.Cause, answer)
-	case !right:
-		t.Logf("wrong: %s", expected.Finding)
-	}
-	return right
-}
-
-// compareAnswer compares an answer with a file. With -rewrite, it writes the file.
-func compareAnswer(t *testing.T, name, answer string) {
-	t.Helper()
-	if rewriting() {
-		if err := os.WriteFile(name, []byte(answer), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(file) != answer {
-		t.Errorf("the answer is not that of %s:\n%s", name, answer)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/testing/golden"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
@@ -26,6 +27,7 @@ import (
 // with CPUs 3-5 and 197 offline. $DEVICES has pods with devices that others chose. $MOVES has one
 // pod that is being moved and another that was moved.
 func TestPodsScripts(t *testing.T) {
+	golden.Scripts(t)
 	empty := podsNode(t)
 	full := podsAdmit(t, empty, "testdata/pods/node.yaml")
 	sockets := map[string]string{
@@ -38,7 +40,7 @@ func TestPodsScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/pods",
-		UpdateScripts: rewriting(),
+		UpdateScripts: golden.Rewriting(),
 		Setup: func(env *testscript.Env) error {
 			for name, path := range sockets {
 				env.Setenv(name, path)

@@ -70,13 +70,7 @@ func (o *Observing) placesOfDevices(ctx context.Context) map[string]map[string]m
 	if err != nil {
 		return n.known // A device does not move.
 	}
-	known := map[string]map[string]mask.Mask{}
-	for _, d := range devices {
-		if known[d.Resource] == nil {
-			known[d.Resource] = map[string]mask.Mask{}
-		}
-		known[d.Resource][d.ID] = d.Nodes
-	}
+	known := kubeletdevices.Places(devices)
 	if !maps.EqualFunc(n.known, known, maps.Equal) {
 		n.known = known
 		n.revision++

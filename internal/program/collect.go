@@ -70,6 +70,7 @@ script, and then run it where kubectl and paddock are. "paddock explain POD --st
   numactl.txt           the sizes and distances of the NUMA nodes
   cpu_manager_state, memory_manager_state, dra_manager_state, kubelet_internal_checkpoint
                         the kubelet's own files, unchanged, those that it has
+  allocatable_resources the kubelet's answer about its devices with their NUMA nodes, if curl is on the node
 
 The script reads the node in a pod of "kubectl debug", which it deletes afterwards, or with --via ssh. K3s and
 RKE2 have the kubelet's usual directory; for others, give --kubelet-dir.

@@ -87,6 +87,23 @@ if [ "$anonymous" = yes ] && [ -e "$checkpoint" ]; then
     fi
 fi
 
+# The devices of device plugins with their NUMA nodes. No file has those of devices that no pod has,
+# so the kubelet is asked at its PodResources socket, with an empty message of gRPC.
+devices_of_kubelet() {
+    printf '\000\000\000\000\000' | feed_host curl --silent --fail --max-time 10 --http2-prior-knowledge \
+        --unix-socket "$directory/pod-resources/kubelet.sock" --header te:trailers \
+        --header content-type:application/grpc --data-binary @- \
+        http://localhost/v1.PodResourcesLister/GetAllocatableResources
+}
+if grep -Eqs '"RegisteredDevices":\{"' "$checkpoint"; then
+    allocatable=$folder/allocatable_resources
+    devices_of_kubelet > "$allocatable" 2> /dev/null || : > "$allocatable"
+    [ -s "$allocatable" ] || {
+        rm -f -- "$allocatable"
+        unknown "allocatable_resources: the NUMA nodes of devices that no pod has; the kubelet tells them to curl with HTTP/2, which did not run on the node or got no answer"
+    }
+fi
+
 # The pods that have no node yet: one of them can be the one to explain.
 kubectl get pods --all-namespaces --field-selector spec.nodeName=,status.phase=Pending -o json | filter > "$folder/pending.json" || {
     rm -f -- "$folder/pending.json"

@@ -20,6 +20,8 @@ leave() {
         printf 'collect: delete the debug pod: kubectl delete --namespace %s pod/%s\n' "$namespace" "$pod" >&2
 }
 
-# on_node runs a program of the image, on_host one of the node.
+# on_node runs a program of the image, on_host one of the node, and feed_host one that reads the
+# standard input.
 on_node() { kubectl exec --namespace "$namespace" "$pod" -- "$@"; }
 on_host() { on_node chroot "$root" "$@"; }
+feed_host() { kubectl exec --stdin --namespace "$namespace" "$pod" -- chroot "$root" "$@"; }

@@ -13,5 +13,7 @@ enter() {
 leave() { :; }
 
 # No word of a command has spaces or quotes, so the shell of the node reads the same words.
+# feed_host runs a program that reads the standard input.
 on_node() { ssh -n "$host" "$sudo$*"; }
 on_host() { on_node "$@"; }
+feed_host() { ssh "$host" "$sudo$*"; }

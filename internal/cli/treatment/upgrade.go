@@ -285,7 +285,11 @@ func (u Upgrade) start(version behavior.Version, texts []Text, pods inputs.Roste
 	if s.Answer = Answer(s.Files); s.Answer == doctor.Rejects {
 		return s, nil
 	}
-	return s, s.decide(Found{Path: u.Path, Pods: pods, Version: version}, texts, pods, n)
+	near, err := placesIn(u.Path)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.decide(Found{Path: u.Path, Pods: pods, Version: version, Near: near}, texts, pods, n)
 }
 
 func setupOf(version behavior.Version, n *inputs.Node) doctor.Setup {

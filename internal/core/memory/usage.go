@@ -228,7 +228,7 @@ func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 
 // Alone returns the NUMA nodes that are in a group and served a block alone last, and those
 // of them on which such a block still is. A kubelet that starts computes the groups again from the
-// blocks: it refuses its file where none is left, and otherwise if it counts the group last.
+// blocks: it rejects its file where none is left, and otherwise if it counts the group last.
 func (u Usage) Alone() (all, left mask.Mask) {
 	for _, s := range u.sums {
 		if s.nodes.Len() == 1 {

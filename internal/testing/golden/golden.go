@@ -1,8 +1,7 @@
 // Package golden compares the results of tests with files in testdata. With the flag -rewrite, it
 // writes the files instead; read the diff afterwards. A scenario with a new answer that begins with
 // "error:" is written too, and fails the test: it usually has a typing mistake. Only tests may
-// import the package. A test that imports it must not import datadriven, which has a flag of the
-// same name.
+// import the package. The flag is the one of datadriven, so that a test can use both.
 package golden
 
 import (
@@ -17,25 +16,27 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/cockroachdb/datadriven" // for its flag
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the answers into the files of testdata; read the diff afterwards")
+// Rewriting reports whether answers are written into the files of testdata.
+func Rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 // Compare fails the test if got differs from the file. It prints the difference and the command
 // that records got.
 func Compare(t testing.TB, file, got string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil && !(*rewrite && errors.Is(err, fs.ErrNotExist)) {
+	if err != nil && !(Rewriting() && errors.Is(err, fs.ErrNotExist)) {
 		t.Fatalf("%v; to write it: %s", err, command(t))
 	}
 	want := string(data)
 	switch {
 	case got == want && err == nil:
-	case *rewrite:
+	case Rewriting():
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:forbidigo // A file of testdata need not survive a crash.
 			t.Fatal(err)
 		}
@@ -43,6 +44,17 @@ func Compare(t testing.TB, file, got string) {
 		t.Errorf("the answers are not those of %s; if they are right: %s\n%s", file, command(t),
 			diff.Diff(file, []byte(want), "got", []byte(got)))
 	}
+}
+
+// Scripts prints, if the test failed at its end, the command that records the answers of its
+// scripts. The test is one that runs testscript with UpdateScripts.
+func Scripts(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() && !Rewriting() {
+			t.Log("if the answers of the scripts are right: " + command(t))
+		}
+	})
 }
 
 // command returns the command that records the answers of a test.

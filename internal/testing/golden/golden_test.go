@@ -1,9 +1,11 @@
 package golden
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,9 +43,15 @@ func compare(t *testing.T, file, got string) string {
 
 // set sets the flag -rewrite for one test.
 func set(t *testing.T, to bool) {
-	before := *rewrite
-	t.Cleanup(func() { *rewrite = before })
-	*rewrite = to
+	t.Helper()
+	before := Rewriting()
+	put := func(to bool) {
+		if err := flag.Set("rewrite", strconv.FormatBool(to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { put(before) })
+	put(to)
 }
 
 // TestCompare checks that the report has the lines that differ, even if one text has more lines

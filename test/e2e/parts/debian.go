@@ -17,6 +17,7 @@ var ErrUnavailable = errors.New("the virtual machine's parts cannot be had here"
 var debian = []struct{ file, packages string }{
 	{"qemu-system-x86_64", "qemu-system-x86"},
 	{shell, "busybox-static"},
+	{client, "curl"},
 	{"mke2fs", "e2fsprogs"},
 	// The modules of newer kernel packages are compressed.
 	{"xz", "xz-utils"},

@@ -40,12 +40,16 @@ var modules = []string{
 // shell is this machine's busybox. It is statically linked.
 const shell = "/bin/busybox"
 
+// client is this machine's curl, which nodes usually have. The script of paddock collect asks the
+// kubelet with it.
+const client = "/usr/bin/curl"
+
 // makeRoot makes the image of the root file system. The name of the image depends on everything
 // that determines its content.
 func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, error) {
 	sum := sha256.New()
 	sum.Write(fmt.Appendln(nil, Containerd, imageSize))
-	if err := sumFiles(sum, []string{"init.sh", "containerd.toml"}, shell, filepath.Join(runc, "runc")); err != nil {
+	if err := sumFiles(sum, []string{"init.sh", "containerd.toml"}, shell, client, filepath.Join(runc, "runc")); err != nil {
 		return "", err
 	}
 	return m.keep("root-"+hex.EncodeToString(sum.Sum(nil))[:12], func(dir string) error {
@@ -102,7 +106,7 @@ func (m *maker) makeTree(ctx context.Context, tree, containerd, runc string) err
 			return err
 		}
 	}
-	if err := m.linkApplets(ctx, tree); err != nil {
+	if err := errors.Join(m.linkApplets(ctx, tree), m.copyDynamic(ctx, tree, client)); err != nil {
 		return err
 	}
 	texts := map[string]string{
@@ -132,6 +136,26 @@ func (m *maker) linkApplets(ctx context.Context, tree string) error {
 	}
 	for _, applet := range applets {
 		if err := os.Symlink(shell, filepath.Join(tree, "bin", applet)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyDynamic copies a program of this machine with its shared libraries.
+func (m *maker) copyDynamic(ctx context.Context, tree, program string) error {
+	list, err := m.run(ctx, "", nil, "ldd", program)
+	if err != nil {
+		return err
+	}
+	names := []string{program}
+	for _, word := range strings.Fields(list) {
+		if filepath.IsAbs(word) {
+			names = append(names, word)
+		}
+	}
+	for _, name := range names {
+		if err := copyFile(filepath.Join(tree, name), name); err != nil {
 			return err
 		}
 	}

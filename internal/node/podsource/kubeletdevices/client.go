@@ -2,6 +2,7 @@ package kubeletdevices
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
 // DefaultSocket is the default path of the kubelet's PodResources socket.
@@ -101,6 +104,40 @@ func (c *Client) Allocatable(ctx context.Context) ([]Device, error) {
 		return nil, fmt.Errorf("socket %s: %w", c.socket, err)
 	}
 	return devices, nil
+}
+
+// prefix is the number of bytes that gRPC puts before a message: a byte that is 1 if the message is
+// compressed, and four with its length.
+const prefix = 5
+
+// ReadAllocatable reads the body of an answer to GetAllocatableResources, as another HTTP client
+// received it.
+func ReadAllocatable(body []byte) ([]Device, error) {
+	switch {
+	case len(body) < prefix || body[0] > 1:
+		return nil, errMalformed
+	case body[0] == 1:
+		return nil, fmt.Errorf("%w: it is compressed", errMalformed)
+	}
+	if has, want := len(body)-prefix, binary.BigEndian.Uint32(body[1:]); uint64(has) != uint64(want) {
+		return nil, fmt.Errorf("%w: it has %d of %d bytes", errMalformed, has, want)
+	}
+	if len(body) > maxAnswer {
+		return nil, errTooMuch
+	}
+	return parseAllocatable(body[prefix:])
+}
+
+// Places returns the NUMA nodes of devices, by resource and id.
+func Places(devices []Device) map[string]map[string]mask.Mask {
+	places := map[string]map[string]mask.Mask{}
+	for _, d := range devices {
+		if places[d.Resource] == nil {
+			places[d.Resource] = map[string]mask.Mask{}
+		}
+		places[d.Resource][d.ID] = d.Nodes
+	}
+	return places
 }
 
 // named returns the pods with a name. It uses Get, or List if the kubelet has no Get.

@@ -2,9 +2,11 @@ package kubeletdevices
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -53,6 +56,34 @@ func TestAllocatable(t *testing.T) {
 	gone := client(t, filepath.Join(t.TempDir(), "none"))
 	if _, err := gone.Allocatable(t.Context()); err == nil || !strings.Contains(err.Error(), "none: GetAllocatableResources: ") {
 		t.Errorf("no kubelet: %v", err)
+	}
+}
+
+// TestReadAllocatable reads an answer as curl writes it into a file, whole and damaged.
+func TestReadAllocatable(t *testing.T) {
+	message, err := proto.Marshal(&podresourcesv1.AllocatableResourcesResponse{Devices: train().GetContainers()[1].GetDevices()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	got, err := ReadAllocatable(body)
+	if diff := cmp.Diff(trained.Containers[1].Devices, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	for _, d := range got {
+		if nodes := Places(got)[d.Resource][d.ID]; nodes != d.Nodes {
+			t.Errorf("%s is at %s, expected %s", d.ID, nodes, d.Nodes)
+		}
+	}
+	compressed := slices.Clone(body)
+	compressed[0] = 1
+	for name, damaged := range map[string][]byte{
+		"empty": nil, "no message": body[:4], "cut off": body[:len(body)-1], "compressed": compressed, "longer": append(slices.Clone(body), 0),
+		"a page of HTML": []byte("<html>not found</html>"), "not a message": {0, 0, 0, 0, 1, 0xff},
+	} {
+		if got, err := ReadAllocatable(damaged); !errors.Is(err, errMalformed) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 

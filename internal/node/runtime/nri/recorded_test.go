@@ -200,7 +200,7 @@ func TestRecordedResize(t *testing.T) {
 			}
 			if resizes && m.Pod.GetUid() == pod && want.veto != "" { // No message follows a veto.
 				if err := b.plugin.UpdatePodSandbox(t.Context(), m.Pod, nil, m.Resources); m.Event == "UpdatePodSandbox" && (err == nil || !strings.HasPrefix(err.Error(), want.veto)) {
-					t.Errorf("%v: %v", topology, err)
+					t.Errorf("%v: the resize was answered with %v, expected a veto that begins with %q", topology, err, want.veto)
 				}
 				continue
 			}
