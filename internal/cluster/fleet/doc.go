@@ -29,8 +29,10 @@
 // Of the nodes that take a pod, the fleet chooses the one that leaves the fewest stranded CPUs
 // behind. A free CPU is stranded for a typical request if its NUMA node has fewer free CPUs than
 // the request needs there. It is also stranded if the NUMA node has less memory than the request
-// needs and the node's policy keeps a pod's memory near its CPUs. Weigh sets which requests are
-// typical and how often each occurs. The score is the growth of that sum, as in "Beware of
+// needs and the node assigns memory. That does not depend on the topology policy: a policy that
+// admits pods with memory far from their CPUs leaves such CPUs to pods that are not aligned. So the
+// numbers of different policies can be compared. Weigh sets which requests are typical and how
+// often each occurs. The score is the growth of that sum, as in "Beware of
 // Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC
 // 2023), with NUMA nodes in place of GPUs. Of nodes with equal scores, the fleet chooses the one on
 // which the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod

@@ -36,7 +36,7 @@ func newTable(weights []weight, m machines) *table {
 			nodes := (p.cpus + m.size - 1) / m.size
 			p.cpus, p.parts = (p.cpus+nodes-1)/nodes, int64(nodes)
 		}
-		if m.near {
+		if m.pins {
 			p.memory = (min(w.asks.Memory, maxMemory) + p.parts - 1) / p.parts
 			t.memory = t.memory || p.memory > 0
 		}

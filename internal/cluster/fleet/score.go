@@ -101,17 +101,17 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	return r
 }
 
-// machines identifies the nodes of a table: their largest NUMA node has size CPUs, and near is true
-// if the policy keeps the memory of a pod near its CPUs.
+// machines identifies the nodes of a table: their largest NUMA node has size CPUs, and pins is
+// true if they assign memory.
 type machines struct {
 	size int
-	near bool
+	pins bool
 }
 
 // table returns the table of a node.
 func (r *Ranking) table(s *node.State) *table {
 	policy := s.Policy()
-	m := machines{largest(s), policy.StaticMemory && policy.Strict()}
+	m := machines{largest(s), policy.StaticMemory}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tables[m]

@@ -358,7 +358,7 @@ func aligned(n, of int64) string {
 	if n == of {
 		return grouped(n)
 	}
-	return grouped(n) + " of " + grouped(of)
+	return grouped(n) + "/" + grouped(of)
 }
 
 func (f *Fleet) placements() *terminal.Table {

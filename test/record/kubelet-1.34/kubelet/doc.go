@@ -2,4 +2,4 @@
 // in this module: see the nights of test/e2e/cluster.
 package kubelet
 
-import _ "k8s.io/kubernetes/cmd/kubelet/app"
+import _ "k8s.io/kubernetes/cmd/kubelet/app" // so that go.mod has what it needs
