@@ -129,7 +129,7 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 	nodes := reach(f, s.Machine().NodeMask())
 	for size := 1; size <= nodes.Len(); size++ {
 		if choose(nodes.Len(), size) > most {
-			out.Size, out.Sets = size, fmt.Sprintf("%d or more of %s", size, listText(nodes))
+			out.Size, out.Sets = size, fmt.Sprintf("%d or more of %s", size, nodes.List())
 			return out
 		}
 		if fitting := sets(nodes, size, f.Has); len(fitting) > 0 {
@@ -166,11 +166,11 @@ func setsText(fitting []mask.Mask, size int) string {
 	}
 	switch {
 	case len(fitting) == 1:
-		return listText(fitting[0])
+		return fitting[0].List()
 	case size == 1:
-		return "one of " + listText(union)
+		return "one of " + union.List()
 	case len(fitting) == choose(union.Len(), size):
-		return fmt.Sprintf("any %d of %s", size, listText(union))
+		return fmt.Sprintf("any %d of %s", size, union.List())
 	}
 	const few = 3
 	var parts []string
@@ -353,7 +353,7 @@ func awayText(devices []*request.Given, m mask.Mask) string {
 	var away []string
 	for _, d := range devices {
 		if !d.Nodes.IsEmpty() && d.Nodes&m == 0 {
-			away = append(away, d.Name+" is on "+nodesText(d.Nodes))
+			away = append(away, d.Name+" is on "+d.Nodes.Text())
 		}
 	}
 	if len(away) > maxDevices {
@@ -387,20 +387,20 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 		}
 	}
 	if !m.Contains(f.Required) {
-		return node.Why{Text: fmt.Sprintf("%s: what init containers have on %s is to be reused", f.Resource, nodesText(f.Required)), Rule: "R-HINT-24"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: what init containers have on %s is to be reused", f.Resource, f.Required.Text()), Rule: "R-HINT-24"}, 0
 	}
 	if !request.IsMemory(f.Resource) {
-		return node.Why{Text: fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates))}, 1
+		return node.Why{Text: fmt.Sprintf("%s: %s has none", f.Resource, (m &^ f.Candidates).Text())}, 1
 	}
 	groups, single := s.Memory().Serving(m) // The rule of groups forbids memory on m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
-		return node.Why{Text: fmt.Sprintf("%s: %s form one group", f.Resource, nodesText(groups[i])), Rule: "R-MEM-22"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: %s form one group", f.Resource, groups[i].Text()), Rule: "R-MEM-22"}, 0
 	}
 	switch single.Len() {
 	case 0:
-		return node.Why{Text: fmt.Sprintf("%s: %s cannot provide so much", f.Resource, nodesText(m))}, 0
+		return node.Why{Text: fmt.Sprintf("%s: %s cannot provide so much", f.Resource, m.Text())}, 0
 	case 1:
-		return node.Why{Text: fmt.Sprintf("%s: %s serves only pods with memory on one NUMA node", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: %s serves only pods with memory on one NUMA node", f.Resource, single.Text()), Rule: "R-MEM-22"}, 0
 	}
-	return node.Why{Text: fmt.Sprintf("%s: %s serve only pods with memory on one NUMA node", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
+	return node.Why{Text: fmt.Sprintf("%s: %s serve only pods with memory on one NUMA node", f.Resource, single.Text()), Rule: "R-MEM-22"}, 0
 }

@@ -73,7 +73,7 @@ func AlignedOf(s *node.State, g *node.Grant) []Aligned {
 func alignedDevice(d Device, container string) Aligned {
 	a := Aligned{Container: container, Of: d.Of() + " " + d.Device, Answer: AlignedYes, Where: "its NUMA nodes are not known"}
 	if len(d.NUMANodes) > 0 {
-		a.Where = "on " + nodesText(mask.Of(d.NUMANodes...))
+		a.Where = "on " + mask.Of(d.NUMANodes...).Text()
 	}
 	switch {
 	case d.Remote():
@@ -87,7 +87,7 @@ func alignedDevice(d Device, container string) Aligned {
 
 // onFewest fills in the answer for something that is on some NUMA nodes and needs at least fewest.
 func onFewest(a Aligned, on mask.Mask, fewest int) Aligned {
-	a.Answer, a.Where = AlignedYes, "on "+nodesText(on)
+	a.Answer, a.Where = AlignedYes, "on "+on.Text()
 	if on.Len() > fewest {
 		a.Answer = AlignedNo
 		a.Where += fmt.Sprintf(", although %d would be enough", fewest)

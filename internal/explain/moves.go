@@ -89,9 +89,9 @@ func podMove(m *machine.Machine, move moves.Move) PodMove {
 func moveText(p *PodMove, from, to cpuset.Set) string {
 	place := func(cpus cpuset.Set, nodes []int) string {
 		if cpus.IsEmpty() {
-			return nodesText(mask.Of(nodes...))
+			return mask.Of(nodes...).Text()
 		}
-		return "CPUs " + cpus.String() + " on " + nodesText(mask.Of(nodes...))
+		return "CPUs " + cpus.String() + " on " + mask.Of(nodes...).Text()
 	}
 	text := fmt.Sprintf("move %s from %s to %s", p.Pod, place(from, p.FromNodes), place(to, p.ToNodes))
 	if p.Bytes > 0 {

@@ -175,9 +175,9 @@ func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set
 	case outside.IsEmpty():
 		return why
 	case t.BySocket:
-		return why.And(node.Why{Text: nodesText(outside) + " too, as align-by-socket takes the whole socket", Rule: "R-CPU-82"})
+		return why.And(node.Why{Text: outside.Text() + " too, as align-by-socket takes the whole socket", Rule: "R-CPU-82"})
 	}
-	return why.And(node.Why{Text: nodesText(outside) + " too, as the aligned ones have too few", Rule: "R-CPU-82"})
+	return why.And(node.Why{Text: outside.Text() + " too, as the aligned ones have too few", Rule: "R-CPU-82"})
 }
 
 func whyMemory(c node.ContainerGrant, nodes mask.Mask) node.Why {
@@ -187,7 +187,7 @@ func whyMemory(c node.ContainerGrant, nodes mask.Mask) node.Why {
 	case nodes == c.Affinity.Mask:
 		return node.Why{Text: "where it was aligned"}
 	}
-	return node.Why{Text: nodesText(c.Affinity.Mask) + " have too little: the narrowest set around them with room for it", Rule: "R-MEM-33"}
+	return node.Why{Text: c.Affinity.Mask.Text() + " have too little: the narrowest set around them with room for it", Rule: "R-MEM-33"}
 }
 
 // Quota describes the limit for the CPU time of a container or, if Container is empty, of the pod.

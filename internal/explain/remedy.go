@@ -310,13 +310,13 @@ func outcome(s *node.State, p *node.Plan) string {
 	var parts []string
 	switch {
 	case cpus == memory && !cpus.IsEmpty():
-		parts = append(parts, "on "+nodesText(cpus))
+		parts = append(parts, "on "+cpus.Text())
 	default:
 		if !cpus.IsEmpty() {
-			parts = append(parts, "CPUs on "+nodesText(cpus))
+			parts = append(parts, "CPUs on "+cpus.Text())
 		}
 		if !memory.IsEmpty() {
-			parts = append(parts, "memory on "+nodesText(memory))
+			parts = append(parts, "memory on "+memory.Text())
 		}
 	}
 	if len(parts) == 0 {

@@ -220,7 +220,7 @@ func lost(s *node.State, r *NodeReport) {
 	case r.CPUs.Total == 0:
 	case group.Len() > 1 && r.CPUs.Free+int(min(free, 1)) > 0:
 		r.LostCPUs, r.LostMemory = r.CPUs.Free, free
-		r.Lost = fmt.Sprintf("%s serve memory together: no pod of one NUMA node fits", nodesText(group))
+		r.Lost = fmt.Sprintf("%s serve memory together: no pod of one NUMA node fits", group.Text())
 	case free == 0 && r.CPUs.Free > 0:
 		r.LostCPUs, r.Lost = r.CPUs.Free, "CPUs are free, and no memory"
 	case r.CPUs.Free == 0 && free > 0:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -31,16 +30,6 @@ func (a Amount) Quantity() string {
 	_, text, _ := strings.Cut(request.Amount(a).String(), "=")
 	return text
 }
-
-// nodesText returns a text such as "NUMA node 3" or "NUMA nodes 0-1,4".
-func nodesText(m mask.Mask) string {
-	if m.Len() == 1 {
-		return "NUMA node " + listText(m)
-	}
-	return "NUMA nodes " + listText(m)
-}
-
-func listText(m mask.Mask) string { return strings.Trim(m.String(), "{}") }
 
 func countText(n int, what string) string {
 	if n == 1 {

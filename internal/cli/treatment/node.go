@@ -227,7 +227,7 @@ func (f Found) lost(s *node.State) []string {
 		for _, e := range x.Memory {
 			for t, bytes := range e.Bytes {
 				if bytes > 0 {
-					what = append(what, fmt.Sprintf("%s of %s on NUMA nodes %s", request.Bytes(bytes), s.Memory().Capacity().Types()[t], e.Nodes))
+					what = append(what, fmt.Sprintf("%s of %s on %s", request.Bytes(bytes), s.Memory().Capacity().Types()[t], e.Nodes.Text()))
 				}
 			}
 		}

@@ -81,8 +81,8 @@ func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []doubt {
 			continue
 		}
 		return []doubt{{view.Doubt{
-			Reason: fmt.Sprintf("%s has NUMA node %d in the group %s, and the blocks of its pods make %s: the kubelet can place memory in another way than shown here",
-				f.Path, has.ID, mask.Of(in.Cells...), has.Group),
+			Reason: fmt.Sprintf("%s has NUMA node %d serve memory with %s, and the memory of its pods shows %s: the kubelet can place memory in another way than shown here",
+				f.Path, has.ID, mask.Of(in.Cells...).Text(), has.Group.Text()),
 			Give: "ask again when the pods with memory on these NUMA nodes have ended: no file has the order of their admission",
 		}, true}}
 	}

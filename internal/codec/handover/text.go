@@ -114,7 +114,7 @@ func write(t *Text) ([]byte, error) {
 	for i := range t.Grant.Containers {
 		c := &t.Grant.Containers[i]
 		if nodes := memoryNodes(c); c.Removed || !c.Affinity.Admit || nodes != c.MemoryNodes {
-			return nil, fmt.Errorf("%w: container %d is removed, rejected, or has memory on NUMA nodes %s and is pinned to %s", ErrNotEncodable, i, nodes, c.MemoryNodes)
+			return nil, fmt.Errorf("%w: container %d is removed, rejected, or has memory on %s and is pinned to %s", ErrNotEncodable, i, nodes.Text(), c.MemoryNodes.Text())
 		}
 	}
 	data, err := fields.Append(nil, &content{*t, Version})

@@ -135,6 +135,17 @@ func (m Mask) String() string {
 // set. Parse parses it.
 func (m Mask) List() string { return strings.Trim(m.String(), "{}") }
 
+// Text returns the set in words, such as "NUMA node 2" and "NUMA nodes 0,2-3".
+func (m Mask) Text() string {
+	switch m.Len() {
+	case 0:
+		return "no NUMA node"
+	case 1:
+		return "NUMA node " + m.List()
+	}
+	return "NUMA nodes " + m.List()
+}
+
 // Parse parses the form that String returns. The braces are optional.
 func Parse(text string) (Mask, error) {
 	list := text

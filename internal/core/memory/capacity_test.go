@@ -96,10 +96,10 @@ func TestPlacementErrorsNameWhatIsShort(t *testing.T) {
 		text   string
 	}{
 		{"hugepages-1Gi", 1, hint.Choice{}, memory.NoSuchType, "this machine has no hugepages-1Gi"},
-		{machine.Memory, 700, hint.Choice{}, memory.NoRoom, "700Mi of memory wanted, NUMA nodes {0,3} have 660Mi free"},
-		{machine.Memory, 500, hint.Choice{}, memory.NoRoom, "500Mi of memory wanted, NUMA nodes {0,3} have 660Mi free, but a container can get at most 404Mi of it"},
-		{machine.Memory, 300, hint.Choice{Mask: mask.Of(3), HasMask: true}, memory.NoExtension, "300Mi of memory wanted, NUMA nodes {3} have 256Mi free"},
-		{machine.Memory, 200, hint.Choice{Mask: mask.Of(0, 3), HasMask: true}, memory.GroupConflict, "NUMA nodes {0,3}"},
+		{machine.Memory, 700, hint.Choice{}, memory.NoRoom, "700Mi of memory wanted, 660Mi free on NUMA nodes 0,3"},
+		{machine.Memory, 500, hint.Choice{}, memory.NoRoom, "500Mi of memory wanted, 660Mi free on NUMA nodes 0,3, but a container can get at most 404Mi of it"},
+		{machine.Memory, 300, hint.Choice{Mask: mask.Of(3), HasMask: true}, memory.NoExtension, "300Mi of memory wanted, 256Mi free on NUMA node 3"},
+		{machine.Memory, 200, hint.Choice{Mask: mask.Of(0, 3), HasMask: true}, memory.GroupConflict, "NUMA nodes 0,3"},
 	} {
 		_, err := u.Place(request.Amounts{{Resource: x.typ, Value: x.mib * mib}}, x.choice, nil)
 		var short *memory.PlacementError

@@ -229,18 +229,21 @@ func (e *PlacementError) Error() string {
 	case NoSuchType:
 		return fmt.Sprintf("this machine has no %s", e.Type)
 	case NoRoom:
-		text := fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
+		text := fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, %s free on %s", e.wanted(), request.Bytes(e.Free), e.Nodes.Text())
 		if e.Free >= e.Wanted && e.Largest < e.Wanted {
 			text += fmt.Sprintf(", but a container can get at most %s of it: NUMA nodes with assigned memory form no new group", request.Bytes(e.Largest))
 		}
 		return text
 	case NoExtension:
-		return fmt.Sprintf("%s wanted, NUMA nodes %s have %s free, and no NUMA nodes to extend them have enough", e.wanted(), e.Nodes, request.Bytes(e.Free))
+		return fmt.Sprintf("%s wanted, %s free on %s, and no larger set of NUMA nodes around it has enough", e.wanted(), request.Bytes(e.Free), e.Nodes.Text())
 	case NotPreferred:
-		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
+		return fmt.Sprintf("%s wanted, %s free on %s: it fits only on more NUMA nodes than the fewest possible", e.wanted(), request.Bytes(e.Free), e.Nodes.Text())
 	case GroupConflict:
 	}
-	return fmt.Sprintf("NUMA nodes %s are aligned, but some of them already serve memory in another group, or as single NUMA nodes, and cannot join", e.Nodes)
+	if e.Nodes.Len() == 1 {
+		return fmt.Sprintf("the memory would be on %s, which serves memory together with other NUMA nodes, and so none alone", e.Nodes.Text())
+	}
+	return fmt.Sprintf("the memory would be on %s together, but some of them already serve memory one by one, or together with others", e.Nodes.Text())
 }
 
 func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of " + e.Type }
@@ -354,7 +357,7 @@ func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 		f.Explicit = slices.DeleteFunc(f.Explicit, func(m mask.Mask) bool { return !m.Contains(within) })
 	}
 	if f.Kind == hint.Any && len(amounts) > 0 || f.IsEmpty() {
-		return hint.Set{Resource: f.Resource, Kind: hint.None, Why: fmt.Sprintf("no set of NUMA nodes around NUMA nodes %s has enough memory", within)}
+		return hint.Set{Resource: f.Resource, Kind: hint.None, Why: fmt.Sprintf("no set of NUMA nodes around %s has enough memory", within.Text())}
 	}
 	return f
 }

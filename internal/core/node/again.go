@@ -226,7 +226,7 @@ func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
 	d.met(FaultPinsNothing, d.pod.Containers[i].Name)
 	cause, detail := rejection.NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
 	if choice.HasMask {
-		cause, detail = rejection.MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
+		cause, detail = rejection.MemoryGroups, fmt.Sprintf("a request of no memory would be on %s together, but some of them already serve memory one by one, or together with others", choice.Mask.Text())
 	}
 	return d.reject(cause, &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
 }

@@ -136,7 +136,7 @@ func (s *State) brokenCPUs(cpus cpuset.Set) error {
 func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 	for _, b := range blocks {
 		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > maxBytes {
-			return broken("%s has %s on NUMA nodes %s, where pods have %s more than there is", holder, request.Words(b.Type, b.Size), b.Nodes, request.Words(b.Type, over))
+			return broken("%s has %s on %s, where pods have %s more than there is", holder, request.Words(b.Type, b.Size), b.Nodes.Text(), request.Words(b.Type, over))
 		}
 		if b.Size < 0 || b.Nodes.IsEmpty() || !s.machine.NodeMask().Contains(b.Nodes) || s.machine.MemoryType(b.Type) < 0 {
 			return broken("%s has %d bytes of %s on NUMA nodes %s, the machine has %v on %s",

@@ -138,7 +138,7 @@ func (g *Grant) misfit(h *Grant) *MisplacedError {
 		case !slices.EqualFunc(a.Devices, b.Devices, same):
 			return wrong(MisplacedDevices, b.Devices, a.Devices)
 		case x.Mask != y.Mask || x.HasMask != y.HasMask || x.Preferred != y.Preferred || x.Admit != y.Admit || a.Removed != b.Removed:
-			return wrong(MisplacedNodes, fmt.Sprintf("NUMA nodes %s, preferred %t", y.Mask, y.Preferred), fmt.Sprintf("%s, preferred %t", x.Mask, x.Preferred))
+			return wrong(MisplacedNodes, fmt.Sprintf("%s, preferred %t", y.Mask.Text(), y.Preferred), fmt.Sprintf("%s, preferred %t", x.Mask.Text(), x.Preferred))
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Ru
 	_, i := d.pod.Container(container)
 	want := d.grant.Containers[max(0, i)].Affinity // All containers of a pod that is aligned as one have the same.
 	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
-		return hint.Choice{}, d.misplaced(MisplacedNodes, "it is aligned on NUMA nodes %s, the machine has %s", want.Mask, rules.Nodes)
+		return hint.Choice{}, d.misplaced(MisplacedNodes, "it is aligned on %s, the machine has %s", want.Mask.Text(), rules.Nodes.Text())
 	}
 	choice := hint.Choice{Mask: want.Mask, HasMask: want.HasMask, Preferred: true}
 	free := true
@@ -181,7 +181,7 @@ func (d *draft) handedNodes(container string, hintSets []hint.Set, rules hint.Ru
 		choice.Admit, choice.HasMask = choice.Preferred && (free || want.Mask.Len() == 1), want.Mask != rules.Nodes
 	}
 	if !choice.Admit {
-		return choice, d.misplaced(MisplacedNodes, "policy %s does not admit NUMA nodes %s", d.s.policy.Topology, want.Mask)
+		return choice, d.misplaced(MisplacedNodes, "policy %s does not admit it on %s", d.s.policy.Topology, want.Mask.Text())
 	}
 	return choice, nil
 }
@@ -207,7 +207,7 @@ func (d *draft) handedCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuse
 	case d.s.policy.CPU.FullPCPUsOnly && cpu.SplitsCores(d.s.machine, set):
 		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not whole cores", of, set)
 	case choice.HasMask && choice.Preferred && !near.Contains(set):
-		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not on NUMA nodes %s", of, set.Difference(near), choice.Mask)
+		return set, d.misplaced(MisplacedCPUs, "%s has CPUs %s, which are not on %s", of, set.Difference(near), choice.Mask.Text())
 	}
 	return set, nil
 }
@@ -243,7 +243,7 @@ func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice)
 		}
 		near, _ := d.devices.Inventory().Device(resource, id)
 		if choice.HasMask && choice.Preferred && !near.Nodes.IsEmpty() && near.Nodes&choice.Mask == 0 {
-			return nil, d.misplaced(MisplacedDevices, "container %s has device %q of %s, which is not near NUMA nodes %s", name, id, resource, choice.Mask)
+			return nil, d.misplaced(MisplacedDevices, "container %s has device %q of %s, which is not near %s", name, id, resource, choice.Mask.Text())
 		}
 	}
 	return ids, nil
@@ -259,9 +259,9 @@ func (d *draft) handedMemory(i int, choice hint.Choice) (hint.Choice, *rejection
 	nodes := nodesOf(blocks)
 	switch {
 	case nodes.IsEmpty() || !d.s.machine.NodeMask().Contains(nodes):
-		return choice, d.misplaced(MisplacedMemory, "its memory is on NUMA nodes %s, the machine has %s", nodes, d.s.machine.NodeMask())
+		return choice, d.misplaced(MisplacedMemory, "its memory is on %s, the machine has %s", nodes.Text(), d.s.machine.NodeMask().Text())
 	case choice.HasMask && choice.Preferred && !choice.Mask.Contains(nodes):
-		return choice, d.misplaced(MisplacedMemory, "its memory is on NUMA nodes %s, and it is aligned on %s", nodes, choice.Mask)
+		return choice, d.misplaced(MisplacedMemory, "its memory is on %s, and it is aligned on %s", nodes.Text(), choice.Mask.Text())
 	}
 	choice.Mask, choice.HasMask, choice.Preferred = nodes, true, false
 	return choice, nil

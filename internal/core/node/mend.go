@@ -67,7 +67,7 @@ func (m *mender) mendMemory(i int) {
 	}
 	nodes := nodesOf(c.Memory)
 	if nodes != c.MemoryNodes && (len(c.Memory) > 0 || asks.Type != request.Init) {
-		m.add("container %s is pinned to NUMA nodes %s and its memory lies on %s: it is pinned there", asks.Name, c.MemoryNodes, nodes)
+		m.add("container %s is pinned to %s, and its memory is on %s: it is pinned there", asks.Name, c.MemoryNodes.Text(), nodes.Text())
 		c.MemoryNodes = nodes
 	}
 }

@@ -52,7 +52,7 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	usage := o.usage
 	for _, b := range g.Charged()[len(old.Charged()):] {
 		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
-			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room beside the old place", request.Words(b.Type, b.Size), b.Nodes))
+			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on %s has no room beside the old place", request.Words(b.Type, b.Size), b.Nodes.Text()))
 		}
 		usage = usage.Charge([]memory.Block{b}, nil)
 	}

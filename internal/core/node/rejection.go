@@ -120,8 +120,8 @@ func (d *draft) rejectOutside(container string, want request.Amounts, aligned, n
 	d.trace.Stage = StageTopology // The memory manager would accept it.
 	return d.reject(rejection.MemoryOutside, &rejection.Rejection{
 		Container: container, Resource: short.Resource, Wanted: short.Value,
-		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
-			request.Words(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
+		Detail: fmt.Sprintf("%s wanted, %s free on %s, where the rest of it is aligned; it would fit on %s",
+			request.Words(short.Resource, short.Value), request.Bytes(d.usage.Free(aligned, short.Resource)), aligned.Text(), nodes.Text()),
 		Nodes: d.s.account(short.Resource, d),
 	})
 }
@@ -231,9 +231,9 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 	switch {
 	case f.Required.IsEmpty():
 	case d.way == staying:
-		r.Detail += fmt.Sprintf(", NUMA nodes %s included, where the pod has what it keeps", f.Required)
+		r.Detail += fmt.Sprintf(", %s included, where the pod has what it keeps", f.Required.Text())
 	default:
-		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused", f.Required)
+		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on %s, which are to be reused", f.Required.Text())
 	}
 	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)

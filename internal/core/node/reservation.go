@@ -229,7 +229,7 @@ func (s *State) checkReserved() error {
 		free, usage = free.Difference(k.cpus), usage.Charge(k.blocks, nil)
 		for _, b := range k.blocks {
 			if over := usage.Overdrawn(b.Nodes, b.Type); over > 0 {
-				return broken("%s on NUMA nodes %s is %s%s, and %s of it is not free", request.Words(b.Type, b.Size), b.Nodes, account.ReservedFor, k.pod, request.Words(b.Type, over))
+				return broken("%s on %s is %s%s, and %s of it is not free", request.Words(b.Type, b.Size), b.Nodes.Text(), account.ReservedFor, k.pod, request.Words(b.Type, over))
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 				break
 			}
 			if free := usage.Free(b.Nodes, b.Type); free < b.Size {
-				err = fmt.Errorf("it has %s on NUMA nodes %s, which have %s free", request.Words(b.Type, b.Size), b.Nodes, request.Bytes(free))
+				err = fmt.Errorf("it has %s on %s, and %s is free there", request.Words(b.Type, b.Size), b.Nodes.Text(), request.Bytes(free))
 			}
 			usage = usage.Charge([]memory.Block{b}, nil)
 		}
@@ -164,7 +164,7 @@ func (s *State) reportChanges(g *Grant, report func(what, do string)) {
 	}
 	for _, b := range g.Charged() {
 		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > 0 {
-			report(fmt.Sprintf("NUMA nodes %s have %s less than is assigned there", b.Nodes, request.Words(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+restart)
+			report(fmt.Sprintf("pods have %s more on %s than is there", request.Words(b.Type, over), b.Nodes.Text()), "nothing, if it is a few KiB that the kernel took; else "+restart)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestAdopt(t *testing.T) {
 			name: "memory drifted by some KiB", now: world{cpus: 8, missing: 12 << 10, reserved: cpuset.Of(0), static: true},
 			want: "one 1, pool 2-5, shared 0,6-7",
 			findings: []string{
-				"pod default/pool keeps what it has: NUMA nodes {0} have 12Ki of memory less than is assigned there: nothing, if it is a few KiB",
+				"pod default/pool keeps what it has: pods have 12Ki of memory more on NUMA node 0 than is there: nothing, if it is a few KiB",
 			},
 		},
 		{

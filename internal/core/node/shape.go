@@ -89,7 +89,7 @@ func checkContainer(g *Grant, i int, serves bool) error {
 	nothing := has.CPUs.IsEmpty() && len(has.Memory) == 0 && len(has.Devices) == 0 && has.MemoryNodes.IsEmpty()
 	switch {
 	case has.Removed && !nothing:
-		return fmt.Errorf("is removed and has CPUs %q, memory %v on NUMA nodes %s and devices %v", has.CPUs, has.Memory, has.MemoryNodes, has.Devices)
+		return fmt.Errorf("is removed and has CPUs %q, memory %v on %s and devices %v", has.CPUs, has.Memory, has.MemoryNodes.Text(), has.Devices)
 	case has.Removed:
 		return nil
 	case !has.CPUs.IsEmpty() && (g.Pod.Kind == request.Unmanaged || g.Pod.QoS != request.Guaranteed):
@@ -123,11 +123,11 @@ func checkMemory(g *Grant, i int) error {
 		}
 		less := len(g.PoolMemory) > 0 || asks.Type == request.Init
 		if !known || b.Size > want || b.Size < want && !less || k > 0 && has.Memory[k-1].Type >= b.Type {
-			return fmt.Errorf("has %s on NUMA nodes %s, and has a right to %s", request.Words(b.Type, b.Size), b.Nodes, request.Words(b.Type, want))
+			return fmt.Errorf("has %s on %s, and has a right to %s", request.Words(b.Type, b.Size), b.Nodes.Text(), request.Words(b.Type, want))
 		}
 	}
 	if nodes := nodesOf(has.Memory); nodes != has.MemoryNodes && (len(has.Memory) > 0 || asks.Type != request.Init) {
-		return fmt.Errorf("is pinned to NUMA nodes %s, and its memory lies on %s", has.MemoryNodes, nodes)
+		return fmt.Errorf("is pinned to %s, and its memory is on %s", has.MemoryNodes.Text(), nodes.Text())
 	}
 	if (len(has.Memory) > 0 || !has.MemoryNodes.IsEmpty()) && (g.Pod.Kind == request.Unmanaged || g.Pod.QoS != request.Guaranteed) {
 		return fmt.Errorf("has memory, and its pod is %s and %s", g.Pod.Kind, g.Pod.QoS)

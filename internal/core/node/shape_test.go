@@ -113,7 +113,7 @@ var lies = []lie{
 	},
 	{
 		"more memory than it asks for", "one", func(g *node.Grant) { g.Containers[0].Memory = blocks(7 * gib) },
-		"container c has 7Gi of memory on NUMA nodes {0}, and has a right to 2Gi",
+		"container c has 7Gi of memory on NUMA node 0, and has a right to 2Gi",
 		"keeps what it has: container c has 7Gi of memory and asks for 2Gi of memory: it counts as what it asks for", asTheyWere,
 	},
 	{
@@ -122,8 +122,8 @@ var lies = []lie{
 	},
 	{
 		"memory on other NUMA nodes than it is pinned to", "one", func(g *node.Grant) { g.Containers[0].MemoryNodes = mask.Of(5) },
-		"container c is pinned to NUMA nodes {5}, and its memory lies on {0}",
-		"keeps what it has: container c is pinned to NUMA nodes {5} and its memory lies on {0}: it is pinned there", asTheyWere,
+		"container c is pinned to NUMA node 5, and its memory is on NUMA node 0",
+		"keeps what it has: container c is pinned to NUMA node 5, and its memory is on NUMA node 0: it is pinned there", asTheyWere,
 	},
 	{
 		"devices that it does not ask for", "one", func(g *node.Grant) {

@@ -418,7 +418,7 @@ func described(rejected bool, reason string, g *node.Grant) string {
 			text += " CPUs " + c.CPUs.String()
 		}
 		for _, b := range c.Memory {
-			text += fmt.Sprintf(" %s of %s on NUMA nodes %s", request.RoundedBytes(b.Size), b.Type, b.Nodes.List())
+			text += fmt.Sprintf(" %s of %s on %s", request.RoundedBytes(b.Size), b.Type, b.Nodes.Text())
 		}
 		if text != g.Pod.Containers[i].Name {
 			parts = append(parts, text)

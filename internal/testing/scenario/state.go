@@ -44,7 +44,7 @@ func describeResidue(s *node.State) []string {
 		for _, e := range r.Memory {
 			for t, n := range e.Bytes {
 				if n != 0 {
-					line += fmt.Sprintf(" %s of %s on NUMA nodes %s", signed(n), s.Memory().Capacity().Types()[t], e.Nodes)
+					line += fmt.Sprintf(" %s of %s on %s", signed(n), s.Memory().Capacity().Types()[t], e.Nodes.Text())
 				}
 			}
 		}

@@ -92,7 +92,7 @@ func (p *Plugin) prove(ctx context.Context, proofs []control.Proof, pages bool) 
 			return err
 		}
 		if outside, all := outsideOf(byNode, at.Want.Mems); outside > max(leftBehind, all/int64(leftPart)) {
-			return fmt.Errorf("container %s has %s of its %s of anonymous memory outside NUMA nodes %s: pinned pages do not move", at.Container, request.RoundedBytes(outside), request.RoundedBytes(all), at.Want.Mems)
+			return fmt.Errorf("container %s has %s of its %s of anonymous memory outside %s: pinned pages do not move", at.Container, request.RoundedBytes(outside), request.RoundedBytes(all), at.Want.Mems.Text())
 		}
 	}
 	return nil
