@@ -45,9 +45,6 @@ type fleetCommand struct {
 	program             Program
 }
 
-// scorings are the values of --scoring.
-var scorings = []fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated}
-
 // New returns the command. The subcommands that watch a cluster are included only in a program
 // without Rules.
 func New(p Program) *cobra.Command {
@@ -110,7 +107,7 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 	flags.BoolVar(&c.whole, "whole-cpus", false, "round the CPUs of CSV shapes up, so that all qualify for exclusive CPUs")
 	flags.BoolVar(&c.keep, "keep-going", false, "report kinds of nodes, CSV columns and CSV rows that cannot be read, and go on without them")
 	var words []string
-	for _, s := range scorings {
+	for _, s := range fleet.Scorings() {
 		words = append(words, s.String())
 	}
 	flags.StringVar(&c.scoring, "scoring", words[0], "how a node is chosen: "+strings.Join(words, ", "))
@@ -254,15 +251,16 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		return fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
 	}
 	var answers []view.Trial
+	tried, settings := 0, capacity.NumTrials()*len(c.nodes)
 	for _, name := range c.nodes {
 		q, err := c.question(cmd.Context(), s, name, true)
 		if err != nil {
 			return err
 		}
-		q.options.Progress = s.Progress("pods tried")
 		trials, err := capacity.Try(cmd.Context(), q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
+			tried++
 			o := q.options
-			o.Scoring = scoring
+			o.Scoring, o.Progress = scoring, s.Progress(fmt.Sprintf("pods tried under setting %d of %d", tried, settings))
 			if cmd.Flags().Changed("fill") {
 				return capacity.Fill(ctx, kinds, q.items, c.fill, c.seed, o)
 			}

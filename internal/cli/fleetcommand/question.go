@@ -34,7 +34,7 @@ type fleetQuestion struct {
 
 func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
 	var words []string
-	for _, known := range scorings {
+	for _, known := range fleet.Scorings() {
 		if known.String() == c.scoring {
 			return known, nil
 		}

@@ -255,10 +255,14 @@ type run struct {
 	groups  []*KindResult          // in the order of the question
 	kindOf  map[string]*KindResult // by node
 	causes  map[string]*Cause      // by Text
+	// empty has a node without pods of each group, made when the first pod is rejected. homeless
+	// has the classes that were looked at, and whether none of them takes them.
+	empty    []emptyNode
+	homeless map[*fleet.Class]bool
 }
 
 func begin(kinds []Kind, items []Item, o Options) (*run, error) {
-	r := &run{options: o, kinds: kinds, kindOf: map[string]*KindResult{}, causes: map[string]*Cause{}}
+	r := &run{options: o, kinds: kinds, kindOf: map[string]*KindResult{}, causes: map[string]*Cause{}, homeless: map[*fleet.Class]bool{}}
 	var nodes []fleet.Node
 	groups := map[string]*KindResult{}
 	for _, k := range kinds {
@@ -340,94 +344,6 @@ func (r *run) place(ctx context.Context, class *fleet.Class, pod fleet.Pod) erro
 	return r.fit(waiter{class: class, pod: pod, at: len(r.Placements) - 1})
 }
 
-// reject adds pods of a class to the cause for the nearest of their reasons, and returns its text.
-func (r *run) reject(pod fleet.Pod, why []fleet.Count, pods int64) (string, error) {
-	nearest := slices.MinFunc(why, func(a, b fleet.Count) int {
-		return cmp.Or(cmp.Compare(distance(a.Why), distance(b.Why)), cmp.Compare(b.Nodes, a.Nodes))
-	})
-	text := Text(nearest.Why)
-	c, ok := r.causes[text]
-	if !ok {
-		c = &Cause{Nearest: nearest.Why, Nodes: nearest.Nodes, Example: pod}
-		c.Rest = slices.DeleteFunc(slices.Clone(why), func(w fleet.Count) bool { return w == nearest })
-		if err := r.account(c, nearest); err != nil {
-			return "", err
-		}
-		r.causes[text] = c
-	}
-	c.Pods += pods
-	return text, nil
-}
-
-// account adds the relevant node and further information to a cause. If the reason is a rule, it
-// proposes no additional node, because the effect on the pods of other nodes is not known.
-func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
-	if nearest.Rule == "" {
-		c.Node, c.Takes, err = r.otherwise(c.Example, nearest.Why)
-		c.OneMore = r.oneMore(&c.Example)
-		return err
-	}
-	c.Node, _ = r.Fleet.Node(nearest.First)
-	rule, err := r.Fleet.Rule(&c.Example)
-	if err == nil && rule != nil {
-		c.Detail, c.Remedy = rule.Explain(&c.Node)
-	}
-	return err
-}
-
-// otherwise returns the node to report for a rejection. takes reports whether it would take the pod
-// if the pod were allowed to run there.
-func (r *run) otherwise(pod fleet.Pod, why fleet.Why) (n fleet.Node, takes bool, err error) {
-	if why.NotAllowed {
-		everywhere := pod
-		everywhere.Allowed, everywhere.Constraint = nil, ""
-		name, found, _, err := r.Fleet.Best(everywhere)
-		if err != nil {
-			return n, false, err
-		}
-		if found {
-			n, _ = r.Fleet.Node(name)
-			return n, true, nil
-		}
-	}
-	n, _ = r.Fleet.Rejecting(pod, why)
-	return n, false, nil
-}
-
-// oneMore returns the first group with a kind of which a node without pods would take the pod.
-func (r *run) oneMore(pod *fleet.Pod) string {
-	seen := map[string]bool{}
-	for _, k := range r.kinds {
-		group := cmp.Or(k.Group, k.Name)
-		if seen[group] {
-			continue
-		}
-		seen[group] = true
-		empty, err := bare(k, k.State.Policy())
-		if err != nil {
-			continue
-		}
-		n := fleet.Node{Name: k.Name, Kind: group, State: empty.State, Allocatable: empty.Allocatable}
-		if verdict := fleet.NewRanking(r.options.Scoring, nil).View(n).Judge(pod); verdict.Fits {
-			return group
-		}
-	}
-	return ""
-}
-
-// distance returns how far a node with this reason is from taking the pod. Smaller is nearer.
-func distance(w fleet.Why) int {
-	switch {
-	case w.NotAllowed:
-		return 3
-	case w.Amounts:
-		return 2
-	case w.Rule == "":
-		return 1
-	}
-	return 0
-}
-
 func (r *run) end() (*Result, error) {
 	if err := r.again(); err != nil {
 		return nil, err
@@ -439,11 +355,6 @@ func (r *run) end() (*Result, error) {
 	}
 	for _, c := range r.causes {
 		r.Causes = append(r.Causes, *c)
-	}
-	for _, c := range r.Causes {
-		if c.OneMore == "" && c.Nearest.Rule == "" && !c.Nearest.NotAllowed {
-			r.Never += c.Pods
-		}
 	}
 	slices.SortFunc(r.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(Text(a.Nearest), Text(b.Nearest)))

@@ -49,6 +49,18 @@ func item(name string, cpus int, count int64) Item {
 	}}
 }
 
+// TestNever checks that only those pods never fit that an empty node would reject, whatever
+// others were rejected for the same reason.
+func TestNever(t *testing.T) {
+	r, err := Fit(t.Context(), []Kind{kind(t, 1)}, []Item{item("wide", 9, 1), item("many", 5, 3)}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Placed != 2 || r.Rejected != 2 || len(r.Causes) != 1 || r.Never != 1 {
+		t.Errorf("placed %d, rejected %d for %d reasons, of which %d never fit; expected 2, 2 for 1 reason, 1", r.Placed, r.Rejected, len(r.Causes), r.Never)
+	}
+}
+
 // TestOneNodeIsAPlan checks that, with one node, the answer is that of planning pod after pod.
 func TestOneNodeIsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

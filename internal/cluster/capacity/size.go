@@ -90,7 +90,7 @@ func never(kind Kind, items []Item, o Options) (*Result, error) {
 		_, found, why, err := r.Fleet.Best(item.Pod)
 		if err == nil && !found && item.Count > 0 {
 			r.Rejected += item.Count
-			_, err = r.reject(item.Pod, why, item.Count)
+			_, err = r.reject(nil, item.Pod, why, item.Count)
 		}
 		if err != nil {
 			return nil, err

@@ -55,6 +55,9 @@ var options = []struct {
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
+// NumTrials returns how many settings Try tries.
+func NumTrials() int { return len(alignments()) + len(options) + len(fleet.Scorings()) - 1 }
+
 // Try asks the same question under other settings: first under every aligning policy and scope,
 // then under the best of these with every option toggled, and with every other scoring. ask is Fit
 // or Fill with its arguments; it is called once per trial. The order of the trials is fixed. Best
@@ -94,7 +97,7 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 			return nil, err
 		}
 	}
-	for _, other := range []fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated} {
+	for _, other := range fleet.Scorings() {
 		if other == scoring {
 			continue
 		}

@@ -48,7 +48,7 @@ func (r *run) fit(w waiter) error {
 // rejected records the rejection of one pod.
 func (r *run) rejected(w waiter, why []fleet.Count) error {
 	r.Rejected++
-	text, err := r.reject(w.pod, why, 1)
+	text, err := r.reject(w.class, w.pod, why, 1)
 	if err == nil && w.at >= 0 {
 		r.Placements[w.at].Reason = text
 	}

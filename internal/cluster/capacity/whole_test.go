@@ -40,7 +40,7 @@ func drawQuestion(t *rapid.T) question {
 }
 
 func drawScoring(t *rapid.T) fleet.Scoring {
-	return rapid.SampledFrom([]fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated}).Draw(t, "scoring")
+	return rapid.SampledFrom(fleet.Scorings()).Draw(t, "scoring")
 }
 
 // drawKind draws hardware with devices, a policy, and some pods. Some of the pods are gone again.

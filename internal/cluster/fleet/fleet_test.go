@@ -203,7 +203,7 @@ func memberOf(t *rapid.T, name string, m *machine.Machine, p node.Policy) Node {
 // BenchmarkFill fills a fleet with pods of a few sizes until 20 pods in a row do not fit.
 func BenchmarkFill(b *testing.B) {
 	m := hardware(b, 256*gib, 48, 48)
-	for _, scoring := range []Scoring{LeastStranded, LeastAllocated, MostAllocated} {
+	for _, scoring := range Scorings() {
 		for _, size := range []int{1500, 10000} {
 			b.Run(fmt.Sprintf("scoring=%s/nodes=%d", scoring, size), func(b *testing.B) {
 				for range b.N {

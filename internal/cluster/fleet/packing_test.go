@@ -82,7 +82,7 @@ func openb(t testing.TB, topology node.TopologyPolicy) (nodes []Node, shapes []S
 // of 10 seeds and half the width of its 95 % interval.
 func BenchmarkPacking(b *testing.B) {
 	for _, topology := range []node.TopologyPolicy{node.TopologySingleNUMANode, node.TopologyRestricted, node.TopologyBestEffort} {
-		for _, scoring := range []Scoring{LeastStranded, LeastAllocated, MostAllocated} {
+		for _, scoring := range Scorings() {
 			b.Run(fmt.Sprintf("policy=%s/scoring=%s", topology, scoring), func(b *testing.B) {
 				nodes, shapes, pods := openb(b, topology)
 				for range b.N {

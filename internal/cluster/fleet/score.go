@@ -25,6 +25,9 @@ const (
 	MostAllocated  // most-allocated
 )
 
+// Scorings returns all scorings.
+func Scorings() []Scoring { return []Scoring{LeastStranded, LeastAllocated, MostAllocated} }
+
 // Cost is the cost of placing a pod on a node. Less is better. The first field that differs
 // decides.
 type Cost struct {

@@ -48,9 +48,11 @@ func (d *draft) rejectCPU(container string, n int, err error) *rejection.Rejecti
 	default:
 		cause = rejection.PartialCores
 	}
-	return d.reject(cause, &rejection.Rejection{
-		Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error(), Nodes: d.s.account(request.CPU, d),
-	})
+	r := &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error()}
+	if cause != rejection.PartialCores { // Which CPUs are free does not matter then.
+		r.Nodes = d.s.account(request.CPU, d)
+	}
+	return d.reject(cause, r)
 }
 
 // rejectMemory returns a rejection for a *memory.PlacementError. The reference reports

@@ -140,14 +140,14 @@ func (t *Trial) sameResult(other *Trial) bool {
 }
 
 // TrialsText formats trials for people. Trials with equal results are one row. The files of nodes
-// are shown if there are several.
+// are shown if there are several. NEVER counts the rejected pods that an empty node would reject.
 func TrialsText(trials []Trial, style terminal.Style) string {
 	t := &terminal.Table{}
 	several := slices.ContainsFunc(trials, func(x Trial) bool { return x.Nodes != trials[0].Nodes })
 	if several {
 		t.Columns = terminal.Columns("NODES")
 	}
-	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">ALIGNED", ">CPUS", ">", ">STRANDED", "")...)
+	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">NEVER", ">ALIGNED", ">CPUS", ">STRANDED", "")...)
 	var below strings.Builder
 	names := shortNames(trials)
 	for _, row := range rowsOf(trials) {
@@ -168,12 +168,20 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 		if row.best {
 			mark = "best"
 		}
-		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), share(*x.CPUs), tenths(x.CPUs.Stranded)} {
+		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), some(x.Pods.Never), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), tenths(x.CPUs.Stranded)} {
 			cells = append(cells, terminal.Cell{Text: text})
 		}
 		t.Cells(append(cells, terminal.Good.Of(mark))...)
 	}
 	return t.Text(style) + "\n" + below.String() + style.Paragraph("", "", terminal.Plain.Of(BestText(trials)))
+}
+
+// some formats a number. It returns "" for 0, so that a column without other numbers is omitted.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return grouped(n)
 }
 
 // shortNames maps the names of the files of nodes to their last elements, or to themselves if two
