@@ -131,6 +131,7 @@ func TestBadQuestions(t *testing.T) {
 		{"GET", "/api/place", "", http.StatusMethodNotAllowed, ""},
 		{"GET", "/api/nodes/none", "", http.StatusNotFound, "no such node in the fleet: none"},
 		{"GET", "/api/nodes/none/map.svg", "", http.StatusNotFound, "no such node in the fleet: none"},
+		{"GET", "/api/nodes/node-0001/map.svg?width=wide", "", http.StatusBadRequest, `width: "wide" is unknown: expected narrow, medium, or nothing`},
 		{"GET", "/api/nodes/..%2f..%2fetc", "", http.StatusNotFound, "no such node"},
 		{"GET", "/none", "", http.StatusNotFound, ""},
 	} {

@@ -114,7 +114,7 @@ func (p *Page) Handler() http.Handler {
 		m, _, _ := p.present()
 		answer(rw, http.StatusOK, m.Fleet.search(r.URL.Query().Get("q")))
 	})
-	handle("GET /api/nodes/{name}", p.ofNode(func(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
+	handle("GET /api/nodes/{name}", p.ofNode(func(rw http.ResponseWriter, _ *http.Request, f *Fleet, v *fleet.View) {
 		answer(rw, http.StatusOK, f.node(v))
 	}))
 	handle("GET /api/nodes/{name}/map.svg", p.ofNode(serveMap))
@@ -123,20 +123,26 @@ func (p *Page) Handler() http.Handler {
 }
 
 // ofNode returns a handler for requests that name a node.
-func (p *Page) ofNode(serve func(http.ResponseWriter, *Fleet, *fleet.View)) http.HandlerFunc {
+func (p *Page) ofNode(serve func(http.ResponseWriter, *http.Request, *Fleet, *fleet.View)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		m, _, _ := p.present()
 		if v := m.Fleet.view(r.PathValue("name")); v != nil {
-			serve(rw, m.Fleet, v)
+			serve(rw, r, m.Fleet, v)
 			return
 		}
 		fail(rw, http.StatusNotFound, "there is no such node in the fleet: "+r.PathValue("name"))
 	}
 }
 
-func serveMap(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
+// serveMap draws a node, with ?width=narrow or medium for a narrow part of a page.
+func serveMap(rw http.ResponseWriter, r *http.Request, f *Fleet, v *fleet.View) {
+	width, err := nodemap.ParseWidth(r.URL.Query().Get("width"))
+	if err != nil {
+		fail(rw, http.StatusBadRequest, "width: "+err.Error())
+		return
+	}
 	var picture bytes.Buffer
-	drawn := nodemap.Of(v.Name, f.policy(v.Kind), v.State, nodemap.NextSlots(nil, nil, v.State))
+	drawn := nodemap.Of(v.Name, f.policy(v.Kind), v.State, nodemap.NextSlots(nil, nil, v.State)).OfWidth(width)
 	if err := drawn.SVG(&picture, false); err != nil {
 		fail(rw, http.StatusInternalServerError, err.Error())
 		return

@@ -86,8 +86,22 @@ const (
 	MediumWidth = 736
 )
 
-// OfWidth returns the map as a picture that is at most so wide, in pixels. NUMA nodes that have no
-// room beside each other are below each other.
+// ParseWidth returns the width that a page asks for: narrow, medium, or nothing, for which it
+// returns 0.
+func ParseWidth(text string) (int, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "narrow":
+		return NarrowWidth, nil
+	case "medium":
+		return MediumWidth, nil
+	}
+	return 0, fmt.Errorf("%q is unknown: expected narrow, medium, or nothing", text)
+}
+
+// OfWidth returns the map as a picture that is at most so wide, in pixels, or as wide as it likes if
+// the width is 0. NUMA nodes that have no room beside each other are below each other.
 func (m Map) OfWidth(width int) Map {
 	m.width = width
 	return m

@@ -132,21 +132,18 @@ func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown: expected no, or nothing", legend))
 		return look{}, false
 	}
-	width, known := map[string]int{"": 0, "narrow": nodemap.NarrowWidth, "medium": nodemap.MediumWidth}[r.URL.Query().Get("width")]
-	if !known {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("width: %q is unknown: expected narrow, medium, or nothing", r.URL.Query().Get("width")))
+	width, err := nodemap.ParseWidth(r.URL.Query().Get("width"))
+	if err != nil {
+		fail(rw, http.StatusBadRequest, "width: "+err.Error())
 		return look{}, false
 	}
 	return look{by, legend == "no", width}, true
 }
 
 func (w *Web) svg(m moment, as look) ([]byte, error) {
-	shown := w.mapOf(m).ColouredBy(as.by)
+	shown := w.mapOf(m).ColouredBy(as.by).OfWidth(as.width)
 	if as.folded {
 		shown = shown.WithoutLegend()
-	}
-	if as.width > 0 {
-		shown = shown.OfWidth(as.width)
 	}
 	var svg bytes.Buffer
 	err := shown.SVG(&svg, false)

@@ -183,6 +183,12 @@ const when = (time) => (time ? new Date(time).toLocaleString() + ', ' : '');
 
 // open shows a node.
 let opened = 0;
+// widthOf asks for a picture that can be read in so much room, instead of a wide one that is scaled down.
+function widthOf(room) {
+  if (room.clientWidth >= 1000) return '';
+  return room.clientWidth >= 680 ? '?width=medium' : '?width=narrow';
+}
+
 async function open(name, focus) {
   const i = tiles.order.findIndex((n) => n.name === name), number = ++opened;
   if (i < 0) { close(); return; }
@@ -205,7 +211,7 @@ async function open(name, focus) {
     return;
   }
   try {
-    const [more, picture] = await Promise.all([ask('api/nodes/' + encodeURIComponent(name)), askPicture('api/nodes/' + encodeURIComponent(name) + '/map.svg')]);
+    const [more, picture] = await Promise.all([ask('api/nodes/' + encodeURIComponent(name)), askPicture('api/nodes/' + encodeURIComponent(name) + '/map.svg' + widthOf(map))]);
     if (number !== opened) return;
     map.replaceChildren(document.importNode(picture, true));
     pods.replaceChildren(more.pods.length ? element('table', {}, element('thead', {}, element('tr', {}, ...['Pod', 'CPUs', 'NUMA nodes'].map((t) => element('th', { scope: 'col' }, t)))),
