@@ -184,8 +184,10 @@ func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
 	without = without.Swept()
 	for o, order := range ordersOf(decided) {
 		for _, base := range []*node.State{without, before} {
-			if plans, is := try(base, now, order); is {
-				return labelled(plans, decided, o == 0)
+			for _, run := range []bool{false, true} {
+				if plans, is := try(base, now, order, run); is {
+					return labelled(plans, decided, o == 0)
+				}
 			}
 		}
 	}
@@ -315,8 +317,9 @@ type planned struct {
 }
 
 // try plans decisions in an order, and returns the plans by UID. It reports false if a decision is
-// not as planned.
-func try(base, now *node.State, order []Decision) (map[string]planned, bool) {
+// not as planned. If run is set, the containers of each pod run before the next pod is decided, so
+// that the memory of its init containers is free by then.
+func try(base, now *node.State, order []Decision, run bool) (map[string]planned, bool) {
 	plans, s := map[string]planned{}, base
 	for _, d := range order {
 		plan := s.Plan(d.Pod)
@@ -331,7 +334,9 @@ func try(base, now *node.State, order []Decision) (map[string]planned, bool) {
 		if err != nil {
 			return nil, false
 		}
-		s = next
+		if s = next; run {
+			s = s.ContainerCreated(d.Pod.UID, d.Pod.Containers[len(d.Pod.Containers)-1].Name)
+		}
 	}
 	return plans, true
 }
@@ -366,10 +371,24 @@ func (d *Decision) matches(plan *node.Plan, now *node.State) bool {
 		return plan.Rejection != nil && reasonOf(plan) == d.Reason
 	}
 	has, listed := now.Grant(d.Pod.UID)
-	if !plan.Grant.OwnsAnything() {
-		return !listed || !has.OwnsAnything()
+	if !listed || !has.OwnsAnything() {
+		return leavesNothing(plan.Grant)
 	}
-	return listed && samePlace(plan.Grant, has)
+	return samePlace(plan.Grant, has)
+}
+
+// leavesNothing reports whether a pod has nothing once its init containers have ended.
+func leavesNothing(g *node.Grant) bool {
+	if !g.Pool.IsEmpty() || len(g.PoolMemory) > 0 {
+		return false
+	}
+	for i := range g.Containers {
+		c := &g.Containers[i]
+		if !c.CPUs.IsEmpty() || len(c.Devices) > 0 || len(c.Memory) > 0 && g.Pod.Containers[i].Type != request.Init {
+			return false
+		}
+	}
+	return true
 }
 
 func reasonOf(p *node.Plan) string {

@@ -107,6 +107,47 @@ func texts(all []observe.Comparison) string {
 	return strings.Join(list, ", ")
 }
 
+// TestEndedInits checks that the memory of init containers that have ended since the last look is
+// free for the next pod, and not looked for in the files.
+func TestEndedInits(t *testing.T) {
+	before := empty(t)
+	policy := before.Policy()
+	policy.StaticMemory, policy.ReservedMemory = true, map[int]map[string]int64{0: {request.Memory: 1 << 20}}
+	before, err := node.New(before.Machine(), policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := func(c request.Container, gib int64) request.Container {
+		c.Memory = request.Amounts{{Resource: request.Memory, Value: gib << 30}}
+		return c
+	}
+	first, second := pod("first", 1), pod("second", 1)
+	init := memory(request.Container{Name: "init", Type: request.Init, Equivalent: true}, 7)
+	first.Containers = []request.Container{init, memory(first.Containers[0], 1)}
+	second.Containers[0] = memory(second.Containers[0], 6)
+	now := admitted(t, before, first).ContainerCreated("first", "c")
+	now = admitted(t, now, second)
+	if g, _ := now.Grant("second"); !g.Containers[0].MemoryNodes.Has(0) {
+		t.Fatalf("the second pod is on %s", g.Containers[0].MemoryNodes.Text())
+	}
+	var l observe.Ledger
+	l.Begin(before)
+	for _, c := range l.Look(time.Unix(10, 0), now, []observe.Decision{{Pod: first}, {Pod: second}}) {
+		if c.Result != observe.AsPredicted {
+			t.Errorf("%s: %s: predicted %s; the kubelet: %s", c.Pod, c.Result, c.Predicted, c.Actual)
+		}
+	}
+	third := pod("third", 0)
+	third.Containers = []request.Container{init, {Name: "c", Type: request.App}}
+	l.Begin(before)
+	now = admitted(t, before, third).ContainerCreated("third", "c")
+	for _, c := range l.Look(time.Unix(20, 0), now, []observe.Decision{{Pod: third}}) {
+		if c.Result != observe.AsPredicted {
+			t.Errorf("%s: %s: predicted %s; the kubelet: %s", c.Pod, c.Result, c.Predicted, c.Actual)
+		}
+	}
+}
+
 // TestEnded checks that a pod can end before or after the next decision without a difference.
 func TestEnded(t *testing.T) {
 	a, b := pod("a", 2), pod("b", 2)
