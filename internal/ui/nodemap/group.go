@@ -100,8 +100,8 @@ func ParseWidth(text string) (int, error) {
 	return 0, fmt.Errorf("%q is unknown: expected narrow, medium, or nothing", text)
 }
 
-// OfWidth returns the map as a picture that is at most so wide, in pixels, or as wide as it likes if
-// the width is 0. NUMA nodes that have no room beside each other are below each other.
+// OfWidth returns the map as a picture that is at most so wide, in pixels. With width 0, it is as
+// wide as it likes. NUMA nodes that have no room beside each other are below each other.
 func (m Map) OfWidth(width int) Map {
 	m.width = width
 	return m
