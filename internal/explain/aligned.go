@@ -13,9 +13,9 @@ import (
 
 // Aligned describes whether one resource of an admitted pod is where a program uses it fastest.
 // CPUs are aligned if they are on as few NUMA nodes as the empty machine needs for so many. Memory
-// is aligned if that is true of it, too, and its NUMA nodes are among those of the CPUs, or the
-// other way around. A device is aligned if it is near the CPUs and the memory of its container
-// (R-DEV-7).
+// is aligned if that is true of it, too, and it is where the CPUs are. A device is
+// aligned if it is near the CPUs and the memory of its container, and none of these is on a NUMA
+// node that none of the devices is near (R-DEV-7).
 type Aligned struct {
 	// Container is empty for a pod that is aligned as one.
 	Container string `json:"container,omitempty"`
@@ -41,15 +41,18 @@ func AlignedOf(s *node.State, g *node.Grant) []Aligned {
 	var all []Aligned
 	for _, u := range units(s, g) {
 		cpus := s.Machine().NodesOf(u.cpus)
+		spread := false // the CPUs, to more NUMA nodes than they need
 		if !cpus.IsEmpty() {
-			all = append(all, onFewest(Aligned{Container: u.container, Of: "CPUs"}, cpus, fewestNodes(s, u.cpus.Len())))
+			a := onFewest(Aligned{Container: u.container, Of: "CPUs"}, cpus, fewestNodes(s, u.cpus.Len()))
+			all, spread = append(all, a), a.Answer == AlignedNo
 		}
 		if u.memory.IsEmpty() {
 			continue
 		}
 		a := onFewest(Aligned{Container: u.container, Of: "memory"}, u.memory, fewestFor(s, u.blocks))
-		if apart := !cpus.Contains(u.memory) && !u.memory.Contains(cpus); apart && a.Answer == AlignedYes {
-			a.Answer, a.Where = AlignedNo, a.Where+", apart from the CPUs"
+		apart := !cpus.Contains(u.memory) || cpus != u.memory && !spread
+		if !cpus.IsEmpty() && apart && a.Answer == AlignedYes {
+			a.Answer, a.Where = AlignedNo, a.Where+", and the CPUs are on "+cpus.Text()
 		}
 		all = append(all, a)
 	}
@@ -64,23 +67,33 @@ func AlignedOf(s *node.State, g *node.Grant) []Aligned {
 	}
 	for i, devices := range DevicesOf(s, g) {
 		for _, d := range devices {
-			all = append(all, alignedDevice(d, g.Pod.Containers[i].Name))
+			c := &g.Containers[i]
+			all = append(all, alignedDevice(d, g.Pod.Containers[i].Name, s.Machine().NodesOf(c.CPUs), c.MemoryNodes))
 		}
 	}
 	return all
 }
 
-func alignedDevice(d Device, container string) Aligned {
+// alignedDevice returns the answer about a device of a container with CPUs and memory on some NUMA
+// nodes.
+func alignedDevice(d Device, container string, cpus, memory mask.Mask) Aligned {
 	a := Aligned{Container: container, Of: d.Of() + " " + d.Device, Answer: AlignedYes, Where: "its NUMA nodes are not known"}
-	if len(d.NUMANodes) > 0 {
-		a.Where = "on " + mask.Of(d.NUMANodes...).Text()
+	at := mask.Of(d.NUMANodes...)
+	if !at.IsEmpty() {
+		a.Where = "on " + at.Text()
 	}
 	switch {
-	case d.Remote():
-		a.Answer = AlignedNo
-		a.Where += ", on " + d.Distance + " than the CPUs or the memory"
 	case d.Distance == node.DistanceUnknown.String():
-		a.Answer = AlignedUnknown
+		if a.Answer = AlignedUnknown; !at.IsEmpty() {
+			a.Where += ", and the container has no CPUs or memory of its own"
+		}
+	case !d.Remote():
+	case !cpus.IsEmpty() && at&cpus == 0:
+		a.Answer, a.Where = AlignedNo, a.Where+", and the CPUs are on "+cpus.Text()
+	case !memory.IsEmpty() && at&memory == 0:
+		a.Answer, a.Where = AlignedNo, a.Where+", and the memory is on "+memory.Text()
+	default:
+		a.Answer, a.Where = AlignedNo, a.Where+", and some CPUs or memory are on a NUMA node without a device"
 	}
 	return a
 }

@@ -177,7 +177,7 @@ func (c *explainCommand) explain(ctx context.Context, s console.Streams, candida
 	files.Ended = func(pod *v1.Pod, only bool) bool { return only && c.pod == "" || c.pod == pod.Namespace+"/"+pod.Name }
 	read, err := s.Pods(files)
 	if errors.Is(err, fs.ErrNotExist) {
-		return view.Explanation{}, fmt.Errorf("%w; arguments are files of manifests: choose one of their pods with --pod NAMESPACE/NAME, or ask a running node about a pod with --agent", err)
+		return view.Explanation{}, fmt.Errorf("%w; arguments are files of manifests: choose one of their pods with --pod NAMESPACE/NAME. About a pod of a node, give what the script of \"paddock collect --print\" brought with --state FOLDER, or ask the node's agent with --agent", err)
 	}
 	if err != nil {
 		return view.Explanation{}, err

@@ -54,8 +54,9 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	pods := c.pods
 	if len(pods) == 0 && folder.Pods == "" {
 		if file, is := s.Stdin.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-			return fmt.Errorf("%s: the pods and the Node are missing: pipe them in (kubectl get nodes,pods -A -o json | paddock explain %s ...), or add --pods FILE", args[0], args[0])
+			return fmt.Errorf("%s has no pods.json: collect it again, pipe the pods and the Node in (kubectl get nodes,pods -A -o json | paddock explain %s ...), or add --pods FILE", folder.Path, args[0])
 		}
+		s.NoteNow(folder.Path + " has no pods.json: the pods and the Node are read from standard input")
 		pods = []string{"-"}
 	}
 	paths, err := folder.Objects(pods)
@@ -78,8 +79,13 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		if names := c.objects.Similar(name, few); len(names) > 0 {
 			similar = "; did you mean " + spelling.Or(names) + "?"
 		}
-		if len(c.pods) == 0 {
+		if len(c.pods) == 0 && folder.Pods != "" {
 			similar += "; for other pods, pipe in kubectl get nodes,pods -A -o json and add --pods -"
+		}
+		for i, path := range paths {
+			if path == "-" {
+				paths[i] = "standard input"
+			}
 		}
 		return fmt.Errorf("%s: no such pod in %s, with %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
 	}

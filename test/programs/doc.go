@@ -4,7 +4,7 @@
 package programs
 
 import (
-	_ "go.etcd.io/etcd/server/v3/etcdmain"
+	_ "go.etcd.io/etcd/server/v3/etcdmain" // These imports put what the programs need into go.mod.
 	_ "k8s.io/kubectl/pkg/cmd"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"

@@ -12,6 +12,7 @@ unknown() {
 
 need() { command -v "$1" > /dev/null || fail "$1 is not in PATH: $2"; }
 
+[ "$#" = 0 ] || [ "$*" = "$node" ] || fail "this script is for node $node: print one for another node, or without --node for any"
 case $node in
 "" | -* | *[!a-z0-9.-]*) fail "\"$node\" is not the name of a node: run sh $0 NODE" ;;
 esac

@@ -53,11 +53,7 @@ func TestDevicesOfKubelet(t *testing.T) {
 		t.Fatal("the script has no function devices_of_kubelet")
 	}
 	ask := func(register func(*grpc.Server)) []byte {
-		directory, err := os.MkdirTemp("", "k") // The path of a socket is short.
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(directory) })
+		directory := t.TempDir()
 		if register != nil {
 			serve(t, filepath.Join(directory, "pod-resources", "kubelet.sock"), register)
 		}

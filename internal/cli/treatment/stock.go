@@ -160,7 +160,7 @@ func (n *StockNode) kubelet(path string) error {
 	}
 	n.Version = version
 	if newest, _ := behavior.Newest(version.Minor); !exact {
-		n.Notes = append(n.Notes, fmt.Sprintf("node %s runs kubelet %s: answered as %s; of this minor, the answers of %s are recorded", n.Name, text, version, newest))
+		n.Notes = append(n.Notes, fmt.Sprintf("node %s runs kubelet %s, which was not recorded itself: it is answered as %s, with the known changes since %s", n.Name, text, newest, version))
 	}
 	return nil
 }

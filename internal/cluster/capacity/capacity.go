@@ -130,6 +130,8 @@ type Cause struct {
 	// that would otherwise take it, if there is one. Takes is then true.
 	Node  fleet.Node
 	Takes bool
+	// Never counts the pods that no kind of node takes, however empty it is.
+	Never int64
 	// OneMore is the group of a kind of which one more node, without pods, would take Example. It
 	// is empty if there is none.
 	OneMore string

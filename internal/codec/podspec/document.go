@@ -73,7 +73,7 @@ func splitJSON(data []byte) ([]document, error) {
 		case errors.As(err, &syntax):
 			return nil, fmt.Errorf("json: line %d: %w", lineAt(before+int(syntax.Offset)), err)
 		case err != nil:
-			return nil, fmt.Errorf("json: line %d: %w", lineAt(before), err)
+			return nil, fmt.Errorf("json: line %d: %w", lineAt(before), cutOff(err))
 		}
 		docs = append(docs, document{line: lineAt(int(dec.InputOffset()) - len(raw)), json: raw})
 	}
@@ -169,4 +169,12 @@ func isBlank(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// cutOff returns err with what to do about it, if a text ends too early.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it was cut off; collect it again", err)
+	}
+	return err
 }

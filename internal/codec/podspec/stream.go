@@ -60,7 +60,7 @@ func (r *reader) stream(name string, from io.Reader) {
 			if s.at.Item > 0 {
 				place = fmt.Sprintf("item %d: ", s.at.Item)
 			}
-			r.fail(fmt.Errorf("%s: json: line %d: %s%w", name, w.lineAt(s.offset(err)), place, err))
+			r.fail(fmt.Errorf("%s: json: line %d: %s%w", name, w.lineAt(s.offset(err)), place, cutOff(err)))
 			return
 		}
 	}

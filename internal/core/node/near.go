@@ -35,7 +35,7 @@ type Device struct {
 //
 // A container is remote from a device, on another NUMA node or socket, in two cases (R-DEV-7): it
 // has CPUs or memory on a NUMA node that none of its devices is near (under scope pod, none of the
-// pod's devices), or the device is near none of its NUMA nodes.
+// pod's devices), or the device is near none of the NUMA nodes of its CPUs, or of its memory.
 func (s *State) DevicesOf(g *Grant) [][]Device {
 	var all [][]Device
 	add := func(i int, d Device) {
@@ -68,9 +68,9 @@ func (s *State) DevicesOf(g *Grant) [][]Device {
 		if s.policy.Scope == PodScope {
 			near = pod
 		}
-		at := s.nodesOf(&g.Containers[i])
+		cpus, memory := s.machine.NodesOf(g.Containers[i].CPUs), g.Containers[i].MemoryNodes
 		for k := range devices {
-			devices[k].Distance = s.distance(at, near, devices[k].Nodes)
+			devices[k].Distance = s.distance(cpus, memory, near, devices[k].Nodes)
 		}
 	}
 	return all
@@ -84,20 +84,18 @@ func nearAny(devices []Device) mask.Mask {
 	return near
 }
 
-// nodesOf returns the NUMA nodes of a container's CPUs and memory.
-func (s *State) nodesOf(c *ContainerGrant) mask.Mask {
-	return s.machine.NodesOf(c.CPUs) | c.MemoryNodes
-}
-
-// distance returns the distance between a device on the NUMA nodes nodes and a container on the
-// NUMA nodes at. near has the NUMA nodes of all devices with which the container is aligned.
-func (s *State) distance(at, near, nodes mask.Mask) Distance {
+// distance returns the distance between a device on the NUMA nodes nodes and a container with CPUs
+// and memory on NUMA nodes. near has the NUMA nodes of all devices with which the container is
+// aligned.
+func (s *State) distance(cpus, memory, near, nodes mask.Mask) Distance {
+	at := cpus | memory
+	apart := func(m mask.Mask) bool { return !m.IsEmpty() && nodes&m == 0 }
 	switch {
 	case nodes.IsEmpty() || at.IsEmpty():
 		return DistanceUnknown
-	case near.Contains(at) && nodes&at != 0:
+	case near.Contains(at) && !apart(cpus) && !apart(memory):
 		return Near
-	case s.onOtherSocket(at, near, nodes):
+	case s.onOtherSocket(at, near, nodes), s.onOtherSocket(cpus, near, nodes):
 		return OtherSocket
 	}
 	return OtherNUMANode

@@ -85,9 +85,15 @@ const maxNearest = 3
 // Text formats the explanation for people: first the answer and what would change it, then how it
 // was reached. If verbose is set, nothing is left out.
 func (e Explanation) Text(style terminal.Style, verbose bool) string {
-	w := explanation{style: style, verbose: verbose}
+	w := explanation{style: style, verbose: verbose, kubelet: e.Kubelet}
 	if e.Machine != "" {
-		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet) + "\n")
+		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet))
+		if c := e.Answer.Certainty; c != nil && c.Answer == Exact {
+			t := terminal.Table{Columns: make([]terminal.Column, 2)}
+			t.Cells(terminal.Faint.Of("Answer"), terminal.Plain.Of("exact: this kubelet gives this answer on this state"))
+			w.out.WriteString(t.Text(style))
+		}
+		w.out.WriteByte('\n')
 	}
 	if e.Now != "" {
 		w.paragraph("", "  ", terminal.Strong.Of(e.Answer.Pod), terminal.Plain.Of(e.Now))
@@ -140,6 +146,7 @@ type explanation struct {
 	style    terminal.Style
 	verbose  bool
 	record   bool
+	kubelet  string // that decides, or empty if Paddock does
 	sections []Section
 }
 
@@ -227,6 +234,9 @@ func (w *explanation) remedies(r explain.Remedies) {
 		}
 	}
 	w.table(rows)
+	if w.kubelet != "" {
+		w.settings(r)
+	}
 	for _, text := range assumed {
 		w.sentence(terminal.Warn.Of("assumed on the other nodes:"), terminal.Plain.Of(text))
 	}
@@ -236,6 +246,22 @@ func (w *explanation) remedies(r explain.Remedies) {
 		rows = append(rows, []terminal.Cell{terminal.Faint.Of("  " + t.What + ":"), terminal.Faint.Of(w.ruled(t.Found, t.Rule))})
 	}
 	w.table(rows)
+}
+
+// settings describes what it takes to change a setting of a kubelet that decides.
+func (w *explanation) settings(r explain.Remedies) {
+	changes := func(what string) bool {
+		return slices.ContainsFunc(r.Proposals, func(p explain.Proposal) bool { return strings.HasPrefix(p.Text, "set "+what) })
+	}
+	if !changes("") {
+		return
+	}
+	text := "holds for all pods of the node, from the next start of its kubelet on: ask \"paddock upgrade-check --to " +
+		strings.TrimPrefix(w.kubelet, "kubelet-") + " --kubelet-config FILE\" first"
+	if changes("memoryManagerPolicy") {
+		text += ". With another memoryManagerPolicy, the kubelet does not start before the node was drained and memory_manager_state deleted"
+	}
+	w.sentence(terminal.Warn.Of("a changed setting"), terminal.Plain.Of(text))
 }
 
 func (w *explanation) asks(a explain.Asks) {

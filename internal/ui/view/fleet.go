@@ -104,6 +104,8 @@ type FleetCause struct {
 	Node   string `json:"node,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
+	// Never counts the pods that would be rejected even by a node without pods.
+	Never int64 `json:"never"`
 	// OneMore is a kind of node. One more node of that kind would take Example.
 	OneMore string `json:"oneMore,omitempty"`
 }
@@ -135,7 +137,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], k.Pods, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded), k.Own, k.Aligned})
 	}
 	for _, c := range r.Causes {
-		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
+		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, Never: c.Never, OneMore: c.OneMore}
 		for _, o := range c.Rest {
 			cause.add(capacity.Text(o.Why), o.Nodes)
 		}
@@ -332,7 +334,21 @@ func (c *FleetCause) text(style terminal.Style) string {
 	if c.OneMore != "" {
 		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Plain, "one more node of kind "+c.OneMore+" would take it"))
 	}
+	if c.Never > 0 {
+		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Bad, "no node would ever take "+ofThese(c.Never, c.Count)+", however empty"))
+	}
 	return b.String()
+}
+
+// ofThese returns a text for some of the pods of a cause, or for all of them.
+func ofThese(n, all int64) string {
+	switch {
+	case n == all && all == 1:
+		return "it"
+	case n == all:
+		return "any of them"
+	}
+	return grouped(n) + " of them"
 }
 
 func (f *Fleet) kinds() *terminal.Table {

@@ -79,7 +79,7 @@ func head(style terminal.Style, machine, policy, kubelet string) string {
 		title = ""
 	}
 	if version, is := strings.CutPrefix(kubelet, "kubelet-"); is {
-		t.Cells(terminal.Faint.Of("Kubelet"), terminal.Plain.Of(version+" decides, as recorded"))
+		t.Cells(terminal.Faint.Of("Kubelet"), terminal.Plain.Of(version+" decides"))
 	}
 	return t.Text(style)
 }
