@@ -26,15 +26,15 @@ func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 	b.mustRun(t, "c", "web")
 	b.clock.pass(15 * time.Second)
 	b.plugin.Reconcile(t.Context())
+	b.pages = map[string]map[int]int64{}
+	for _, id := range b.of("c") { // pages that do not move
+		b.pages[b.runs[id].c.GetLinux().GetCgroupsPath()] = map[int]int64{0: 32 << 20, 1: 32 << 20}
+	}
 	s := b.engine.State()
 	from, _ := s.Grant("c")
 	place := scenario.Elsewhere(s, from)
 	if err := b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: place.Grant}}, false); err != nil {
 		t.Fatal(err)
-	}
-	b.pages = map[string]map[int]int64{}
-	for _, id := range b.of("c") { // pages that do not move
-		b.pages[b.runs[id].c.GetLinux().GetCgroupsPath()] = map[int]int64{0: 32 << 20, 1: 32 << 20}
 	}
 	for range 4 {
 		b.clock.pass(time.Second)
