@@ -20,7 +20,7 @@ type Defragmentation struct {
 // Text formats the moves for people.
 func (d Defragmentation) Text(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(head(style, d.Machine, d.Policy, "") + "\n")
+	out.WriteString(head(style, d.Machine, d.Policy, "", nil) + "\n")
 	line := func(tone terminal.Tone, label, text string) {
 		out.WriteString(style.Paragraph("", "  ", tone.Of(label), terminal.Plain.Of(text)))
 	}

@@ -87,13 +87,7 @@ const maxNearest = 3
 func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w := explanation{style: style, verbose: verbose, kubelet: e.Kubelet}
 	if e.Machine != "" {
-		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet))
-		if c := e.Answer.Certainty; c != nil && c.Answer == Exact {
-			t := terminal.Table{Columns: make([]terminal.Column, 2)}
-			t.Cells(terminal.Faint.Of("Answer"), terminal.Plain.Of("exact: this kubelet gives this answer on this state"))
-			w.out.WriteString(t.Text(style))
-		}
-		w.out.WriteByte('\n')
+		w.out.WriteString(head(style, e.Machine, e.Policy, e.Kubelet, e.Answer.Certainty) + "\n")
 	}
 	if e.Now != "" {
 		w.paragraph("", "  ", terminal.Strong.Of(e.Answer.Pod), terminal.Plain.Of(e.Now))

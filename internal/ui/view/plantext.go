@@ -35,7 +35,7 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	if p.Kubelet != nil {
 		kubelet = p.Kubelet.Version
 	}
-	out.WriteString(head(style, p.Machine, p.Policy, kubelet) + "\n")
+	out.WriteString(head(style, p.Machine, p.Policy, kubelet, nil) + "\n")
 	if admitted > 0 {
 		table := style
 		if wide {
@@ -69,8 +69,8 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 }
 
 // head lists the machine, the policy, and the kubelet that decides, "kubelet-1.36.4". If kubelet is
-// empty, Paddock decides.
-func head(style terminal.Style, machine, policy, kubelet string) string {
+// empty, Paddock decides. certainty is that of the one answer below, if it is not nil.
+func head(style terminal.Style, machine, policy, kubelet string, certainty *Certainty) string {
 	t := terminal.Table{Columns: make([]terminal.Column, 2)}
 	t.Cells(terminal.Faint.Of("Machine"), terminal.Plain.Of(machine))
 	title := "Policy"
@@ -80,6 +80,9 @@ func head(style terminal.Style, machine, policy, kubelet string) string {
 	}
 	if version, is := strings.CutPrefix(kubelet, "kubelet-"); is {
 		t.Cells(terminal.Faint.Of("Kubelet"), terminal.Plain.Of(version+" decides"))
+	}
+	if certainty != nil && certainty.Answer == Exact { // The others are sentences before the answer.
+		t.Cells(terminal.Faint.Of("Answer"), terminal.Plain.Of("exact: this kubelet gives this answer on this state"))
 	}
 	return t.Text(style)
 }

@@ -62,7 +62,7 @@ func ReportOf(machine, policy string, s *node.State, usage explain.Report) Repor
 // Text formats the report for people.
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(head(style, r.Machine, r.Policy, ""))
+	out.WriteString(head(style, r.Machine, r.Policy, "", nil))
 	if r.Like != nil {
 		out.WriteString("\n" + style.Paint(terminal.Strong, "The largest pods like "+r.LikePod+" that would be admitted now") + "\n" + likeText(r.Like, false, style))
 		return out.String()
