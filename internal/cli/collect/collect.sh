@@ -101,7 +101,7 @@ if grep -Eqs '"RegisteredDevices":\{"' "$checkpoint"; then
     devices_of_kubelet > "$allocatable" 2> /dev/null || : > "$allocatable"
     [ -s "$allocatable" ] || {
         rm -f -- "$allocatable"
-        unknown "allocatable_resources: the NUMA nodes of devices that no pod has; the kubelet tells them to curl with HTTP/2, which did not run on the node or got no answer"
+        unknown "allocatable_resources: the NUMA nodes of devices that no pod has; the kubelet is asked for them with curl and HTTP/2, which the node lacks or which got no answer"
     }
 fi
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
-	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -40,34 +38,9 @@ type devices struct {
 
 // giveDevices and giveCheckpoint are what to give if devices are not known.
 const (
-	giveDevices    = "add --devices FILE with every device and its NUMA nodes, or collect the node again, where curl can ask the kubelet for them (paddock collect)"
+	giveDevices    = "add --devices FILE with every device and its NUMA nodes, or collect the node again with curl on it: the script of paddock collect then asks the kubelet for them"
 	giveCheckpoint = "put a copy of /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint into the folder of --state"
 )
-
-// allocatableFile is the file in which the script of paddock collect puts the answer of the kubelet
-// about its devices.
-const allocatableFile = "allocatable_resources"
-
-// placesIn returns the NUMA nodes of devices from the kubelet's answer in a folder. It returns nil
-// if the path is not a folder with that answer.
-func placesIn(path string) (map[string]map[string]mask.Mask, error) {
-	if !isDir(path) {
-		return nil, nil
-	}
-	names, err := filesIn(path, allocatableFile)
-	if err != nil || len(names) == 0 {
-		return nil, err
-	}
-	data, err := os.ReadFile(names[0])
-	if err != nil {
-		return nil, err
-	}
-	devices, err := kubeletdevices.ReadAllocatable(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: collect it again, or remove it", names[0], err)
-	}
-	return kubeletdevices.Places(devices), nil
-}
 
 // devicesOf reads the files about devices. n has the inventory that the user gave, if any.
 func (f Found) devicesOf(texts []Text, n *inputs.Node) (*devices, error) {

@@ -11,7 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
 // Folder has what lies beside the state files of a kubelet: in the kubelet's own directory, or in
@@ -25,6 +28,9 @@ type Folder struct {
 	// Node and Pods are the files of the Node and its pods. Pending is the file of the pods that
 	// have no node yet.
 	Node, Pods, Pending string
+	// Allocatable is the kubelet's answer about its devices, which the script of paddock collect
+	// asks for.
+	Allocatable string
 }
 
 // The files that are known by their names.
@@ -33,6 +39,8 @@ const (
 	nodeFile    = "node.json"
 	podsFile    = "pods.json"
 	pendingFile = "pending.json"
+
+	allocatableFile = "allocatable_resources"
 )
 
 // These are the files that show what a folder has. The readers of a machine and of a configuration
@@ -66,6 +74,13 @@ func FolderOf(path string) (Folder, error) {
 	objects, err := filesIn(path, nodeFile, podsFile, pendingFile)
 	if err != nil {
 		return f, err
+	}
+	devices, err := filesIn(path, allocatableFile)
+	if err != nil {
+		return f, err
+	}
+	if len(devices) > 0 {
+		f.Allocatable = devices[0]
 	}
 	for _, name := range objects {
 		switch filepath.Base(name) {
@@ -143,6 +158,23 @@ func filesIn(dir string, names ...string) ([]string, error) {
 		}
 	}
 	return paths, nil
+}
+
+// places returns the NUMA nodes of devices as the kubelet answered, by resource and id. It returns
+// nil if the folder does not have the answer.
+func (f Folder) places(r inputs.Reader) (map[string]map[string]mask.Mask, error) {
+	if f.Allocatable == "" {
+		return nil, nil
+	}
+	data, err := r.File(f.Allocatable)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := kubeletdevices.ReadAllocatable(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: collect it again, or remove it", f.Allocatable, err)
+	}
+	return kubeletdevices.Places(devices), nil
 }
 
 // MachineOr returns the machine of the folder if the user named none, and otherwise the one that

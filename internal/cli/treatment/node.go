@@ -87,11 +87,6 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 			return nil, err
 		}
 	}
-	if f.Near == nil {
-		if f.Near, err = placesIn(f.Path); err != nil {
-			return nil, err
-		}
-	}
 	texts, err := Read(r, names)
 	if err != nil {
 		return nil, err

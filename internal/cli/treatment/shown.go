@@ -81,7 +81,7 @@ func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []doubt {
 			continue
 		}
 		return []doubt{{view.Doubt{
-			Reason: fmt.Sprintf("%s has NUMA node %d serve memory with %s, and the memory of its pods shows %s: the kubelet can place memory in another way than shown here",
+			Reason: fmt.Sprintf("according to %s, NUMA node %d serves memory as part of %s, and according to the memory of its pods, of %s: the kubelet can place memory in another way than shown here",
 				f.Path, has.ID, mask.Of(in.Cells...).Text(), has.Group.Text()),
 			Give: "ask again when the pods with memory on these NUMA nodes have ended: no file has the order of their admission",
 		}, true}}

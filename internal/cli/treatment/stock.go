@@ -94,8 +94,12 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 		return out, err
 	}
 	out.Notes = append(append(out.Notes, out.Found.Notes...), out.Policy.Warnings...)
+	near, err := folder.places(r)
+	if err != nil {
+		return out, err
+	}
 	object := out.Objects.Nodes[out.Name]
-	out.found = Found{Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
+	out.found = Found{Near: near, Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
 	if out.Shown, err = out.found.State(r, out.Node); err != nil {
 		out.Shown = &Shown{}
 		return out, err

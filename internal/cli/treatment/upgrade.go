@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
@@ -31,6 +32,8 @@ type Upgrade struct {
 	Pods []string
 	// Machine and Config name the machine, and the configuration with which the kubelet starts.
 	Machine, Config string
+
+	near map[string]map[string]mask.Mask // as in Found
 }
 
 // Upgraded is the answer to an Upgrade.
@@ -93,6 +96,9 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 	}
 	u.Machine, u.Config = folder.MachineOr(u.Machine), cmp.Or(u.Config, folder.Config)
 	if u.Pods, err = folder.Objects(u.Pods); err != nil {
+		return nil, err
+	}
+	if u.near, err = folder.places(r); err != nil {
 		return nil, err
 	}
 	if u.Config == "" {
@@ -285,11 +291,7 @@ func (u Upgrade) start(version behavior.Version, texts []Text, pods inputs.Roste
 	if s.Answer = Answer(s.Files); s.Answer == doctor.Rejects {
 		return s, nil
 	}
-	near, err := placesIn(u.Path)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.decide(Found{Path: u.Path, Pods: pods, Version: version, Near: near}, texts, pods, n)
+	return s, s.decide(Found{Path: u.Path, Pods: pods, Version: version, Near: u.near}, texts, pods, n)
 }
 
 func setupOf(version behavior.Version, n *inputs.Node) doctor.Setup {

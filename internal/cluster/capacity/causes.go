@@ -39,8 +39,11 @@ func (r *run) reject(class *fleet.Class, pod fleet.Pod, why []fleet.Count, pods 
 
 // isHomeless reports whether no kind of node takes the pod, however empty it is.
 func (r *run) isHomeless(class *fleet.Class, pod *fleet.Pod) bool {
+	if class == nil {
+		return r.oneMore(pod) == ""
+	}
 	is, known := r.homeless[class]
-	if !known || class == nil {
+	if !known {
 		is = r.oneMore(pod) == ""
 		r.homeless[class] = is
 	}

@@ -406,24 +406,31 @@ func everyField() (*node.Grant, node.Policy) {
 	}
 }
 
+// throughFile writes a grant into a file and reads the file.
+func throughFile(t *testing.T, g *node.Grant, p node.Policy) *statefile.File {
+	t.Helper()
+	head, err := statefile.NewHead(hardware(t, 1, 1), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := statefile.AppendGrant(nil, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := statefile.Decode("f", statefile.Assemble(head, node.MaxGeneration, [][]byte{b}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestEmptyEntrySurvives checks that the entry of a container without memory of its own, which a
 // kubelet keeps, is another value than none.
 func TestEmptyEntrySurvives(t *testing.T) {
 	for _, entry := range [][]blocks.Block{nil, {}} {
 		g, p := everyField()
 		g.Containers[0].Memory = entry
-		head, err := statefile.NewHead(hardware(t, 1, 1), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := statefile.AppendGrant(nil, g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := statefile.Decode("f", statefile.Assemble(head, node.MaxGeneration, [][]byte{b}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := throughFile(t, g, p)
 		if got := f.Grants[0].Containers[0].Memory; len(got) > 0 || (got == nil) != (entry == nil) {
 			t.Errorf("wrote %#v, read %#v", entry, got)
 		}
@@ -440,18 +447,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 			}
 		}
 	}
-	head, err := statefile.NewHead(hardware(t, 1, 1), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := statefile.AppendGrant(nil, g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := statefile.Decode("f", statefile.Assemble(head, node.MaxGeneration, [][]byte{b}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := throughFile(t, g, p)
 	choice := &g.Containers[0].Affinity
 	*choice = answer(*choice)
 	if !reflect.DeepEqual(f.Grants[0], g) || !reflect.DeepEqual(f.Policy, p) || f.Generation != node.MaxGeneration {

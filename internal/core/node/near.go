@@ -95,7 +95,7 @@ func (s *State) distance(cpus, memory, near, nodes mask.Mask) Distance {
 		return DistanceUnknown
 	case near.Contains(at) && !apart(cpus) && !apart(memory):
 		return Near
-	case s.onOtherSocket(at, near, nodes), s.onOtherSocket(cpus, near, nodes):
+	case s.onOtherSocket(at, near, nodes), s.onOtherSocket(cpus, near, nodes), s.onOtherSocket(memory, near, nodes):
 		return OtherSocket
 	}
 	return OtherNUMANode

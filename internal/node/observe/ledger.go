@@ -371,8 +371,11 @@ func (d *Decision) matches(plan *node.Plan, now *node.State) bool {
 		return plan.Rejection != nil && reasonOf(plan) == d.Reason
 	}
 	has, listed := now.Grant(d.Pod.UID)
-	if !listed || !has.OwnsAnything() {
+	switch {
+	case !listed || !has.OwnsAnything():
 		return leavesNothing(plan.Grant)
+	case !plan.Grant.OwnsAnything():
+		return false
 	}
 	return samePlace(plan.Grant, has)
 }

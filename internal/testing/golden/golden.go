@@ -46,8 +46,8 @@ func Compare(t testing.TB, file, got string) {
 	}
 }
 
-// Scripts prints, if the test failed at its end, the command that records the answers of its
-// scripts. The test is one that runs testscript with UpdateScripts.
+// Scripts is for a test that runs testscript with UpdateScripts. If the test fails, Scripts prints
+// the command that records the answers of its scripts.
 func Scripts(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -244,16 +244,17 @@ func (w *explanation) remedies(r explain.Remedies) {
 
 // settings describes what it takes to change a setting of a kubelet that decides.
 func (w *explanation) settings(r explain.Remedies) {
-	changes := func(what string) bool {
-		return slices.ContainsFunc(r.Proposals, func(p explain.Proposal) bool { return strings.HasPrefix(p.Text, "set "+what) })
+	var changed []explain.Setting
+	for _, p := range r.Proposals {
+		changed = append(changed, p.Settings...)
 	}
-	if !changes("") {
+	if len(changed) == 0 {
 		return
 	}
-	text := "holds for all pods of the node, from the next start of its kubelet on: ask \"paddock upgrade-check --to " +
+	text := "applies to all pods of the node, from the next start of its kubelet on: run \"paddock upgrade-check --to " +
 		strings.TrimPrefix(w.kubelet, "kubelet-") + " --kubelet-config FILE\" first"
-	if changes("memoryManagerPolicy") {
-		text += ". With another memoryManagerPolicy, the kubelet does not start before the node was drained and memory_manager_state deleted"
+	if slices.ContainsFunc(changed, func(s explain.Setting) bool { return s.Field == "memoryManagerPolicy" }) { // Q-48
+		text += ". With another memoryManagerPolicy, the kubelet does not start until the node is drained and memory_manager_state deleted"
 	}
 	w.sentence(terminal.Warn.Of("a changed setting"), terminal.Plain.Of(text))
 }
