@@ -216,6 +216,26 @@ func TestPageSearch(t *testing.T) {
 	b.Quiet()
 }
 
+// TestPageLateDetails checks that the details of a pod do not take the focus from a reader who went
+// on to the search before the node answered: the next letters would not reach the search.
+func TestPageLateDetails(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("first", 1)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(`document.querySelectorAll('#pods button').length === 1`)
+	b.shows(r)
+	b.Run(chromedp.Evaluate(`const fetchNow = window.fetch; window.fetch = (...a) => new Promise((answer) => { window.answerNow = () => answer(fetchNow(...a)); })`, nil))
+	b.click("#pods button")
+	b.Await(`Boolean(window.answerNow) && document.activeElement.dataset.uid === 'uid-first'`)
+	b.Run(chromedp.Evaluate(`document.getElementById('search').focus(); window.answerNow()`, nil))
+	b.Await(`document.getElementById('details-body').textContent.includes('default/first')`)
+	b.Run(chromedp.KeyEvent("first"))
+	b.Await(`document.activeElement.id === 'search' && document.activeElement.value === 'first'`)
+	b.Quiet()
+}
+
 // TestPageSearchFindsRejected checks that the search includes rejected pods and the reasons of
 // their rejections.
 func TestPageSearchFindsRejected(t *testing.T) {

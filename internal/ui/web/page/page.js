@@ -131,10 +131,12 @@ async function chooseCell(cell) {
 // useChanged shows new numbers about what is chosen.
 const useChanged = () => { if (shown.chosen) details(); };
 
+// choosePod shows a pod's details and moves the focus there, unless the reader has gone on to
+// something else, such as the search, before the node answered.
 async function choosePod(uid) {
   shown.chosen = { cell: null, uids: [uid] };
   await details();
-  $('details').focus({ preventScroll: false });
+  if (document.activeElement === document.body || $('pods').contains(document.activeElement)) $('details').focus();
 }
 
 // details shows what was chosen, as it is in the revision that is shown.
