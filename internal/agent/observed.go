@@ -57,8 +57,10 @@ type session struct {
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
 	decided map[string]bool
-	mu      sync.Mutex // guards ledger
-	ledger  observe.Ledger
+	// compared is the state of the last look whose decisions were compared.
+	compared *node.State
+	mu       sync.Mutex // guards ledger
+	ledger   observe.Ledger
 }
 
 // unsettled is what the files have of a pod, and since when.
@@ -78,10 +80,9 @@ type sight struct {
 	pods      []string
 }
 
-// torn reports whether a state has CPUs or memory that nothing explains and that the state before
-// did not have, as between two writes of the kubelet.
+// torn reports whether a state has CPUs that nothing explains and that the state of the last
+// comparison did not have, as between two writes of the kubelet.
 func (s *session) torn(state *node.State) bool {
-	last := s.shown.Load()
 	lost := func(s *node.State) int {
 		n := 0
 		for _, r := range s.Residue() {
@@ -89,7 +90,7 @@ func (s *session) torn(state *node.State) bool {
 		}
 		return n
 	}
-	return lost(state) > 0 && (last == nil || lost(state) > lost(last.snapshot.State))
+	return lost(state) > 0 && (s.compared == nil || lost(state) > lost(s.compared))
 }
 
 // lose forgets the state from before: what the kubelet decides until the next look is not compared.
@@ -99,11 +100,22 @@ func (s *session) lose() {
 	s.decided = nil
 }
 
+// reading is what a look reads.
+type reading struct {
+	// signature is that of the files.
+	signature string
+	pods      inputs.Roster
+	asked     map[string]request.Pod
+	shown     *treatment.Shown
+	// whole is false if the files do not add up, or were replaced meanwhile.
+	whole bool
+}
+
 // see takes in what a look shows.
-func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked map[string]request.Pod, shown *treatment.Shown) {
-	state := shown.State
+func (s *session) see(now time.Time, l reading) {
+	state, pods := l.shown.State, l.pods
 	last := s.shown.Load()
-	next := &sight{signature: signature, taken: takenHugePages(state, s.pages)}
+	next := &sight{signature: l.signature, taken: takenHugePages(state, s.pages)}
 	var decided []observe.Decision
 	var waiting []string
 	all := map[string]bool{}
@@ -111,8 +123,8 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked
 		if pods.Alive(uid) {
 			next.pods = append(next.pods, uid)
 		}
-		d := observe.Decision{Pod: asked[uid]}
-		is := decide(&d, pod, shown)
+		d := observe.Decision{Pod: l.asked[uid]}
+		is := decide(&d, pod, l.shown)
 		switch {
 		case !is:
 			if !podspec.Ended(pod) && treatment.Owns(state, &d.Pod) {
@@ -129,20 +141,20 @@ func (s *session) see(now time.Time, signature string, pods inputs.Roster, asked
 		return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
 	var compared []observe.Comparison
-	if s.settled(now, state, pods, decided) {
+	if s.settled(now, &l, decided) {
 		compared = s.compare(now, state, decided)
-		s.decided = all
+		s.decided, s.compared = all, state
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
 		}
 	}
 	slices.Sort(waiting)
-	next.certainty = view.CertaintyOf(s.all(shown.OfNode()), waiting)
+	next.certainty = view.CertaintyOf(s.all(l.shown.OfNode()), waiting)
 	switch {
 	case last == nil:
 		state = state.Resume(max(state.Generation(), s.from))
-	case last.signature == signature && slices.Equal(last.pods, next.pods):
+	case last.signature == l.signature && slices.Equal(last.pods, next.pods):
 		state = last.snapshot.State
 	default:
 		state = state.Resume(last.snapshot.State.Generation() + 1)
@@ -176,13 +188,13 @@ func (s *session) compare(now time.Time, state *node.State, decided []observe.De
 // settled reports whether new decisions are complete. A kubelet writes what a pod gets container by
 // container, and can reject it after the first one. So the files must have had the same of each new
 // pod for settledAfter, unless it has started. Decisions wait for each other, because one depends
-// on those before it, but no longer than settledAtMost.
-func (s *session) settled(now time.Time, state *node.State, pods inputs.Roster, decided []observe.Decision) bool {
-	next, all := map[string]unsettled{}, true
+// on those before it, and for files that add up, but no longer than settledAtMost.
+func (s *session) settled(now time.Time, l *reading, decided []observe.Decision) bool {
+	next, all := map[string]unsettled{}, l.whole
 	for i := range decided {
 		uid := decided[i].Pod.UID
-		g, listed := state.Grant(uid)
-		if !listed || decided[i].Reason != "" || treatment.Started(pods[uid]) {
+		g, listed := l.shown.State.Grant(uid)
+		if !listed || decided[i].Reason != "" || treatment.Started(l.pods[uid]) {
 			continue
 		}
 		u := s.unsettled[uid]
@@ -257,12 +269,16 @@ func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 }
 
 // unexpected is the reason of several errors. Those of the CPU and the Memory Manager name what is
-// missing.
+// missing, and those of the Device Manager itself are in its own words. Any other error about
+// devices is a plugin's, which no file shows.
 const unexpected = "UnexpectedAdmissionError"
 
 func ofManagers(message string) bool {
 	message = strings.ToLower(message)
-	return !strings.Contains(message, "device") && (strings.Contains(message, "cpu") || strings.Contains(message, "memory"))
+	if strings.Contains(message, "device") {
+		return strings.Contains(message, "requested number of devices unavailable") || strings.Contains(message, "no healthy devices present")
+	}
+	return strings.Contains(message, "cpu") || strings.Contains(message, "memory")
 }
 
 // reasons returns the reasons of rejections by the Topology, CPU, Memory and Device Managers.

@@ -46,7 +46,7 @@ const (
 	setUpEvery, setUpAgain, setUpTime = 10 * time.Minute, 10 * time.Second, 30 * time.Second
 	// tornTries is how often files are read again that do not add up, and tornWait the time
 	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
-	// that are believed.
+	// that are shown, and compared when they have not added up for settledAtMost.
 	tornTries, tornWait = 5, 20 * time.Millisecond
 	// startingTime is how long a kubelet that was started again may take until it lists all pods.
 	startingTime = time.Minute
@@ -158,7 +158,7 @@ func (o *Observing) due(s *session, after time.Duration) bool {
 	switch {
 	case last == nil || after >= lookEvery || o.problem.Load() != nil && after >= waitingEvery:
 		return true
-	case last.certainty.Answer == view.Pending && after >= waitingEvery:
+	case (last.certainty.Answer == view.Pending || !s.postponed.IsZero()) && after >= waitingEvery:
 		return true
 	}
 	return o.signature() != last.signature
@@ -223,11 +223,8 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			return err
 		}
 		whole := err == nil && signature == o.signature() && !s.torn(shown.State)
-		if err == nil && !whole && try == tornTries {
-			s.lose() // It is shown, and nothing is compared with it.
-		}
 		if whole || err == nil && try == tornTries {
-			s.see(o.world.Now(), signature, pods, asked, shown)
+			s.see(o.world.Now(), reading{signature: signature, pods: pods, asked: asked, shown: shown, whole: whole})
 			return nil
 		}
 		select {
@@ -295,6 +292,16 @@ func (o *Observing) ready() error {
 	return nil
 }
 
+// Trust returns how the predictions compare with what the kubelet did. It reports false before the
+// first look.
+func (o *Observing) Trust() (view.Trust, bool) {
+	s := o.session.Load()
+	if s == nil || s.shown.Load() == nil {
+		return view.Trust{}, false
+	}
+	return s.trust(), true
+}
+
 // TrustPath is the path at which an observing agent serves how its predictions compare.
 const TrustPath = "/api/trust"
 
@@ -304,9 +311,9 @@ func (o *Observing) handler() http.Handler {
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, r *http.Request) {
-		if s := o.session.Load(); s != nil && s.shown.Load() != nil {
+		if t, known := o.Trust(); known {
 			rw.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(rw).Encode(s.trust()) // The client is gone if this fails.
+			_ = json.NewEncoder(rw).Encode(t) // The client is gone if this fails.
 			return
 		}
 		o.serveEarly(rw, r)

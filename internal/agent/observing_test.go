@@ -92,10 +92,17 @@ func (k *stockKubelet) serve(rw http.ResponseWriter, r *http.Request) {
 // write replaces the state files.
 func (k *stockKubelet) write() {
 	k.t.Helper()
+	k.writeChanged(func(*doctor.State) {})
+}
+
+// writeChanged replaces the state files with changed ones.
+func (k *stockKubelet) writeChanged(change func(*doctor.State)) {
+	k.t.Helper()
 	s, _, err := doctor.FromPaddock(&statefile.File{Policy: k.node.Policy.Policy, Grants: k.state.Grants()}, k.node.Found.Machine)
 	if err != nil {
 		k.t.Fatal(err)
 	}
+	change(s)
 	files, err := s.Encode(kubeletstate.Kubelet{Minor: 36})
 	if err != nil {
 		k.t.Fatal(err)
@@ -290,6 +297,44 @@ func TestObservingWaitsForWholeDecisions(t *testing.T) {
 	now = now.Add(startingTime)
 	if look(t, o); holds(o.session.Load().shown.Load().snapshot.State) != "" {
 		t.Error("a list of no pods is never believed")
+	}
+}
+
+// TestObservingBetweenTwoWrites checks that a kubelet that is slow between the two writes of an
+// admission is not compared with a state in which the CPUs are nobody's. If the files do not add up
+// for settledAtMost, that is how the kubelet leaves them.
+func TestObservingBetweenTwoWrites(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o := observer(t, c)
+	now := time.Now()
+	o.world.Now = func() time.Time { return now }
+	trust := func() view.TrustCount { return o.session.Load().trust().Admissions }
+	half := func(s *doctor.State) { clear(s.CPU.Entries) } // The CPUs of "a" are in no pool already.
+	k.admit("a", "2")
+	all := k.lists(nil)
+	waits := *all[0].DeepCopy()
+	waits.Status = v1.PodStatus{Phase: v1.PodPending}
+	k.lists([]v1.Pod{waits})
+	k.writeChanged(half)
+	look(t, o)
+	if look(t, o); trust().All != 0 {
+		t.Errorf("between the writes: %+v", trust())
+	}
+	k.lists(all)
+	k.write()
+	if look(t, o); trust() != (view.TrustCount{All: 1, AsPredicted: 1}) {
+		t.Errorf("after the second write: %+v, %+v", trust(), o.session.Load().trust().Differences)
+	}
+
+	k.writeChanged(half)
+	k.lists(nil)
+	look(t, o)
+	now = now.Add(settledAtMost)
+	look(t, o)
+	k.admit("b", "1")
+	k.writeChanged(func(s *doctor.State) { delete(s.CPU.Entries, "a") })
+	if look(t, o); trust() != (view.TrustCount{All: 2, AsPredicted: 2}) {
+		t.Errorf("with CPUs that stay nobody's: %+v, %+v", trust(), o.session.Load().trust().Differences)
 	}
 }
 
