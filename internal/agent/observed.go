@@ -57,6 +57,8 @@ type session struct {
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
 	decided map[string]bool
+	// blind is set if the kubelet was not seen for a while since the last comparison.
+	blind bool
 	// compared is the state of the last look whose decisions were compared.
 	compared *node.State
 	mu       sync.Mutex // guards ledger
@@ -80,25 +82,21 @@ type sight struct {
 	pods      []string
 }
 
-// torn reports whether a state has CPUs that nothing explains and that the state of the last
-// comparison did not have, as between two writes of the kubelet.
+// torn reports whether a state has CPUs or memory that nothing explains and that the state of the
+// last comparison did not have, as between two writes of the kubelet.
 func (s *session) torn(state *node.State) bool {
 	lost := func(s *node.State) int {
 		n := 0
 		for _, r := range s.Residue() {
-			n += r.CPUs.Len() + r.Twice.Len()
+			n += r.CPUs.Len() + r.Twice.Len() + len(r.Memory)
 		}
 		return n
 	}
 	return lost(state) > 0 && (s.compared == nil || lost(state) > lost(s.compared))
 }
 
-// lose forgets the state from before: what the kubelet decides until the next look is not compared.
-func (s *session) lose() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.decided = nil
-}
+// lose notes that the kubelet is not seen: what it decides until the next look is not compared.
+func (s *session) lose() { s.blind = true }
 
 // reading is what a look reads.
 type reading struct {
@@ -143,7 +141,7 @@ func (s *session) see(now time.Time, l reading) {
 	var compared []observe.Comparison
 	if s.settled(now, &l, decided) {
 		compared = s.compare(now, state, decided)
-		s.decided, s.compared = all, state
+		s.decided, s.compared, s.blind = all, state, false
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
@@ -178,8 +176,12 @@ func (s *session) all(ofLook []view.Doubt) []view.Doubt {
 func (s *session) compare(now time.Time, state *node.State, decided []observe.Decision) []observe.Comparison {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.decided == nil { // Nothing is known of what was decided before.
+	switch {
+	case s.decided == nil: // Nothing is known of what was decided before.
 		s.ledger.Begin(state)
+		return nil
+	case s.blind:
+		s.ledger.Skip(now, state, decided, "it was decided while the kubelet's files and answers could not be read, or while the kubelet was started again")
 		return nil
 	}
 	return s.ledger.Look(now, state, decided)
@@ -257,9 +259,9 @@ func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 		} else if d.Reason == unexpected && !ofManagers(pod.Status.Message) {
 			d.Doubts = []string{"it was rejected by a device plugin, or for another reason that no file shows"}
 		}
-	case podspec.Ended(pod) && !listed:
+	case podspec.Ended(pod) && !listed && treatment.Owns(shown.State, &d.Pod):
 		d.Doubts = []string{"it ended before the kubelet's files with it were seen"}
-	case !listed && !treatment.Started(pod):
+	case !listed && !treatment.Started(pod) && !podspec.Ended(pod):
 		return false
 	}
 	for _, doubt := range shown.Doubts(&d.Pod) {

@@ -270,6 +270,7 @@ func (o *Observing) pods(ctx context.Context, s *session) (pods inputs.Roster, a
 				return nil, nil, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
 			}
 		}
+		s.restarted = time.Time{} // From now on, a pod that is not listed is gone.
 	}
 	return pods, asked, nil
 }

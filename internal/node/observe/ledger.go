@@ -92,6 +92,18 @@ type Ledger struct {
 // compared, for example because the kubelet was started again or the files could not be read.
 func (l *Ledger) Begin(s *node.State) { l.states, l.until = []*node.State{s}, nil }
 
+// Skip makes now the state from before the next decisions, as Begin does. Decisions since the last
+// look are Unsure, for the reason why.
+func (l *Ledger) Skip(at time.Time, now *node.State, decided []Decision, why string) {
+	for _, c := range unsure(decided, why) {
+		if _, listed := now.Grant(c.UID); listed || !c.Admitted {
+			c.At = at
+			l.count(&c)
+		}
+	}
+	l.Begin(now)
+}
+
 // Look compares what the kubelet has decided since the last look, in the order in which the pods
 // were created, with the predictions. now is the state that its files show. The comparisons are in
 // the order of the pods. Pods that no manager decides about are left out.
