@@ -313,6 +313,15 @@ BASELINE ?= 1000
 cluster-baseline: ## The same under the default scheduler, a figure for comparison [BASELINE=1000].
 	cd test/cluster && $(GO) run . -nodes $(NODES) -placements 0 -baseline $(BASELINE) -limit $(LIMIT) $(CLUSTER)
 
+# RESULTS grows with each run, and a run goes on where an earlier one ended.
+KUBELETS   ?= 1.33 1.34 1.35 1.36 1.37
+ADMISSIONS ?= 1000
+RESULTS    ?= bin/observed-admissions.jsonl
+observe-admissions: ## Kubelets decide while the agent observes: was each decision predicted? Minutes to compile, once [ADMISSIONS=1000 KUBELETS='1.36 1.37'].
+	@mkdir -p bin; set -e; list=; for minor in $(KUBELETS); do \
+	    (cd test/record/kubelet-$$minor && $(GO) build -o $(CURDIR)/bin/record-$$minor .); list="$$list,$$minor=$(CURDIR)/bin/record-$$minor"; done; \
+	    cd test/cluster && $(GO) run ./admissions -kubelets "$${list#,}" -count $(ADMISSIONS) -results $(abspath $(RESULTS))
+
 # Agent and scheduler work together one version apart, both ways: the nodes and the load are those of one commit, the
 # scheduler is that of another one. The commits must have test/cluster.
 NODES_REF     ?= HEAD

@@ -23,14 +23,15 @@ import (
 // Main is the program of a minor version.
 func Main(minor Minor) {
 	klog.SetLogger(logr.Discard())
-	if len(os.Args) == 2 && os.Args[1] == WorkerFlag {
-		if err := work(minor, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "record: %v\n", err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch args := os.Args[1:]; {
+	case slices.Equal(args, []string{WorkerFlag}):
+		err = work(minor, os.Stdin, os.Stdout)
+	case slices.Equal(args, []string{LiveFlag}):
+		err = live(minor, os.Stdin, os.Stdout)
+	default:
+		err = Run(args, os.Stdout)
 	}
-	err := Run(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)

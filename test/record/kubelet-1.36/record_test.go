@@ -72,3 +72,6 @@ func run(t *testing.T, file, text string, args ...string) string {
 	}
 	return out.String()
 }
+
+// TestLive checks that a kubelet of this minor can be observed.
+func TestLive(t *testing.T) { record.CheckLive(t, minor{}) }

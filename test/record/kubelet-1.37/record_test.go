@@ -18,3 +18,6 @@ func TestMain(m *testing.M) {
 
 // TestRecorded checks that the managers still give every recorded answer.
 func TestRecorded(t *testing.T) { record.CheckMinor(t, "1.37") }
+
+// TestLive checks that a kubelet of this minor can be observed.
+func TestLive(t *testing.T) { record.CheckLive(t, minor{}) }
