@@ -186,7 +186,7 @@ func (o *Observing) begin(s *session) *session {
 	s.web = web.New(web.Config{
 		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
 		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
-			return explain.SearchOfKubelet(ctx, s, pod)
+			return explain.SearchOfKubelet(ctx, s, pod, nil)
 		},
 		Now: o.world.Now, After: o.world.After,
 	})

@@ -137,14 +137,16 @@ type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 // search ends with the context. The error is then the context's, and the result is empty.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	paddock := func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }
-	return remedies(ctx, paddock, []look{(*search).amounts, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+	return remedies(ctx, paddock, nil, []look{(*search).amounts, (*search).more, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
 // SearchOfKubelet is Search for a node on which a kubelet decides, whose behavior the state has. A
 // change is proposed only if that kubelet also admits the pod with it. A kubelet cannot move
 // running pods, so moves are not searched. Amounts are not searched for a pod that only the kubelet
-// rejects, because they are not the reason.
-func SearchOfKubelet(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
+// rejects, because they are not the reason. left has how much more of a resource, in CPUs or bytes,
+// the pod could request before the requests of all pods exceed what the Node has for pods. A
+// resource that is not in it has no such limit.
+func SearchOfKubelet(ctx context.Context, s *node.State, pod request.Pod, left map[string]int64, elsewhere ...OtherNode) (Remedies, error) {
 	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
 		if plan.Rejection == nil || s.PlanAs(node.Behavior{}, asked).Rejection != nil {
 			return plan
@@ -153,7 +155,7 @@ func SearchOfKubelet(ctx context.Context, s *node.State, pod request.Pod, elsewh
 		only.Trace.Cause = rejection.NoCause
 		return &only
 	}
-	return remedies(ctx, answer, []look{(*search).amounts, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+	return remedies(ctx, answer, left, []look{(*search).amounts, (*search).more, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
 // look looks for one kind of change. It returns its proposals and a summary.
@@ -163,18 +165,18 @@ func placesOf(elsewhere []OtherNode) look {
 	return func(x *search) ([]Proposal, string) { return x.places(elsewhere) }
 }
 
-// remedies runs looks in the given order. The first one must look for amounts.
-func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod request.Pod) (Remedies, error) {
+// remedies runs looks in the given order. The first two must look for amounts.
+func remedies(ctx context.Context, as Answer, left map[string]int64, looks []look, s *node.State, pod request.Pod) (Remedies, error) {
 	plan := as(s, pod, s.Plan(pod))
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
 	if plan.Rejection == nil {
 		return out, ctx.Err()
 	}
 	if plan.Trace.Cause == rejection.NoCause {
-		looks = looks[1:]
+		looks = looks[2:]
 	}
 	for _, look := range looks {
-		x := &search{ctx: ctx, as: as, state: s, pod: pod, trace: &plan.Trace, rejection: plan.Rejection}
+		x := &search{ctx: ctx, as: as, state: s, pod: pod, left: left, trace: &plan.Trace, rejection: plan.Rejection}
 		found, summary := look(x)
 		if err := ctx.Err(); err != nil {
 			return Remedies{}, err
@@ -193,6 +195,7 @@ type search struct {
 	as    Answer
 	state *node.State
 	pod   request.Pod
+	left  map[string]int64 // see SearchOfKubelet
 	// trace and rejection belong to the plan of the unchanged pod.
 	trace     *node.Trace
 	rejection *rejection.Rejection

@@ -21,7 +21,7 @@ import (
 // combinations of amounts.
 func TestAmountsAgainstEveryAmount(t *testing.T) {
 	setChecks(t, "1000")
-	rejected, none, ended, proposed, nothing := 0, 0, 0, 0, 0
+	rejected, none, ended, proposed, nothing, raised := 0, 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawTiny(t)
 		name := d.tinyPod(2)
@@ -53,12 +53,14 @@ func TestAmountsAgainstEveryAmount(t *testing.T) {
 			for _, p := range found {
 				w.checkMost(p)
 				w.checkEach(p)
+				w.checkLeast(p)
 			}
+			raised += w.raised
 		}
 	})
-	t.Logf("%d rejected: %d proposals, %d none, %d searches ended, %d of them with nothing", rejected, proposed, none, ended, nothing)
-	if rejected < 20 || none < 3 || ended > rejected/3 {
-		t.Errorf("too few cases, or too many searches ended: %d rejected, %d none, %d ended", rejected, none, ended)
+	t.Logf("%d rejected: %d proposals, %d of them of more, %d none, %d searches ended, %d of them with nothing", rejected, proposed, raised, none, ended, nothing)
+	if rejected < 20 || none < 3 || ended > rejected/3 || raised == 0 {
+		t.Errorf("too few cases, or too many searches ended: %d rejected, %d of more, %d none, %d ended", rejected, raised, none, ended)
 	}
 }
 
@@ -179,6 +181,7 @@ type twin struct {
 	s       *node.State
 	pod     request.Pod
 	summary string
+	raised  int // proposals to ask for more under restricted
 }
 
 // slots returns the amounts that can be lowered, at pod level and in containers.
@@ -272,6 +275,24 @@ func (w *twin) checkEach(p explain.Proposal) {
 				w.fatalf("says %q and %q; %+v is admitted", w.summary, p.Text, changes)
 			}
 		}
+	}
+}
+
+// checkLeast checks that smaller amounts than that of a proposal to ask for more are rejected.
+func (w *twin) checkLeast(p explain.Proposal) {
+	if len(p.Changes) > 1 || p.Changes[0].To < p.Changes[0].From {
+		return
+	}
+	c := p.Changes[0]
+	unit := w.unit(c.Resource)
+	for n := c.To - unit; n > c.From; n -= unit {
+		less := c
+		if less.To = n; w.admits([]explain.Change{less}) {
+			w.fatalf("proposes %q; %+v is admitted", p.Text, less)
+		}
+	}
+	if w.s.Policy().Topology == node.TopologyRestricted {
+		w.raised++
 	}
 }
 

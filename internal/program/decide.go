@@ -90,6 +90,9 @@ type decider struct {
 	kubelet   quirk.Kubelet
 	// stock is what the files of a kubelet's state show, or nil.
 	stock *stock
+	// left returns how much more a pod could request; see explain.SearchOfKubelet. If nil, that is
+	// not known.
+	left func(*v1.Pod) map[string]int64
 }
 
 // kubeNodeFlag defines --node.
@@ -215,11 +218,15 @@ func plansOf(decided []decision) []*node.Plan {
 }
 
 // search returns what would admit a pod that Paddock or the kubelet, whichever decides, rejects.
-func (d *decider) search(ctx context.Context, state *node.State, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
+func (d *decider) search(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
 	if !d.as.kubelet() {
 		return explain.Search(ctx, state, asked, elsewhere...)
 	}
-	return explain.SearchOfKubelet(ctx, state, asked, elsewhere...)
+	var left map[string]int64
+	if d.left != nil {
+		left = d.left(pod)
+	}
+	return explain.SearchOfKubelet(ctx, state, asked, left, elsewhere...)
 }
 
 // restart returns the effects of a restart of the kubelet on a state, or nil if Paddock decides.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -51,8 +52,8 @@ func (c *explainCommand) command() *cobra.Command {
 		Long: `Explain shows how one decision was made: what the pod requests and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
 sets of NUMA nodes lost, and which CPUs were picked and why. For a rejected pod, it first shows
-what would admit the pod: a smaller request, moves of running pods, the absence of other pods, another
-node, or another setting. The planner has checked each proposal.
+what would admit the pod: a smaller request, under restricted also a larger one, moves of running pods, the
+absence of other pods, another node, or another setting. The planner has checked each proposal.
 
 PODS are as for paddock plan. If there are several, select one with --pod; the pods before
 it are admitted first, as by paddock plan. A pod that is already in --state is explained as
@@ -147,6 +148,11 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	at := candidates[0]
+	if objects := c.objects; objects != nil {
+		c.decider.left = func(pod *v1.Pod) map[string]int64 {
+			return treatment.Left(pod, objects.On(c.decider.kubeNode), objects.Nodes[c.decider.kubeNode], at.gates)
+		}
+	}
 	var explained view.Explanation
 	if c.named != nil {
 		explained, err = c.explainNamed(cmd.Context(), s, candidates)
@@ -353,7 +359,7 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 		}
 		elsewhere = append(elsewhere, explain.OtherNode{Name: other.name, State: other.state, Pod: there, Assumed: d.assumed(there)})
 	}
-	remedies, err := d.search(ctx, state, asked, elsewhere)
+	remedies, err := d.search(ctx, state, pod, asked, elsewhere)
 	return &remedies, err
 }
 

@@ -29,12 +29,7 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 		if !known || asked.IsZero() {
 			continue
 		}
-		var used resource.Quantity
-		for _, other := range pods {
-			if other.UID != pod.UID && !podspec.Ended(other) {
-				used.Add(requestOf(other, name, gates))
-			}
-		}
+		used := usedBeside(pod, pods, name, gates)
 		left := total.DeepCopy()
 		left.Sub(used)
 		if asked.Cmp(left) > 0 {
@@ -43,6 +38,37 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 		}
 	}
 	return nil
+}
+
+// Left returns how many more CPUs and bytes of memory a pod could request before OutOf rejects it.
+// A resource of which the Node, which may be nil, does not have the amount is not in the result.
+func Left(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) map[string]int64 {
+	if o == nil {
+		return nil
+	}
+	out := map[string]int64{}
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		left, known := o.Status.Allocatable[name]
+		if !known {
+			continue
+		}
+		left = left.DeepCopy()
+		left.Sub(usedBeside(pod, pods, name, gates))
+		left.Sub(requestOf(pod, name, gates))
+		out[string(name)] = left.MilliValue() / 1000 // Value rounds up.
+	}
+	return out
+}
+
+// usedBeside returns what the other pods of a node request that have not ended.
+func usedBeside(pod *v1.Pod, pods inputs.Roster, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
+	var used resource.Quantity
+	for _, other := range pods {
+		if other.UID != pod.UID && !podspec.Ended(other) {
+			used.Add(requestOf(other, name, gates))
+		}
+	}
+	return used
 }
 
 // requestOf returns how much of a resource a pod requests. Each pod counts as one of a Node's pods.

@@ -44,6 +44,10 @@ func TestOutOf(t *testing.T) {
 			t.Errorf("%s CPUs and %s pods: %q, expected %q", c.cpu, c.maxPods, got, c.expected)
 		}
 	}
+	o := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("9900m")}}}
+	if left := treatment.Left(pods["web"], pods, o, podspec.Gates{}); len(left) != 1 || left["cpu"] != 2 { // 9.9 - 4 - 3.5
+		t.Errorf("left: %v, expected 2 CPUs", left)
+	}
 	if r := treatment.OutOf(pods["web"], pods, nil, podspec.Gates{}); r != nil {
 		t.Errorf("without a Node: %+v", r)
 	}
