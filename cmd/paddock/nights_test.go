@@ -68,7 +68,7 @@ func explainNight(t *testing.T, dir string) {
 	golden.Compare(t, filepath.Join(dir, "answer.txt"), answer)
 	verdict, exit := fmt.Sprintf("\nrejected %s: %s\n", pod, expected.Reason), 2
 	if expected.Fits {
-		verdict, exit = fmt.Sprintf("\nadmitted %s\n", pod), 0
+		verdict, exit = fmt.Sprintf("\nwould be admitted now: %s\n", pod), 0
 	}
 	words := strings.Join(strings.Fields(answer), " ")
 	if code != exit || !strings.Contains(answer, verdict) || expected.Cause == "" || !strings.Contains(words, expected.Cause) {

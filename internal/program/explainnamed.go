@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
@@ -132,9 +133,48 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	if podspec.Ended(c.named) && !status.Rejected {
 		explained.Now = fmt.Sprintf("has ended (%s). If a pod like it came now:", c.named.Status.Phase)
 	}
+	if explained.Answer.Rejection == nil {
+		status.Why = c.then(ctx, s, &status, pod, at.gates)
+	}
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
+}
+
+// then returns why the kubelet rejected a pod that fits now, or "" if the files do not show it.
+// They show it if they still have what pods that ended since then had, no other pod came, and the
+// answer with these pods is the recorded one.
+func (c *explainCommand) then(ctx context.Context, s console.Streams, status *view.PodStatus, pod *v1.Pod, gates podspec.Gates) string {
+	k := c.decider.stock
+	if !status.Rejected || status.At == nil || len(status.Ended) == 0 || len(status.Started) > 0 || k == nil || k.node == nil {
+		return ""
+	}
+	shown, err := k.node.Before(s.Reader(), *status.At)
+	if err != nil {
+		return "" // The present state, which is from the same files, was readable.
+	}
+	before := decider{as: c.decider.as, claims: c.decider.claims}
+	state, err := before.on(shown.State, &stock{shown: shown, node: k.node})
+	if err != nil {
+		return ""
+	}
+	made, _, err := before.admit(ctx, state, pod, gates)
+	if err != nil || made.plan.Rejection == nil {
+		return ""
+	}
+	r := view.PodOf(made.plan, state).Rejection
+	if r.Reason != status.Reason && !sameRejection(r, status) {
+		return ""
+	}
+	message := r.Message
+	if r.Container != "" {
+		message = "container " + r.Container + ": " + message
+	}
+	names := make([]string, len(status.Ended))
+	for i, e := range status.Ended {
+		names[i] = e.Pod
+	}
+	return fmt.Sprintf("with what %s had, %s", strings.Join(names, ", "), message)
 }
 
 // explainStart explains a pod that ran until its kubelet started again and rejected it. asNew is
@@ -186,6 +226,9 @@ func remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
 		out = append(out, fmt.Sprintf(fits+", and has since %s ended at %s or earlier; the kubelet does not try a rejected pod again: delete it, or let its controller make another", last.Pod, view.Clock(last.At)))
+		if f.Why == "" {
+			out = append(out, "the files do not show why it was rejected then")
+		}
 	case now == nil:
 		out = append(out, fits+"; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
 			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")

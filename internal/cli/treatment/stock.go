@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -189,16 +190,34 @@ func (n *StockNode) Waiting() ([]*v1.Pod, error) {
 	return waiting, nil
 }
 
+// Before returns the state with the pods that ended at a time or later, as far as the files still
+// have their CPUs and memory: the kubelet removes them when it admits the next pod.
+func (n *StockNode) Before(r inputs.Reader, at time.Time) (*Shown, error) {
+	f := n.found
+	f.Pods = maps.Clone(f.Pods)
+	for uid, pod := range f.Pods {
+		if podspec.Ended(pod) && Started(pod) && !endOf(pod).Before(at) {
+			f.Pods[uid] = running(pod)
+		}
+	}
+	return f.State(r, n.Node)
+}
+
+// running returns a pod as if it had not ended.
+func running(pod *v1.Pod) *v1.Pod {
+	ran := pod.DeepCopy()
+	ran.Status.Phase, ran.Status.Reason, ran.Status.Message = v1.PodRunning, "", ""
+	return ran
+}
+
 // AtStart returns how the kubelet decided at its start about a pod that ran, with the pods that
 // have not ended. It is nil if the files have nothing of the pod any more: the kubelet removes it
 // when it admits the next pod.
 func (n *StockNode) AtStart(r inputs.Reader, pod *v1.Pod) (*quirk.Readmission, error) {
 	f := n.found
 	f.Pods = maps.Clone(f.Pods)
-	ran := pod.DeepCopy()
-	ran.Status.Phase, ran.Status.Reason, ran.Status.Message = v1.PodRunning, "", ""
 	uid := podspec.UID(pod)
-	f.Pods[uid] = ran
+	f.Pods[uid] = running(pod)
 	names, err := f.files()
 	if err != nil {
 		return nil, err

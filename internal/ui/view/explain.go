@@ -94,13 +94,18 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 		w.out.WriteByte('\n')
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
-	w.answer(e.Answer)
+	w.answer(e.Answer, e.PodStatus)
 	if e.PodStatus != nil {
 		w.remarks(e.PodStatus)
 	}
-	w.aligned(e.Aligned)
+	if e.PodStatus == nil || !e.PodStatus.Rejected {
+		w.aligned(e.Aligned)
+	}
 	if e.PodStatus != nil {
 		w.podStatus(e.PodStatus)
+	}
+	if e.PodStatus != nil && e.PodStatus.Rejected { // What was recorded comes before what would be.
+		w.aligned(e.Aligned)
 	}
 	for _, sentence := range e.Standing {
 		w.sentence(terminal.Plain.Of(sentence))
@@ -198,7 +203,9 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 	w.out.WriteString(t.Text(w.style))
 }
 
-func (w *explanation) answer(p PlanPod) {
+// answer prints the answer about a pod. A pod that was rejected is not admitted by an answer that
+// it fits now, so the words differ. status may be nil.
+func (w *explanation) answer(p PlanPod, status *PodStatus) {
 	if p.Rejection != nil {
 		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection}).text(w.style, w.verbose))
 		return
@@ -210,6 +217,12 @@ func (w *explanation) answer(p PlanPod) {
 	word, tone := "admitted", terminal.Good
 	if !p.Admitted { // It fits, but was not admitted for a reason other than a decision.
 		word, tone = "not admitted", terminal.Bad
+	}
+	if p.Admitted && status != nil && status.Rejected {
+		word, tone = "would be admitted now:", terminal.Warn
+		if p.Certainty.IsUnsure() {
+			word = "could be admitted now:"
+		}
 	}
 	w.out.WriteString(w.style.Paragraph("", "  ", tone.Of(word), terminal.Strong.Of(p.Pod)))
 }

@@ -20,6 +20,8 @@ type PodStatus struct {
 	// when the kubelet started again while the pod ran.
 	Rejected bool `json:"rejected,omitempty"`
 	AtStart  bool `json:"rejectedAtStart,omitempty"`
+	// Why is why the kubelet rejected the pod then, if the pod fits now and the files show it.
+	Why string `json:"why,omitempty"`
 	// At is when the pod was rejected, or else when it started. For a pod that ran, it is when its
 	// last container ended. It is nil if that is not known.
 	At *time.Time `json:"at,omitempty"`
@@ -84,6 +86,9 @@ func (w *explanation) podStatus(f *PodStatus) {
 		}
 	}
 	w.sentence(terminal.Faint.Of(at+":"), terminal.Plain.Of(text))
+	if f.Why != "" {
+		w.sentence(terminal.Faint.Of("why it was rejected then:"), terminal.Plain.Of(f.Why))
+	}
 	if len(f.Ended) > 0 {
 		w.sentence(terminal.Faint.Of("ended since then:"), terminal.Plain.Of(eventsText(f.Ended)))
 	}
