@@ -60,6 +60,16 @@ type Absent struct {
 	Pod      string `json:"pod"`
 	UID      string `json:"uid"`
 	Priority int32  `json:"priority"`
+	// Then is whether the pod, as it is, fits on the node again after the rejected one is admitted.
+	// It is nil if that is not known.
+	Then *Return `json:"then,omitempty"`
+}
+
+// Return is the result of planning an absent pod again.
+type Return struct {
+	Fits bool `json:"fits"`
+	// Outcome describes where the pod would then run. It is empty if it does not fit.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // Setting is one field of a KubeletConfiguration.

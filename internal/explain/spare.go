@@ -229,7 +229,7 @@ func (x *search) without(gone []victim) Proposal {
 	var names []string
 	for _, v := range gone {
 		pod := v.grant.Pod
-		p.Without = append(p.Without, Absent{pod.ID(), pod.UID, pod.Priority})
+		p.Without = append(p.Without, Absent{Pod: pod.ID(), UID: pod.UID, Priority: pod.Priority})
 		names = append(names, pod.ID())
 		s = s.Release(pod.UID)
 	}
@@ -237,6 +237,58 @@ func (x *search) without(gone []victim) Proposal {
 	x.plans++
 	if plan := s.Plan(x.pod); plan.Grant != nil {
 		p.Outcome = outcome(s, plan)
+		x.back(&p, s, plan, gone)
 	}
 	return p
 }
+
+// back plans the absent pods again after the admitted one, as they are, the most important first,
+// and adds to the proposal which of them have a place on the node then.
+func (x *search) back(p *Proposal, s *node.State, admitted *node.Plan, gone []victim) {
+	next, err := s.Apply(admitted)
+	if err != nil {
+		return
+	}
+	full := false // The requests of all pods exceed what the Node has for pods.
+	for _, left := range x.left {
+		full = full || left < 0
+	}
+	texts, fit := make([]string, len(gone)), 0
+	for i := len(gone) - 1; i >= 0; i-- {
+		pod, then := gone[i].grant.Pod, &Return{}
+		if pod.Estimated { // Its request is not known.
+			return
+		}
+		x.plans++
+		if plan := x.as(next, pod, next.Plan(pod)); plan.Rejection == nil && !full {
+			then.Fits, then.Outcome = true, outcome(next, plan)
+			if next, err = next.Apply(plan); err != nil {
+				return
+			}
+			fit++
+		}
+		p.Without[i].Then = then
+		texts[i] = then.text(pod.ID())
+		if len(gone) == 1 {
+			texts[i] = then.text("which")
+		}
+	}
+	if len(texts) > maxReturns {
+		texts = []string{fmt.Sprintf("%d of these pods then fit again on this node", fit)}
+	}
+	p.Text += " (" + strings.Join(texts, ", ") + ")"
+}
+
+// text describes the return of the pod with a name.
+func (r *Return) text(name string) string {
+	switch {
+	case !r.Fits:
+		return name + " then has no place on this node"
+	case strings.HasPrefix(r.Outcome, "on "):
+		return name + " then fits again " + r.Outcome
+	}
+	return name + " then fits again, " + r.Outcome
+}
+
+// maxReturns bounds the number of pods of which the text of a proposal describes the return.
+const maxReturns = 3

@@ -2,6 +2,7 @@ package treatment
 
 import (
 	"fmt"
+	"math"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,7 +42,8 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 }
 
 // Left returns how many more CPUs and bytes of memory a pod could request before OutOf rejects it.
-// A resource of which the Node, which may be nil, does not have the amount is not in the result.
+// It is negative if OutOf rejects the pod already. A resource of which the Node, which may be nil,
+// does not have the amount is not in the result.
 func Left(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) map[string]int64 {
 	if o == nil {
 		return nil
@@ -55,7 +57,7 @@ func Left(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) map[
 		left = left.DeepCopy()
 		left.Sub(usedBeside(pod, pods, name, gates))
 		left.Sub(requestOf(pod, name, gates))
-		out[string(name)] = left.MilliValue() / 1000 // Value rounds up.
+		out[string(name)] = int64(math.Floor(float64(left.MilliValue()) / 1000)) // Value rounds up.
 	}
 	return out
 }
