@@ -46,7 +46,7 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	}
 	namespace, name, err := podName(args[0], c.namespace)
 	if err != nil {
-		return fmt.Errorf("%w; no file has that name either", err)
+		return fmt.Errorf("%w; no file has that name either%s", err, c.qualified(s, args[0]))
 	}
 	folder, err := treatment.FolderOf(c.states[0])
 	if err != nil {
@@ -75,11 +75,7 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		paths, c.named = append(paths, folder.Pending), pending.Pod(namespace, name)
 	}
 	if c.named == nil {
-		similar := ""
-		const few = 5
-		if names := c.objects.Similar(name, few); len(names) > 0 {
-			similar = "; did you mean " + spelling.Or(names) + "?"
-		}
+		similar := meant(c.objects, name)
 		if len(c.pods) == 0 && folder.Pods != "" {
 			similar += "; for other pods, pipe in kubectl get nodes,pods -A -o json and add --pods -"
 		}
@@ -91,6 +87,38 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		return fmt.Errorf("%s: no such pod in %s, with %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
 	}
 	return c.bind()
+}
+
+// meant asks whether the user meant one of the pods with similar names. It returns "" if there are
+// none.
+func meant(o *inputs.Objects, name string) string {
+	const few = 5
+	if names := o.Similar(name, few); len(names) > 0 {
+		return "; did you mean " + spelling.Or(names) + "?"
+	}
+	return ""
+}
+
+// qualified asks whether the user meant a pod whose name was given without a namespace. It returns
+// "" if that is not known: this is for an error, and so reads no standard input and has no errors
+// of its own.
+func (c *explainCommand) qualified(s console.Streams, name string) string {
+	folder, err := treatment.FolderOf(c.states[0])
+	if name == "" || strings.Contains(name, "/") || err != nil {
+		return ""
+	}
+	paths, err := folder.Objects(c.pods)
+	if err != nil || slices.Contains(paths, "-") {
+		return ""
+	}
+	if len(c.pods) == 0 && folder.Pending != "" {
+		paths = append(paths, folder.Pending)
+	}
+	objects, err := s.Reader().Objects(paths)
+	if err != nil {
+		return ""
+	}
+	return meant(objects, name)
 }
 
 // bind finds the node of the pod, and makes sure that it is the one of the objects.

@@ -64,15 +64,19 @@ func (o *Objects) Pod(namespace, name string) *v1.Pod {
 }
 
 // Similar returns the names of at most few pods whose name contains the given one or begins like
-// it, for an error about a pod that is not there.
+// it, for an error about a pod that is not there. Pods with exactly that name come first.
 func (o *Objects) Similar(name string, few int) []string {
-	var names []string
+	var exact, names []string
 	for _, p := range o.Pods {
-		if stem, _, _ := strings.Cut(name, "-"); strings.HasPrefix(p.Name, stem) || strings.Contains(p.Name, name) || spelling.Distance(p.Name, name) <= 2 {
+		if p.Name == name {
+			exact = append(exact, p.Namespace+"/"+p.Name)
+		} else if stem, _, _ := strings.Cut(name, "-"); strings.HasPrefix(p.Name, stem) || strings.Contains(p.Name, name) || spelling.Distance(p.Name, name) <= 2 {
 			names = append(names, p.Namespace+"/"+p.Name)
 		}
 	}
+	slices.Sort(exact)
 	slices.Sort(names)
+	names = append(exact, names...)
 	return names[:min(few, len(names))]
 }
 
