@@ -72,7 +72,9 @@ script, and then run it where kubectl and paddock are. "paddock explain POD --st
                         the kubelet's own files, unchanged, those that it has
   allocatable_resources the kubelet's answer about its devices with their NUMA nodes, if curl is on the node
 
-The script reads the node in a pod of "kubectl debug", which it deletes afterwards, or with --via ssh. K3s and
+The script reads the node in a pod of "kubectl debug", which it deletes afterwards, or with --via ssh. Admitting
+that pod makes the kubelet release what ended pods had, which can be why a pod was rejected: ssh changes nothing.
+If a step fails after the kubelet's files were read, the folder remains, and what is missing is listed. K3s and
 RKE2 have the kubelet's usual directory; for others, give --kubelet-dir.
 
 The script passes objects through "paddock collect --filter", which reads them from standard input and keeps

@@ -3,14 +3,22 @@ fail() {
     exit 1
 }
 
-# unknown notes what could not be read, and what is therefore not known.
+# unknown notes what could not be read, and what is therefore not known. lacks does the same for a
+# file without which nothing can be explained.
 missing=
+incomplete=
 unknown() {
     missing="$missing
   $*"
 }
+lacks() {
+    incomplete=yes
+    rm -f -- "$folder/${1%%:*}"
+    unknown "$@"
+}
 
-need() { command -v "$1" > /dev/null || fail "$1 is not in PATH: $2"; }
+# Functions here have the names of programs, to add flags.
+need() { (unset -f "$1" && command -v "$1") > /dev/null || fail "$1 is not in PATH: $2"; }
 
 [ "$#" = 0 ] || [ "$*" = "$node" ] || fail "this script is for node $node: print one for another node, or without --node for any"
 case $node in
@@ -20,13 +28,19 @@ need kubectl "install it, or run this script where it is"
 need paddock "it removes from the objects what does not decide, such as environments: install it"
 mkdir -- "$folder" || fail "the folder $folder cannot be made: remove it if it is there, or give another one with --folder"
 
-# At the end, whatever happens: no debug pod, and no folder that is not complete.
+# At the end, whatever happens: no debug pod, and no folder without the kubelet's files. Once they
+# are read, a step that fails removes nothing, because the node can be different a minute later.
+keep=
 end() {
     status=$?
     trap - EXIT
     leave
     rm -rf -- "$folder/again"
-    [ "$status" = 0 ] || rm -rf -- "$folder"
+    if [ "$status" != 0 ] && [ -z "$keep" ]; then
+        rm -rf -- "$folder"
+    elif [ "$status" != 0 ]; then
+        printf 'collect: the folder %s is not complete; what was collected remains there\n' "$folder" >&2
+    fi
     exit "$status"
 }
 trap end EXIT
@@ -35,7 +49,8 @@ printf 'collecting from node %s, context %s of kubectl\n' "$node" "$(kubectl con
 enter
 
 # The Node, with only the fields that decide.
-kubectl get node "$node" -o json | filter > "$folder/node.json" || fail "node $node was not read (see above)"
+kubectl get node "$node" -o json | filter > "$folder/node.json" ||
+    lacks "node.json: which kubelet decides, and what the node has for pods (see above); add it with kubectl get node $node -o json"
 
 # The files of the kubelet.
 present=$(on_node ls "$root$directory") || fail "the directory $directory of node $node was not read (see above): $elsewhere"
@@ -50,7 +65,10 @@ has memory_manager_state || unknown "memory_manager_state: which memory the pods
 copy_states() {
     for name in $states; do
         has "$name" || continue
-        on_node cat "$root$directory/$name" > "$1/${name##*/}" || fail "$directory/$name was not read (see above)"
+        on_node cat "$root$directory/$name" > "$1/${name##*/}" && continue
+        rm -f -- "$1/${name##*/}"
+        lacks "${name##*/}: it was not read (see above), so what it has is not known"
+        present=$(printf '%s\n' "$present" | grep -Fvx -- "$name") || :
     done
 }
 same_states() {
@@ -66,8 +84,11 @@ mkdir -- "$folder/again"
 tries=1
 while :; do
     copy_states "$folder"
-    kubectl get pods --all-namespaces --field-selector "$selector" -o json | filter > "$folder/pods.json" ||
-        fail "the pods of node $node were not read (see above)"
+    keep=yes
+    kubectl get pods --all-namespaces --field-selector "$selector" -o json | filter > "$folder/pods.json" || {
+        lacks "pods.json: which pods run, and the pod to explain (see above)"
+        break
+    }
     copy_states "$folder/again"
     ! same_states || break
     if [ "$tries" = 3 ]; then
@@ -115,7 +136,8 @@ kubectl get pods --all-namespaces --field-selector spec.nodeName=,status.phase=P
 if config=$(kubectl get --raw "/api/v1/nodes/$node/proxy/configz"); then
     printf '%s\n' "$config" | filter > "$folder/configz.json"
 elif has config.yaml; then
-    on_node cat "$root$directory/config.yaml" | filter > "$folder/config.yaml" || fail "$directory/config.yaml was not read (see above)"
+    on_node cat "$root$directory/config.yaml" | filter > "$folder/config.yaml" ||
+        lacks "config.yaml: with which configuration the kubelet decides (see above)"
     unknown "configz.json: the kubelet's flags and drop-in files, if it has any; config.yaml is its file only"
 else
     unknown "configz.json and config.yaml: with which configuration the kubelet decides; put a KubeletConfiguration into $folder/config.yaml"
@@ -183,7 +205,7 @@ cpus_of_kernel() {
 on_host lscpu -J "-e=$columns" > "$folder/lscpu.json" 2> /dev/null ||
     on_node lscpu -J "-e=$columns" > "$folder/lscpu.json" 2> /dev/null ||
     cpus_of_kernel > "$folder/lscpu.json" ||
-    fail "the CPUs of node $node are not known (see above): lscpu does not run there, and $system/cpu was not read"
+    lacks "lscpu.json: the CPUs of node $node (see above): lscpu does not run there, and $system/cpu was not read"
 
 # The sizes of the NUMA nodes and their distances. If the node has no numactl, the kernel's own
 # files have the same, and are written in the form of numactl -H.
@@ -223,8 +245,9 @@ on_host numactl -H > "$folder/numactl.txt" 2> /dev/null ||
     unknown "numactl.txt: the sizes and distances of the NUMA nodes"
 }
 
-printf 'collected: %s\n' "$folder"
+[ -n "$incomplete" ] || printf 'collected: %s\n' "$folder"
 [ -z "$missing" ] || printf 'not collected, and what is therefore not known:%s\n' "$missing" >&2
 [ "$anonymous" = yes ] || [ ! -e "$checkpoint" ] ||
     printf 'kubelet_internal_checkpoint can have secrets: what device plugins answered has environment variables. If you give the folder away, delete it, or read it first.\n'
+[ -z "$incomplete" ] || exit 1
 printf 'Read what is in it before you give it to somebody. Then: paddock explain NAMESPACE/POD --state %s\n' "$folder"

@@ -22,7 +22,7 @@ const (
 
 // Defaults of a Script.
 const (
-	DefaultImage      = "busybox:stable"
+	DefaultImage      = "busybox:1.37" // A version, so that each run reads with the same programs.
 	DefaultNamespace  = "default"
 	DefaultKubeletDir = "/var/lib/kubelet"
 )
@@ -101,7 +101,7 @@ func (s Script) Text() (string, error) {
 	touches := "It installs nothing on the node, and only reads there."
 	if s.Via == Debug {
 		touches = "It installs nothing on the node. It runs one privileged pod there and deletes it.\n" +
-			"# Like any new pod, that makes the kubelet release what ended pods had."
+			"# Like any new pod, that makes the kubelet release what ended pods had; --via ssh changes nothing."
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh
@@ -136,7 +136,8 @@ umask 077
 	return b.String(), nil
 }
 
-// kubectl writes how the script calls kubectl, if it is with flags.
+// kubectl writes how the script calls kubectl: with a limit for each request, so that an API server
+// that does not answer does not stop it for ever.
 func (s Script) kubectl(b *strings.Builder) {
 	flags := ""
 	if s.Kubeconfig != "" {
@@ -145,9 +146,8 @@ func (s Script) kubectl(b *strings.Builder) {
 	if s.Context != "" {
 		flags += " --context " + quote(s.Context)
 	}
-	if flags != "" {
-		b.WriteString("\nkubectl() { command kubectl" + flags + " \"$@\"; }\n")
-	}
+	b.WriteString("\ntimeout=30s # of each request to the API server\n" +
+		"kubectl() { command kubectl" + flags + " --request-timeout \"$timeout\" \"$@\"; }\n")
 }
 
 // way writes what is needed to reach the node.

@@ -15,9 +15,9 @@ func TestTextQuotes(t *testing.T) {
 		change func(*Script)
 		want   []string
 	}{
-		{func(*Script) {}, []string{"node=${1-}\n", "#   sh collect.sh NODE\n", `folder="./paddock-$node"`, "image='busybox:stable'\n", "kubectl debug", "dra_manager_state'\n"}},
+		{func(*Script) {}, []string{"node=${1-}\n", "#   sh collect.sh NODE\n", `folder="./paddock-$node"`, "image='busybox:1.37'\n", "kubectl debug", "kubectl() { command kubectl --request-timeout \"$timeout\" \"$@\"; }\n", "dra_manager_state'\n"}},
 		{func(s *Script) { s.Node, s.Folder = "node7", "it's; here" }, []string{"node='node7'\n", `folder='it'\''s; here'`, "#   sh collect.sh\n"}},
-		{func(s *Script) { s.Via, s.Host = SSH, "admin@h" }, []string{"host='admin@h'\n", "ssh -n"}},
+		{func(s *Script) { s.Via, s.Host = SSH, "admin@h" }, []string{"host='admin@h'\n", "ssh -n", "ssh -o ConnectTimeout=10 "}},
 		{func(s *Script) { s.Via = SSH }, []string{"host=$node\n"}},
 		{func(s *Script) { s.KubeletDir = "/var/lib/k0s/kubelet/" }, []string{"directory='/var/lib/k0s/kubelet' #"}},
 		{func(s *Script) { s.Anonymize = true }, []string{"folder=./paddock-anonymous\n", "--filter --anonymize; }", "/dev/urandom", "checkpoint' # dra_manager_state has names"}},

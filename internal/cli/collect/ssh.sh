@@ -2,6 +2,7 @@
 # files can be read only by root.
 root= # the file system of the node is not elsewhere
 sudo=
+ssh() { command ssh -o ConnectTimeout=10 -o ServerAliveInterval=10 "$@"; }
 selector="spec.nodeName=$node"
 
 enter() {
