@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -108,4 +109,23 @@ func (r Report) remote() *terminal.Table {
 			terminal.Faint.Of(d.Claim), terminal.Plain.Of(nodeList(d.NUMANodes)), terminal.Bad.Of(d.Distance))
 	}
 	return t
+}
+
+// freeDevices prints where the devices are that a rejected pod asks for, but for those that the
+// account of the rejection has.
+func (w *explanation) freeDevices(r *PlanRejection, all []explain.DeviceCount) {
+	for _, c := range all {
+		if c.Resource == r.Resource && len(r.Nodes) > 0 {
+			continue
+		}
+		var parts []string
+		for _, p := range c.Places {
+			on := "on unknown NUMA nodes"
+			if len(p.NUMANodes) > 0 {
+				on = "on " + mask.Of(p.NUMANodes...).Text()
+			}
+			parts = append(parts, fmt.Sprintf("%d of %d %s", p.Free, p.Total, on))
+		}
+		w.sentence(terminal.Faint.Of(c.Resource+" free:"), terminal.Plain.Of(strings.Join(parts, ", ")))
+	}
 }

@@ -35,6 +35,8 @@ type Explanation struct {
 	Aligned []explain.Aligned `json:"aligned,omitempty"`
 	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
+	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
+	FreeDevices []explain.DeviceCount `json:"freeDevices,omitempty"`
 	// Remedies are changes that would admit a rejected pod.
 	Remedies *explain.Remedies `json:"remedies,omitempty"`
 	// Spread is set for a pod that is on more sockets than it needs.
@@ -44,7 +46,7 @@ type Explanation struct {
 // ExplanationOf returns the explanation of a plan. s is the node before the plan. remedies is nil
 // for a pod that was admitted.
 func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
-	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
 	if p.Grant != nil {
 		e.Aligned = explain.AlignedOf(s, p.Grant)
 	}
@@ -95,6 +97,9 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer, e.PodStatus)
+	if r := e.Answer.Rejection; r != nil {
+		w.freeDevices(r, e.FreeDevices)
+	}
 	if e.PodStatus != nil {
 		w.remarks(e.PodStatus)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // rejected are pods that were rejected with the same message.
@@ -67,6 +68,9 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	}
 	if r.differ {
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of("as the last of them found the NUMA nodes:")))
+	}
+	if r.Resource != request.CPU && !request.IsMemory(r.Resource) {
+		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of(r.Resource+" by NUMA node:")))
 	}
 	t := terminal.Table{Columns: terminal.Columns(">  NUMA NODE", ">FOR PODS", ">FREE", "ASSIGNED TO")}
 	for _, n := range r.Nodes {
