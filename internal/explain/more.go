@@ -17,31 +17,49 @@ import (
 // more looks for the smallest increase of amounts that admits the pod. Only restricted can admit
 // more and reject less: it admits a pod whose resources all need the same number of NUMA nodes
 // (R-HINT-62). For each such number, the smallest amounts that need it are planned, so the number
-// of plans is at most that of NUMA nodes.
+// of plans is at most that of NUMA nodes. With align-by-socket, CPUs can need fewer NUMA nodes than
+// the others, on as many sockets (R-HINT-25), and smaller numbers are planned for them, too.
 func (x *search) more() ([]Proposal, string) {
 	all := x.trace.Alignments
 	if x.trace.Cause != rejection.NotAligned || x.state.Policy().Topology != node.TopologyRestricted || len(all) == 0 {
 		return nil, ""
 	}
 	a := &all[len(all)-1]
-	x.limit = x.allowed(len(x.state.Machine().Nodes()))
+	nodes := len(x.state.Machine().Nodes())
+	x.limit = x.allowed(nodes * nodes)
 	most := 2 // Amounts that need one NUMA node agree already.
 	for i := range a.HintSets {
 		most = max(most, a.HintSets[i].Preferred)
 	}
-	for size := most; size <= len(x.state.Machine().Nodes()); size++ {
-		pod, ok := x.needing(a, size)
-		if !ok || sameAmounts(pod, x.pod) || AgainstAPI(pod).Text != "" {
-			continue
-		}
-		x.what = "more " + strings.Join(changed(difference(x.pod, pod)), ", more ")
-		if x.plan(x.state, pod) != nil {
-			p := x.amountProposal(pod)
-			p.Text += fmt.Sprintf(" (each resource then needs %s)", countText(size, "NUMA node"))
-			return []Proposal{p}, "1 would admit it"
+	for size := most; size <= nodes; size++ {
+		for aligned := leastAligned(a, size); aligned <= size; aligned++ {
+			pod, ok := x.needing(a, size, aligned)
+			if !ok || sameAmounts(pod, x.pod) || AgainstAPI(pod).Text != "" {
+				continue
+			}
+			x.what = "more " + strings.Join(changed(difference(x.pod, pod)), ", more ")
+			if x.plan(x.state, pod) != nil {
+				p := x.amountProposal(pod)
+				if aligned == size {
+					p.Text += fmt.Sprintf(" (each resource then needs %s)", countText(size, "NUMA node"))
+				}
+				return []Proposal{p}, "1 would admit it"
+			}
 		}
 	}
 	return nil, "none found; " + notFurther
+}
+
+// leastAligned returns the smallest number of NUMA nodes to plan for a resource that is aligned by
+// socket while the others need size of them. It is size if none is.
+func leastAligned(a *node.Alignment, size int) int {
+	least := size
+	for i := range a.HintSets {
+		if f := &a.HintSets[i]; f.Sockets != nil {
+			least = min(least, f.Preferred)
+		}
+	}
+	return least
 }
 
 // changed returns the resources of changes, each once.
@@ -56,12 +74,15 @@ func changed(changes []Change) []string {
 }
 
 // needing returns the pod with the smallest amounts that are not below its own and of which each
-// needs this number of NUMA nodes. It returns false if there are none, or if the node cannot have
-// them now.
-func (x *search) needing(a *node.Alignment, size int) (request.Pod, bool) {
+// needs this number of NUMA nodes: aligned if it is aligned by socket, and otherwise all. It
+// returns false if there are none, or if the node cannot have them now.
+func (x *search) needing(a *node.Alignment, all, aligned int) (request.Pod, bool) {
 	pod := x.pod
 	for i := range a.HintSets {
-		f := &a.HintSets[i]
+		f, size := &a.HintSets[i], all
+		if f.Sockets != nil {
+			size = aligned
+		}
 		if f.Kind != hint.Fits || f.Preferred >= size {
 			continue
 		}
