@@ -59,10 +59,13 @@ type session struct {
 	decided map[string]bool
 	// blind is set if the kubelet was not seen for a while since the last comparison.
 	blind bool
-	// compared is the state of the last look whose decisions were compared.
+	// compared is the state of the last look whose decisions were compared, and before that look.
 	compared *node.State
-	mu       sync.Mutex // guards ledger
-	ledger   observe.Ledger
+	before   reading
+	// config is the kubelet's configuration, as it answered.
+	config []byte
+	mu     sync.Mutex // guards ledger
+	ledger observe.Ledger
 }
 
 // unsettled is what the files have of a pod, and since when.
@@ -105,6 +108,8 @@ type reading struct {
 	pods      inputs.Roster
 	asked     map[string]request.Pod
 	shown     *treatment.Shown
+	// texts are the files.
+	texts []treatment.Text
 	// whole is false if the files do not add up, or were replaced meanwhile.
 	whole bool
 }
@@ -140,8 +145,8 @@ func (s *session) see(now time.Time, l reading) {
 	})
 	var compared []observe.Comparison
 	if s.settled(now, &l, decided) {
-		compared = s.compare(now, state, decided)
-		s.decided, s.compared, s.blind = all, state, false
+		compared = s.compare(now, &l, decided)
+		s.decided, s.compared, s.before, s.blind = all, state, l, false
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
@@ -173,9 +178,10 @@ func (s *session) all(ofLook []view.Doubt) []view.Doubt {
 	return doubts
 }
 
-func (s *session) compare(now time.Time, state *node.State, decided []observe.Decision) []observe.Comparison {
+func (s *session) compare(now time.Time, l *reading, decided []observe.Decision) []observe.Comparison {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	state := l.shown.State
 	switch {
 	case s.decided == nil: // Nothing is known of what was decided before.
 		s.ledger.Begin(state)
@@ -184,13 +190,15 @@ func (s *session) compare(now time.Time, state *node.State, decided []observe.De
 		s.ledger.Skip(now, state, decided, "it was decided while the kubelet's files and answers could not be read, or while the kubelet was started again")
 		return nil
 	}
+	s.ledger.Evidence = func(c *observe.Comparison) []byte { return s.evidence(l, decided, c) }
 	return s.ledger.Look(now, state, decided)
 }
 
 // settled reports whether new decisions are complete. A kubelet writes what a pod gets container by
 // container, and can reject it after the first one. So the files must have had the same of each new
-// pod for settledAfter, unless it has started. Decisions wait for each other, because one depends
-// on those before it, and for files that add up, but no longer than settledAtMost.
+// pod for settledAfter, unless it has started, and only pods that have started are believed to
+// differ from their prediction. Decisions wait for each other, because one depends on those before
+// it, and for files that add up, but no longer than settledAtMost.
 func (s *session) settled(now time.Time, l *reading, decided []observe.Decision) bool {
 	next, all := map[string]unsettled{}, l.whole
 	for i := range decided {
@@ -205,6 +213,9 @@ func (s *session) settled(now time.Time, l *reading, decided []observe.Decision)
 		}
 		next[uid] = u
 		all = all && now.Sub(u.since) >= settledAfter
+	}
+	if all && len(next) > 0 && s.decided != nil && !s.blind {
+		all = s.ledger.Fits(l.shown.State, decided)
 	}
 	s.unsettled = next
 	switch {

@@ -147,7 +147,7 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
-	s := &session{version: version, node: n, digest: digest, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
+	s := &session{version: version, node: n, digest: digest, config: config, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
 	if before != nil {
 		if last := before.shown.Load(); last != nil {
 			s.from = last.snapshot.State.Generation() + 1

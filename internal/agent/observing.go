@@ -217,14 +217,14 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			s.lose()
 			return err
 		}
-		shown, err := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version, Near: o.placesOfDevices(ctx)}.State(inputs.Reader{Names: inputs.Fields}, s.node)
+		shown, texts, err := o.state(ctx, s, pods)
 		if err != nil && try == tornTries {
 			s.lose()
 			return err
 		}
 		whole := err == nil && signature == o.signature() && !s.torn(shown.State)
 		if whole || err == nil && try == tornTries {
-			s.see(o.world.Now(), reading{signature: signature, pods: pods, asked: asked, shown: shown, whole: whole})
+			s.see(o.world.Now(), reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, whole: whole})
 			return nil
 		}
 		select {
@@ -233,6 +233,17 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 		case <-o.world.After(tornWait):
 		}
 	}
+}
+
+// state returns the state that the kubelet's files show, and the files.
+func (o *Observing) state(ctx context.Context, s *session, pods inputs.Roster) (*treatment.Shown, []treatment.Text, error) {
+	found := treatment.Found{Path: o.config.Kubelet.Dir, Pods: pods, Version: s.version, Near: o.placesOfDevices(ctx)}
+	texts, err := found.Texts(inputs.Reader{Names: inputs.Fields})
+	if err != nil {
+		return nil, nil, err
+	}
+	shown, err := found.OfFiles(texts, s.node)
+	return shown, texts, err
 }
 
 // pods returns the pods of the node with their status, and their requests by UID. A kubelet that
@@ -306,11 +317,21 @@ func (o *Observing) Trust() (view.Trust, bool) {
 // TrustPath is the path at which an observing agent serves how its predictions compare.
 const TrustPath = "/api/trust"
 
+// ScenariosPath is the path at which it serves the last decisions that differ, each as a scenario
+// in a line of its own.
+const ScenariosPath = TrustPath + "/scenarios"
+
 // handler serves what the present session has.
 func (o *Observing) handler() http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ScenariosPath, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/jsonl")
+		if s := o.session.Load(); s != nil {
+			_ = s.writeScenarios(rw) // The client is gone if this fails.
+		}
+	})
 	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, r *http.Request) {
 		if t, known := o.Trust(); known {
 			rw.Header().Set("Content-Type", "application/json")

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/replay"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
@@ -81,7 +82,7 @@ Exit codes: 0 done, 1 error, such as a listed difference that no longer occurs, 
 
 func (r *replayCommand) run(files []string) error {
 	r.found = map[string]*machine.Machine{}
-	r.player.Now, r.player.Kubelet = time.Now, r.as.version
+	r.player.Now, r.player.Kubelet, r.player.Find = time.Now, r.as.version, treatment.FromScenario
 	if r.as.auto {
 		return errors.New("--as auto: a scenario has no Node whose kubelet could be meant; name the kubelet, such as --as " + newestKubelet())
 	}

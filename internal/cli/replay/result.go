@@ -20,6 +20,9 @@ type Result struct {
 	Start           *View    `json:"start,omitempty"`
 	AllocatableCPUs string   `json:"allocatableCPUs,omitempty"`
 	Answers         []Answer `json:"events,omitempty"`
+	// Observed is set if an agent saw the answers on a node on which a kubelet decides: they have
+	// verdicts with their reasons, and what pods have after the last event.
+	Observed bool `json:"observed,omitempty"`
 	// Quirks are the faults because of which the kubelet starts differently. They are set with
 	// Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
@@ -132,7 +135,8 @@ type Cgroup struct {
 	Mems string `json:"mems,omitempty"`
 }
 
-func viewOf(s *node.State) View {
+// ViewOf returns the view of a state.
+func ViewOf(s *node.State) View {
 	v := View{
 		CPU:    CPUView{Default: s.SharedCPUs().String(), Entries: map[string]map[string]string{}, PodEntries: map[string]string{}},
 		Memory: MemoryView{Entries: map[string]map[string][]Block{}, PodEntries: map[string][]Block{}},
@@ -202,7 +206,7 @@ func blocks(assigned []memory.Block) []Block {
 
 // watch fills in the view, the isolation and the quotas of every pod of the state.
 func (a *Answer) watch(s *node.State) {
-	a.View = viewOf(s)
+	a.View = ViewOf(s)
 	for g := range s.AllGrants() {
 		if a.Isolation == nil {
 			a.Isolation, a.PodQuotaDisabled = map[string]map[string]Isolation{}, map[string]bool{}

@@ -33,6 +33,8 @@ type Player struct {
 	// Result.Quirks and Answer.Quirks are then the faults because of which it answers differently.
 	// If zero, Paddock answers.
 	Kubelet behavior.Version
+	// Find returns the state of a scenario's Found. If nil, a scenario with one is an error.
+	Find func(*Found, FoundOn) (*node.State, error)
 }
 
 func (p *Player) asKubelet() bool { return p.Kubelet != behavior.Version{} }
@@ -65,8 +67,11 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 // the reference violate the invariants: a CPU is assigned twice, or memory is assigned but not
 // accounted for. With Kubelet nothing is adopted, because the states are the kubelet's.
 func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
+	p, err := p.decider(s)
+	if err != nil {
+		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
 	r := &run{player: p, pods: map[string]*v1.Pod{}, kubelet: quirk.New(p.Kubelet)}
-	var err error
 	if r.m, err = p.machine(s.Machine); err != nil {
 		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
@@ -90,7 +95,12 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 			return result, nil
 		}
 	}
-	view := viewOf(r.state)
+	if s.Found != nil {
+		if err := r.find(s.Found); err != nil {
+			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+	}
+	view := ViewOf(r.state)
 	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
 	for i, e := range s.Events {
 		answer, err := r.answer(e)
@@ -326,7 +336,7 @@ func (r *run) create(g *node.Grant, a *Answer) {
 	a.Affinity, a.Cgroup = map[string]Affinity{}, map[string]Cgroup{}
 	for _, c := range g.Pod.Containers {
 		if c.Type != request.App && a.AtAdmit == nil {
-			view := viewOf(r.state)
+			view := ViewOf(r.state)
 			a.AtAdmit = &view
 		}
 	}

@@ -31,7 +31,9 @@ type Scenario struct {
 	// devices.
 	Devices json.RawMessage `json:"devices,omitempty"`
 	Pods    Pods            `json:"pods"`
-	Events  []Event         `json:"events"`
+	// Found is the node before the first event. If nil, the node is empty.
+	Found  *Found  `json:"found,omitempty"`
+	Events []Event `json:"events"`
 }
 
 // Pods are the pods to which events refer by UID.
@@ -115,6 +117,9 @@ func (s *Scenario) check() error {
 	}
 	if len(s.Machine) == 0 {
 		return fmt.Errorf("scenario %s: machine is missing: expected \"@name\" or a MachineInfo", s.Name)
+	}
+	if s.Found != nil && len(s.Events) > 0 && s.Events[0].Op == Restart {
+		return fmt.Errorf("scenario %s: a node that was found and a kubelet that starts on it: go test ./internal/cli/treatment compares those", s.Name)
 	}
 	pods := map[string]*v1.Pod{}
 	for i, p := range s.Pods {

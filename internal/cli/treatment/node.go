@@ -78,6 +78,15 @@ type Found struct {
 // had before it admits the next pod. CPUs that are neither in the file's default set nor assigned
 // are residue.
 func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
+	texts, err := f.Texts(r)
+	if err != nil {
+		return nil, err
+	}
+	return f.OfFiles(texts, n)
+}
+
+// Texts reads the files.
+func (f Found) Texts(r inputs.Reader) ([]Text, error) {
 	names, err := f.files()
 	if err != nil {
 		return nil, err
@@ -87,11 +96,7 @@ func (f Found) State(r inputs.Reader, n *inputs.Node) (*Shown, error) {
 			return nil, err
 		}
 	}
-	texts, err := Read(r, names)
-	if err != nil {
-		return nil, err
-	}
-	return f.OfFiles(texts, n)
+	return Read(r, names)
 }
 
 // OfFiles is State for files that were read.

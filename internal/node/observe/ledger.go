@@ -70,6 +70,8 @@ type Comparison struct {
 	// if nothing was predicted.
 	Base *node.State
 	Plan *node.Plan
+	// Evidence is what Ledger.Evidence returned for a decision that differs.
+	Evidence []byte
 }
 
 // Count counts comparisons of admissions or of rejections by result.
@@ -77,6 +79,10 @@ type Count map[Result]int
 
 // Ledger compares. Its zero value is ready for use. It is not safe for concurrent use.
 type Ledger struct {
+	// Evidence returns what is kept of a decision that differs from its prediction, for somebody
+	// who looks for the cause. It may be nil.
+	Evidence func(*Comparison) []byte
+
 	// states are the last states that were seen, the newest last.
 	states []*node.State
 	// until has, for each state, when the next one was seen.
@@ -127,6 +133,11 @@ func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Compa
 	return all
 }
 
+// Fits reports whether Look would find no difference.
+func (l *Ledger) Fits(now *node.State, decided []Decision) bool {
+	return len(l.states) == 0 || !slices.ContainsFunc(l.compare(now, decided), func(c Comparison) bool { return c.Result == Differs })
+}
+
 func (l *Ledger) count(c *Comparison) {
 	counts := &l.admissions
 	if !c.Admitted {
@@ -150,6 +161,9 @@ func (l *Ledger) count(c *Comparison) {
 	case Differs:
 		kept := *c
 		kept.Base, kept.Plan = nil, nil // They would keep whole states.
+		if l.Evidence != nil {
+			kept.Evidence = l.Evidence(c)
+		}
 		l.differences = append(l.differences, kept)
 		l.differences = l.differences[max(0, len(l.differences)-KeptDifferences):]
 	case AsPredicted, Reordered:

@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/cli/replay"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/node/observe"
+)
+
+// evidence returns a decision that differs from its prediction as a scenario with its recorded
+// result, in one compressed line: paddock replay decides again. It has what decides and nothing
+// else: the machine, the settings of the managers, the files before, the requests of the pods that
+// ran, and of those that were decided at the same time. It is nil if it cannot be made.
+func (s *session) evidence(l *reading, decided []observe.Decision, c *observe.Comparison) []byte {
+	scenario, err := s.scenario(l, decided, c)
+	if err != nil {
+		return nil
+	}
+	line, err := json.Marshal(struct {
+		Scenario *replay.Scenario `json:"scenario"`
+		Result   replay.Result    `json:"result"`
+	}{scenario, resultOf(scenario.Name, l, decided)})
+	if err != nil {
+		return nil
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(append(line, '\n')); err != nil || w.Close() != nil {
+		return nil
+	}
+	return out.Bytes()
+}
+
+func (s *session) scenario(l *reading, decided []observe.Decision, c *observe.Comparison) (*replay.Scenario, error) {
+	machine, err := discover.Describe(s.node.Found.Machine)
+	if err != nil {
+		return nil, err
+	}
+	config, err := decisive(s.config)
+	if err != nil {
+		return nil, err
+	}
+	scenario := &replay.Scenario{
+		Name: "observed-" + c.UID, Note: fmt.Sprintf("predicted %s; the kubelet: %s", c.Predicted, c.Actual),
+		Machine: machine, KubeletConfig: config,
+		Found: &replay.Found{
+			Version: s.version.String(), Running: []string{}, Started: map[string][]string{},
+			State: replay.FoundState{Checkpoints: map[string]string{}},
+		},
+	}
+	if scenario.Devices, err = s.devicesOf(); err != nil {
+		return nil, err
+	}
+	for _, t := range s.before.texts {
+		if t.Manager != kubeletstate.DRAManager { // The kubelet does not align the devices of claims.
+			scenario.Found.State.Checkpoints[t.Manager.FileName()] = string(t.Data)
+		}
+	}
+	gates := podspec.GatesOf(s.node.Policy.Policy)
+	for uid, pod := range s.before.pods {
+		if s.before.pods.Alive(uid) && s.decided[uid] {
+			scenario.Found.Running = append(scenario.Found.Running, uid)
+			scenario.Found.Started[uid] = startedIn(pod)
+			scenario.Pods = append(scenario.Pods, deciding(pod, gates))
+		}
+	}
+	slices.Sort(scenario.Found.Running)
+	slices.SortFunc(scenario.Pods, func(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	for i := range decided {
+		uid := decided[i].Pod.UID
+		scenario.Pods = append(scenario.Pods, deciding(l.pods[uid], gates))
+		scenario.Events = append(scenario.Events, replay.Event{Op: replay.Admit, Pod: uid})
+	}
+	return scenario, nil
+}
+
+// resultOf returns the verdicts, and what the pods have after the last one.
+func resultOf(name string, l *reading, decided []observe.Decision) replay.Result {
+	result := replay.Result{Name: name, Observed: true}
+	for i := range decided {
+		d := &decided[i]
+		admitted := d.Reason == ""
+		a := replay.Answer{Op: replay.Admit, Pod: d.Pod.UID, Admitted: &admitted, Reason: d.Reason}
+		if !admitted {
+			a.Message = l.pods[d.Pod.UID].Status.Message
+		}
+		if i == len(decided)-1 {
+			a.View = replay.ViewOf(l.shown.State)
+		}
+		result.Answers = append(result.Answers, a)
+	}
+	return result
+}
+
+// deciding returns what decides about a pod, with defaults, and its name.
+func deciding(pod *v1.Pod, gates podspec.Gates) *v1.Pod {
+	out := podspec.Slim(podspec.Default(pod, gates))
+	out.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+	out.Status = v1.PodStatus{}
+	return out
+}
+
+// startedIn returns the names of the app containers of a pod and of its init containers that run.
+func startedIn(pod *v1.Pod) []string {
+	names := []string{}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.State.Running != nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// decisive returns the fields of the kubelet's configuration that its managers read.
+func decisive(answer []byte) (json.RawMessage, error) {
+	text, err := yaml.YAMLToJSON(answer)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	if inner := all["kubeletconfig"]; inner != nil { // The answer of /configz. A file is without it.
+		all = nil
+		if err := json.Unmarshal(inner, &all); err != nil {
+			return nil, err
+		}
+	}
+	out := map[string]json.RawMessage{}
+	for _, name := range []string{
+		"cpuManagerPolicy", "cpuManagerPolicyOptions", "memoryManagerPolicy", "reservedMemory", "topologyManagerPolicy", "topologyManagerScope",
+		"topologyManagerPolicyOptions", "reservedSystemCPUs", "kubeReserved", "systemReserved", "evictionHard", "featureGates",
+	} {
+		if value := all[name]; value != nil && string(value) != "null" {
+			out[name] = value
+		}
+	}
+	return json.Marshal(out)
+}
+
+// devicesOf returns the devices of the node as a devices file, or nil if it has none.
+func (s *session) devicesOf() (json.RawMessage, error) {
+	type device struct {
+		ID        string `json:"id"`
+		NUMANodes []int  `json:"numaNodes,omitempty"`
+		Healthy   bool   `json:"healthy"`
+	}
+	resources, inventory := map[string][]device{}, s.compared.Devices().Inventory()
+	for _, name := range inventory.Resources() {
+		for _, d := range inventory.Devices(name) {
+			resources[name] = append(resources[name], device{d.ID, d.Nodes.Nodes(), d.Healthy})
+		}
+	}
+	if len(resources) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(map[string]any{"resources": resources})
+}
+
+// writeScenarios writes the last decisions that differ from their predictions, the oldest first.
+func (s *session) writeScenarios(w io.Writer) error {
+	s.mu.Lock()
+	differences := s.ledger.Differences()
+	s.mu.Unlock()
+	for _, d := range differences {
+		if d.Evidence == nil {
+			continue
+		}
+		r, err := gzip.NewReader(bytes.NewReader(d.Evidence))
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
