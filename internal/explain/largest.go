@@ -74,9 +74,8 @@ func largestPods(ctx context.Context, s *node.State) []Largest {
 
 func (l *Largest) measure(ctx context.Context, s *node.State) {
 	p := &prober{ctx: ctx, s: s, memory: s.Policy().StaticMemory}
-	if p.memory {
-		p.thresholds()
-	}
+	p.ask = p.alone
+	p.thresholds()
 	if s.Policy().StaticCPU {
 		unit := int64(1)
 		if s.Policy().CPU.FullPCPUsOnly {
@@ -88,38 +87,21 @@ func (l *Largest) measure(ctx context.Context, s *node.State) {
 		}
 	}
 	if p.memory {
-		try := func(n int64) answer { return p.plan(0, n*mebi) }
-		ends := ended(p.free, p.sizes)
-		most := largest(ends, try)
-		most, l.MoreBytes = p.above(most, ends, p.tops, try)
-		l.Bytes = most * mebi
+		l.Bytes, l.MoreBytes = p.mostBytes(0, true)
 	}
 }
 
 // cpus finds the largest number of CPUs, and the smallest amount of memory with which they are
 // admitted.
 func (l *Largest) cpus(p *prober, unit int64) {
-	ends := ended(int64(p.s.AvailableCPUs().Len())/unit, wholes(sums(p.s, request.CPU), unit))
-	most := largest(ends, func(n int64) answer {
-		if p.least(n*unit) > 0 {
-			return fits
-		}
-		return rejects
-	})
-	l.Memory = p.least(most * unit)
-	most, l.MoreCPUs = p.above(most, ends, every(ends[0]), func(n int64) answer {
-		bytes, a := p.with(n * unit)
-		if a == fits {
-			l.Memory = bytes
-		}
-		return a
-	})
-	if l.CPUs = int(most * unit); !p.memory || l.CPUs == 0 {
-		l.Memory = 0
+	most, bytes, cut := p.mostCPUs(unit, true)
+	l.CPUs, l.MoreCPUs = int(most), cut
+	if !p.memory || l.CPUs == 0 {
 		return
 	}
+	l.Memory = bytes
 	p.begin()
-	if bytes, a := p.with(int64(l.CPUs)); a == fits {
+	if bytes, a := p.with(most); a == fits {
 		l.Memory = bytes
 	}
 }
@@ -148,11 +130,15 @@ const (
 	never
 )
 
-// prober plans pods of one container.
+// prober plans pods with other amounts of one container.
 type prober struct {
 	ctx    context.Context
 	s      *node.State
 	memory bool
+	// ask plans a pod whose container requests so many CPUs and bytes.
+	ask func(cpus, bytes int64) answer
+	// otherCPUs and otherBytes are requested in addition where the pod is aligned as one.
+	otherCPUs, otherBytes int64
 	// sizes are the amounts of memory, in MiB, above which one more NUMA node is preferred. free is
 	// the free memory of all NUMA nodes together, in MiB.
 	sizes []int64
@@ -177,21 +163,35 @@ func (p *prober) spent() bool { return p.plans >= maxLargestPlans || p.ctx.Err()
 
 // thresholds sets the amounts with which the Memory Manager compares requests.
 func (p *prober) thresholds() {
+	if !p.memory {
+		return
+	}
 	x := search{state: p.s}
 	a := axis{resource: machine.Memory, complete: true}
 	for _, sum := range x.memorySums(&a) {
-		p.tops, p.bottoms = append(p.tops, sum/mebi), append(p.bottoms, sum/mebi+1)
+		if sum -= p.otherBytes; sum >= 0 {
+			p.tops, p.bottoms = append(p.tops, sum/mebi), append(p.bottoms, sum/mebi+1)
+		}
 	}
 	slices.Sort(p.tops)
 	slices.Sort(p.bottoms)
-	p.coarse, p.free, p.sizes = !a.complete, x.room(machine.Memory)/mebi, wholes(sums(p.s, machine.Memory), mebi)
+	p.coarse, p.free = !a.complete, x.room(machine.Memory)/mebi
+	p.sizes = wholes(minus(sums(p.s, machine.Memory), p.otherBytes), mebi)
 }
 
+// plan asks about one pod, and counts.
 func (p *prober) plan(cpus, bytes int64) answer {
 	if p.ctx.Err() != nil {
 		return rejects
 	}
 	p.plans++
+	a := p.ask(cpus, bytes)
+	p.cut = p.cut || a == rejects && p.coarse
+	return a
+}
+
+// alone plans a pod of one container.
+func (p *prober) alone(cpus, bytes int64) answer {
 	c := request.Container{Name: "c", Type: request.App, CPUs: int(cpus), CPURequest: cpus * 1000, CPULimit: cpus * 1000, Equivalent: true}
 	if cpus == 0 {
 		c.Sharing, c.CPURequest, c.CPULimit = request.FractionalCPU, 500, 500
@@ -199,14 +199,17 @@ func (p *prober) plan(cpus, bytes int64) answer {
 	if p.memory {
 		c.Memory = request.Amounts{{Resource: machine.Memory, Value: bytes}}
 	}
-	pod := request.Pod{Identity: request.Identity{UID: "\x00report", Namespace: "default", Name: "report"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{c}}}
-	switch plan := p.s.Plan(pod); {
+	return answerOf(p.s, p.s.Plan(request.Pod{Identity: request.Identity{UID: "\x00report", Namespace: "default", Name: "report"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{c}}}))
+}
+
+// answerOf returns what the plan of a pod means for larger ones of its kind.
+func answerOf(s *node.State, plan *node.Plan) answer {
+	switch {
 	case plan.Rejection == nil:
 		return fits
-	case plan.Trace.Cause == rejection.NotAligned || p.s.Policy().Topology == node.TopologyNone || nowhere(plan):
+	case plan.Trace.Cause == rejection.NotAligned || s.Policy().Topology == node.TopologyNone || nowhere(plan):
 		return never // It cannot be aligned or placed, and neither can larger pods (R-HINT-32, R-HINT-62).
 	}
-	p.cut = p.cut || p.coarse
 	return rejects
 }
 
@@ -226,7 +229,7 @@ func (p *prober) with(cpus int64) (int64, answer) {
 		return mebi, p.plan(cpus, mebi)
 	}
 	policy, all := p.s.Policy(), never
-	prefers, _ := slices.BinarySearch(sums(p.s, request.CPU), cpus)
+	prefers, _ := slices.BinarySearch(sums(p.s, request.CPU), cpus+p.otherCPUs)
 	ends := ended(p.free, p.sizes)
 	slices.Reverse(ends)
 	for i, end := range ends[1:] {
@@ -252,6 +255,44 @@ func (p *prober) with(cpus int64) (int64, answer) {
 		}
 	}
 	return 0, all
+}
+
+// mostCPUs returns the largest number of CPUs that is admitted with any amount of memory, and such
+// an amount. cut reports whether more may fit: all numbers that can matter are tried only if exact
+// is set.
+func (p *prober) mostCPUs(unit int64, exact bool) (cpus, bytes int64, cut bool) {
+	ends := ended(int64(p.s.AvailableCPUs().Len())/unit, wholes(minus(sums(p.s, request.CPU), p.otherCPUs), unit))
+	most := largest(ends, func(n int64) answer {
+		if p.least(n*unit) > 0 {
+			return fits
+		}
+		return rejects
+	})
+	bytes = p.least(most * unit)
+	if !exact {
+		return most * unit, bytes, true
+	}
+	most, cut = p.above(most, ends, every(ends[0]), func(n int64) answer {
+		with, a := p.with(n * unit)
+		if a == fits {
+			bytes = with
+		}
+		return a
+	})
+	return most * unit, bytes, cut
+}
+
+// mostBytes returns the largest amount of memory that is admitted with so many CPUs. cut and exact
+// are as for mostCPUs.
+func (p *prober) mostBytes(cpus int64, exact bool) (bytes int64, cut bool) {
+	try := func(n int64) answer { return p.plan(cpus, n*mebi) }
+	ends := ended(p.free, p.sizes)
+	most := largest(ends, try)
+	if !exact {
+		return most * mebi, true
+	}
+	most, cut = p.above(most, ends, p.tops, try)
+	return most * mebi, cut
 }
 
 // above returns the largest amount above low that fits, or low. cut reports whether more may fit
@@ -300,6 +341,15 @@ func every(n int64) []int64 {
 	return all
 }
 
+// minus returns the amounts, each reduced by other.
+func minus(amounts []int64, other int64) []int64 {
+	out := make([]int64, len(amounts))
+	for i, n := range amounts {
+		out[i] = n - other
+	}
+	return out
+}
+
 // wholes converts amounts to units, rounded down.
 func wholes(amounts []int64, unit int64) []int64 {
 	out := make([]int64, len(amounts))
@@ -320,10 +370,10 @@ func (p *prober) least(cpus int64) int64 {
 	if !p.memory || p.s.Policy().Topology == node.TopologySingleNUMANode {
 		return 0
 	}
-	sizes, amounts := sums(p.s, request.CPU), sums(p.s, machine.Memory)
-	for i, sum := range amounts {
+	sizes := minus(sums(p.s, request.CPU), p.otherCPUs)
+	for i, size := range p.sizes {
 		same := i+1 < len(sizes) && sizes[i] < cpus && cpus <= sizes[i+1]
-		if bytes := (sum/mebi + 1) * mebi; (same || len(amounts) <= maxAllAmounts) && p.plan(cpus, bytes) == fits {
+		if bytes := max(1, size+1) * mebi; (same || len(p.sizes) <= maxAllAmounts) && p.plan(cpus, bytes) == fits {
 			return bytes
 		}
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,10 +10,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Place is a node on which a pod of another size could run.
+// Place is a kind of nodes on which a pod of another size could run.
 type Place struct {
+	// Name is the name of the kind. It is needed only if there are several places.
+	Name  string
 	State *node.State
-	// Takes reports whether the node takes the pod. If nil, the node's planner decides.
+	// Nodes is the number of equal nodes.
+	Nodes int
+	// Takes reports whether the nodes take the pod. If nil, the planner decides.
 	Takes func(s Sized) bool
 }
 
@@ -45,60 +50,71 @@ type Like struct {
 	Unlimited bool  `json:"memoryNotLimited,omitempty"`
 	// BudgetCPUs and BudgetBytes are the pod-level budget in the manifest. It grows by as much as
 	// Container.
-	BudgetCPUs  int       `json:"budgetCPUs,omitempty"`
-	BudgetBytes int64     `json:"budgetMemory,omitempty"`
-	Sizes       []LikeRow `json:"sizes"`
+	BudgetCPUs  int         `json:"budgetCPUs,omitempty"`
+	BudgetBytes int64       `json:"budgetMemory,omitempty"`
+	Sizes       []LikeSizes `json:"sizes"`
 }
 
-// LikeRow has the largest pods with one number of devices. An amount is 0 if no node takes such a
-// pod.
-type LikeRow struct {
+// LikeSizes has the largest pods with one number of devices. A pod is nil if no node takes it.
+type LikeSizes struct {
 	Devices int64 `json:"devices,omitempty"`
-	// MostCPUs is the largest number of CPUs with the memory of the manifest. CPUPlaces counts the
-	// nodes that take such a pod now, and the other Places those that take the other pods.
-	MostCPUs  int `json:"mostCPUs"`
-	CPUPlaces int `json:"mostCPUsNodes"`
-	// MostBytes is the largest amount of memory, in whole MiB, with the CPUs of the manifest. If
-	// MoreBytes is set, more may fit.
-	MostBytes  int64 `json:"mostMemory"`
-	BytePlaces int   `json:"mostMemoryNodes"`
-	MoreBytes  bool  `json:"moreMemoryMayFit,omitempty"`
-	// Share is the largest number of CPUs with ShareBytes of memory, which is as much for each CPU
-	// as in the manifest.
-	Share       int   `json:"proportionalCPUs"`
-	ShareBytes  int64 `json:"proportionalMemory"`
-	SharePlaces int   `json:"proportionalNodes"`
-	// Apart has the fields above with pods that would be admitted without being aligned; see
-	// AlignedOf. It is known for one node only.
-	Apart []string `json:"notAligned,omitempty"`
-	// AlignedCPUs and AlignedShare are the largest numbers of CPUs with which such a pod is
-	// aligned, where MostCPUs and Share are not.
-	AlignedCPUs  int `json:"alignedCPUs,omitempty"`
-	AlignedShare int `json:"alignedProportionalCPUs,omitempty"`
-	// Why is the reason why the pod of the manifest, with this number of devices, is rejected. It
-	// is set if no amount is found.
+	// MostCPUs has the most CPUs with the memory of the manifest.
+	MostCPUs *LikeSize `json:"mostCPUs,omitempty"`
+	// MostMemory has the most memory, in whole MiB, with the CPUs of the manifest.
+	MostMemory *LikeSize `json:"mostMemory,omitempty"`
+	// InProportion has the most CPUs with as much memory for each CPU as in the manifest.
+	InProportion *LikeSize `json:"inProportion,omitempty"`
+	// MostCPUsThenMemory has the most CPUs that are admitted with any amount of memory, and then
+	// the most memory with them.
+	MostCPUsThenMemory *LikeSize `json:"mostCPUsThenMemory,omitempty"`
+	// Why is the reason why the pod of the manifest, with this number of devices, is rejected. Of
+	// several kinds of nodes, it is that of the one with the most devices, and it is set only if
+	// no pod is found.
 	Why string `json:"why,omitempty"`
 }
 
-// None reports whether no place takes such a pod of any size.
-func (l *Like) None() bool {
-	return !slices.ContainsFunc(l.Sizes, func(r LikeRow) bool { return r.MostCPUs > 0 || r.MostBytes > 0 || l.CPUs == 0 && l.Bytes == 0 })
+// LikeSize is a pod that nodes would admit.
+type LikeSize struct {
+	// CPUs and Bytes are those of the container that grows.
+	CPUs  int   `json:"cpus"`
+	Bytes int64 `json:"memory"`
+	// Nodes counts the nodes that take such a pod now.
+	Nodes int `json:"nodes"`
+	// More is set if the search reached its bound: a larger pod may fit.
+	More bool `json:"moreMayFit,omitempty"`
+	// NotAligned is set for a pod that would be admitted without being aligned. AlignedCPUs is the
+	// most with which it is aligned, if this was searched. Both are known for one node only.
+	NotAligned  bool `json:"notAligned,omitempty"`
+	AlignedCPUs int  `json:"alignedCPUs,omitempty"`
 }
 
-// LikeOn returns the largest pods like pod on the places. count has the number of equal nodes of
-// each place. LikeOn varies the number of devices in powers of two, up to what one place has, and
-// includes the number of the manifest. The error is that of the context.
-func LikeOn(ctx context.Context, places []Place, count []int, pod request.Pod) (Like, error) {
-	l := &likeSearch{ctx: ctx, places: places, numbers: count, pod: pod}
+// all returns the pods that were found.
+func (r *LikeSizes) all() []*LikeSize {
+	return slices.DeleteFunc([]*LikeSize{r.MostCPUs, r.MostMemory, r.InProportion, r.MostCPUsThenMemory}, func(s *LikeSize) bool { return s == nil })
+}
+
+// None reports whether no node takes such a pod.
+func (r *LikeSizes) None() bool { return len(r.all()) == 0 }
+
+// None reports whether no node takes such a pod of any size.
+func (l *Like) None() bool {
+	return (l.CPUs > 0 || l.Bytes > 0) && !slices.ContainsFunc(l.Sizes, func(r LikeSizes) bool { return !r.None() })
+}
+
+// LikeOn returns the largest pods like pod on the places. It varies the number of devices in powers
+// of two, up to what one place has, and includes the number of the manifest. The error is that of
+// the context.
+func LikeOn(ctx context.Context, places []Place, pod request.Pod) (Like, error) {
+	l := &likeSearch{ctx: ctx, places: places, pod: pod}
 	l.choose()
 	for _, n := range l.counts() {
 		l.devices = n
-		row := LikeRow{Devices: n}
-		l.cpus(&row)
-		l.bytes(&row)
-		l.share(&row)
-		l.judge(&row)
-		l.Sizes = append(l.Sizes, row)
+		sizes := LikeSizes{
+			Devices: n, MostCPUs: l.mostCPUs(l.sameBytes), MostMemory: l.mostMemory(),
+			InProportion: l.share(), MostCPUsThenMemory: l.both(),
+		}
+		l.judge(&sizes)
+		l.Sizes = append(l.Sizes, sizes)
 	}
 	return l.Like, ctx.Err()
 }
@@ -107,9 +123,7 @@ type likeSearch struct {
 	Like
 	ctx    context.Context
 	places []Place
-	// numbers has the number of equal nodes of each place.
-	numbers []int
-	pod     request.Pod
+	pod    request.Pod
 	// has is the number of devices in the manifest, and devices that of the present row.
 	has, devices int64
 }
@@ -148,40 +162,42 @@ func (l *likeSearch) described(resource string) bool {
 	return slices.ContainsFunc(l.places, func(p Place) bool { return p.State.Devices().Inventory().Has(resource) })
 }
 
-// judge adds to a row what is wrong with it.
-func (l *likeSearch) judge(row *LikeRow) {
+// judge adds which of the pods would not be aligned, and why the manifest's is rejected.
+func (l *likeSearch) judge(sizes *LikeSizes) {
+	sizes.Why = l.why(sizes)
 	if len(l.places) != 1 || l.places[0].Takes != nil {
 		return
 	}
 	s := l.places[0].State
-	if row.MostCPUs == 0 && row.MostBytes == 0 && row.Share == 0 {
-		if sized, _ := l.sized(l.CPUs, l.Bytes); l.CPUs > 0 || l.Bytes > 0 {
-			if r := s.Plan(sized.Pod).Rejection; r != nil {
-				row.Why = r.Detail
-			}
-		}
-		return
-	}
-	for _, of := range []struct {
-		field string
-		cpus  int
-		bytes int64
-		is    bool
-	}{
-		{"mostCPUs", row.MostCPUs, l.Bytes, row.MostCPUs > 0},
-		{"mostMemory", l.CPUs, row.MostBytes, row.MostBytes > 0},
-		{"proportionalCPUs", row.Share, row.ShareBytes, row.Share > 0},
-	} {
-		if of.is && l.apart(s, of.cpus, of.bytes) {
-			row.Apart = append(row.Apart, of.field)
+	for _, found := range sizes.all() {
+		found.NotAligned = l.apart(s, found.CPUs, found.Bytes)
+		switch {
+		case !found.NotAligned:
+		case found == sizes.MostCPUs:
+			found.AlignedCPUs = l.mostAligned(s, found.CPUs, l.sameBytes)
+		case found == sizes.InProportion:
+			found.AlignedCPUs = l.mostAligned(s, found.CPUs, l.inProportion)
 		}
 	}
-	if slices.Contains(row.Apart, "mostCPUs") {
-		row.AlignedCPUs = l.mostAligned(s, row.MostCPUs, func(int) int64 { return l.Bytes })
+}
+
+// why returns why the pod of the manifest, with the present number of devices, is rejected. Of
+// several places, it asks the one with the most devices, and only if no pod was found.
+func (l *likeSearch) why(sizes *LikeSizes) string {
+	if l.CPUs == 0 && l.Bytes == 0 || len(l.places) == 0 || len(l.places) > 1 && !sizes.None() {
+		return ""
 	}
-	if slices.Contains(row.Apart, "proportionalCPUs") {
-		row.AlignedShare = l.mostAligned(s, row.Share, l.inProportion)
+	devices := func(p Place) int { return len(p.State.Devices().Inventory().Devices(l.Device)) }
+	place := slices.MaxFunc(l.places, func(a, b Place) int { return cmp.Compare(devices(a), devices(b)) })
+	sized, _ := l.sized(l.CPUs, l.Bytes)
+	r := place.State.Plan(sized.Pod).Rejection
+	switch {
+	case r == nil:
+		return ""
+	case len(l.places) > 1:
+		return "on " + place.Name + ": " + r.Detail
 	}
+	return r.Detail
 }
 
 // mostAligned returns the largest number of CPUs below most with which the pod is aligned.
@@ -259,49 +275,55 @@ func (l *likeSearch) takes(p *Place, cpus int, bytes int64) bool {
 	return p.State.Plan(s.Pod).Rejection == nil
 }
 
-// count returns how many places take the pod with these amounts.
-func (l *likeSearch) count(cpus int, bytes int64) (n int) {
+// nodes returns how many nodes take the pod with these amounts.
+func (l *likeSearch) nodes(cpus int, bytes int64) (n int) {
 	for i := range l.places {
 		if l.takes(&l.places[i], cpus, bytes) {
-			n += l.numbers[i]
+			n += l.places[i].Nodes
 		}
 	}
 	return n
 }
 
-// mostCPUs returns the largest number of CPUs that any place takes with this much memory. It tries
+// found returns a pod that some node takes, with the number of these nodes.
+func (l *likeSearch) found(cpus int, bytes int64, more bool) *LikeSize {
+	return &LikeSize{CPUs: cpus, Bytes: bytes, Nodes: l.nodes(cpus, bytes), More: more}
+}
+
+// mostCPUs returns the pod with the most CPUs that any place takes with this much memory. It tries
 // all numbers, the largest first, so that the answer is exact.
-func (l *likeSearch) mostCPUs(bytesFor func(cpus int) int64) (most int) {
+func (l *likeSearch) mostCPUs(bytesFor func(cpus int) int64) *LikeSize {
 	if l.CPUs == 0 {
-		return 0
+		return nil
 	}
+	most := 0
 	for i := range l.places {
 		p := &l.places[i]
-		by := int((&search{state: p.State}).unit(request.CPU))
+		by := l.unit(p)
 		for n := p.State.AvailableCPUs().Len() / by * by; n > most; n -= by {
 			if l.takes(p, n, bytesFor(n)) {
 				most = n
 			}
 		}
 	}
-	return most
+	if most == 0 {
+		return nil
+	}
+	return l.found(most, bytesFor(most), false)
 }
 
-func (l *likeSearch) cpus(row *LikeRow) {
-	if row.MostCPUs = l.mostCPUs(func(int) int64 { return l.Bytes }); row.MostCPUs > 0 {
-		row.CPUPlaces = l.count(row.MostCPUs, l.Bytes)
-	}
-}
+// unit is the number of CPUs by which a container can grow on a place.
+func (l *likeSearch) unit(p *Place) int { return int((&search{state: p.State}).unit(request.CPU)) }
+
+// sameBytes returns the memory of the manifest.
+func (l *likeSearch) sameBytes(int) int64 { return l.Bytes }
 
 // share keeps the proportion of the manifest.
-func (l *likeSearch) share(row *LikeRow) {
-	if l.CPUs == 0 || l.Bytes == 0 || l.Unlimited {
-		return
+func (l *likeSearch) share() *LikeSize {
+	if l.Bytes == 0 || l.Unlimited {
+		return nil
 	}
-	if row.Share = l.mostCPUs(l.inProportion); row.Share > 0 {
-		row.ShareBytes = l.inProportion(row.Share)
-		row.SharePlaces = l.count(row.Share, row.ShareBytes)
-	}
+	return l.mostCPUs(l.inProportion)
 }
 
 // inProportion returns the memory that belongs to a number of CPUs.
@@ -309,42 +331,97 @@ func (l *likeSearch) inProportion(cpus int) int64 {
 	return l.Bytes / int64(l.CPUs) * int64(cpus) / mebi * mebi
 }
 
-// maxExactPlaces is how many places are searched for amounts of memory that fit although smaller
-// ones do not.
+// maxExactPlaces is how many places are searched for amounts that fit although smaller ones do not.
 const maxExactPlaces = 16
 
-func (l *likeSearch) bytes(row *LikeRow) {
+func (l *likeSearch) mostMemory() *LikeSize {
 	if l.Bytes == 0 || l.Unlimited {
-		return
+		return nil
 	}
+	var most int64
+	var more bool
+	for i := range l.places {
+		p := l.prober(&l.places[i])
+		if p == nil || p.free*mebi <= most {
+			continue
+		}
+		if bytes, cut := p.mostBytes(int64(l.CPUs), len(l.places) <= maxExactPlaces); bytes > most {
+			most, more = bytes, cut
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	return l.found(l.CPUs, most, more)
+}
+
+// both leaves both amounts free to change. Under restricted, it finds pods whose devices, CPUs and
+// memory need the same number of NUMA nodes where those of the manifest do not.
+func (l *likeSearch) both() *LikeSize {
+	if l.CPUs == 0 || l.Bytes == 0 || l.Unlimited {
+		return nil
+	}
+	var cpus, bytes int64
+	var more bool
+	exact := len(l.places) <= maxExactPlaces
 	for i := range l.places {
 		place := &l.places[i]
-		if !place.State.Policy().StaticMemory {
+		p := l.prober(place)
+		if p == nil || int64(place.State.AvailableCPUs().Len()) < cpus {
 			continue
 		}
-		p := &prober{ctx: l.ctx, s: place.State, memory: true}
-		p.thresholds()
-		if p.free*mebi <= row.MostBytes {
+		n, least, cut := p.mostCPUs(int64(l.unit(place)), exact)
+		if n == 0 || n < cpus {
 			continue
 		}
-		try := func(n int64) answer {
-			p.plans++
-			if l.takes(place, l.CPUs, n*mebi) {
-				return fits
-			}
-			p.cut = p.cut || p.coarse
-			return rejects
-		}
-		ends := ended(p.free, p.sizes)
-		most, more := largest(ends, try), true
-		if len(l.places) <= maxExactPlaces {
-			most, more = p.above(most, ends, p.tops, try)
-		}
-		if most*mebi > row.MostBytes {
-			row.MostBytes, row.MoreBytes = most*mebi, more
+		most, also := p.mostBytes(n, exact)
+		if most = max(most, least); n > cpus || most > bytes {
+			cpus, bytes, more = n, most, cut || also
 		}
 	}
-	if row.MostBytes > 0 {
-		row.BytePlaces = l.count(l.CPUs, row.MostBytes)
+	if cpus == 0 {
+		return nil
 	}
+	return l.found(int(cpus), bytes, more)
+}
+
+// prober returns a prober that plans the pod on a place, or nil if the place assigns no memory.
+func (l *likeSearch) prober(place *Place) *prober {
+	s := place.State
+	if !s.Policy().StaticMemory {
+		return nil
+	}
+	p := &prober{ctx: l.ctx, s: s, memory: true}
+	if demand := s.Demand(&l.pod); demand.Path == node.AsOne || demand.Path == node.AsPool {
+		p.otherCPUs = int64(demand.Together.CPUs - l.CPUs)
+		p.otherBytes = demand.Together.Amount(request.Memory) - l.Bytes
+	}
+	p.thresholds()
+	p.ask = func(cpus, bytes int64) answer {
+		if l.takes(place, int(cpus), bytes) {
+			return fits
+		}
+		return l.rejects(s, int(cpus), bytes)
+	}
+	return p
+}
+
+// rejects returns what it means for larger pods that a place does not take the pod.
+func (l *likeSearch) rejects(s *node.State, cpus int, bytes int64) answer {
+	sized, valid := l.sized(cpus, bytes)
+	if !valid {
+		return rejects
+	}
+	plan := s.Plan(sized.Pod)
+	if plan.Rejection == nil {
+		return never // The node has too little in all, which alignment has no part in.
+	}
+	// A container that is served after the one that grows may find room if this one is larger.
+	at := func(name string) int {
+		return slices.IndexFunc(l.pod.Containers, func(c request.Container) bool { return c.Name == name })
+	}
+	if at(plan.Rejection.Container) > at(l.Container) {
+		return rejects
+	}
+	return answerOf(s, plan)
 }

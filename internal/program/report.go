@@ -42,9 +42,11 @@ the largest pod of one container that each topology policy would admit now:
 Stranded CPUs are free, but typical requests leave them over: requests like those of the pods on the node or,
 if none has exclusive CPUs, for 1, 2, 4, 8, 16 and 32 CPUs. STRANDED is the mean over these requests.
 
-With --like, it shows instead how far that pod can grow: the most CPUs with its memory, the most memory with its
-CPUs, and the most of both in its proportion, for each number of its devices. The container with the most CPUs
-grows, and a pod-level budget with it. For a fleet, see paddock fleet largest.
+With --like, it shows instead how far that pod can grow, for each number of its devices:
+
+` + view.LikeHelp + `
+
+The container with the most CPUs grows, and a pod-level budget with it. For a fleet, see paddock fleet largest.
 
 Every amount that can matter has been planned, unless there were too many: the amount is then followed by "or more",
 and fits.`,
@@ -99,7 +101,7 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.like, err)
 	}
-	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state}}, []int{1}, pod)
+	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
 	for _, name := range like.Undescribed {
 		s.Notes([]string{fmt.Sprintf("no device inventory has %s: nothing is decided about it; give --devices", name)})
 	}

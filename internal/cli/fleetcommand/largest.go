@@ -20,9 +20,12 @@ func (c *fleetCommand) largestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "largest --like POD",
 		Short: "Show how large a pod can be that some node of the fleet still takes",
-		Long: `Largest shows how far a pod can grow: the most CPUs with its memory, the most memory with its CPUs, and the most of
-both in its proportion, for each number of its devices. NODES counts the nodes that take a pod of this size now. Of
-the pod, the container with the most CPUs grows, and a pod-level budget with it.
+		Long: `Largest shows how far a pod can grow, for each number of its devices:
+
+` + view.LikeHelp + `
+
+NODES counts the nodes that take a pod of this size now. Of the pod, the container with the most CPUs grows, and a
+pod-level budget with it.
 
 POD is a manifest with one pod. NODES are as for "paddock fleet", with the pods that run on them.
 
@@ -62,12 +65,12 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	case slices.ContainsFunc(pods, func(p fleet.Pod) bool { return p.Ask.Key() != pods[0].Ask.Key() }):
 		return fmt.Errorf("--like: %s has %d pods that differ, expected one", like, len(pods))
 	}
-	places, count := placesOf(nodes.Kinds, pods[0])
+	places := placesOf(nodes.Kinds, pods[0])
 	answer := view.FleetLargest{Pod: pods[0].ID()}
-	for _, n := range count {
-		answer.Nodes += n
+	for _, p := range places {
+		answer.Nodes += p.Nodes
 	}
-	if answer.Like, err = explain.LikeOn(cmd.Context(), places, count, pods[0].Pod); err != nil {
+	if answer.Like, err = explain.LikeOn(cmd.Context(), places, pods[0].Pod); err != nil {
 		return err
 	}
 	if err := s.Document(c.output.Value, console.FleetLargest, answer, func() string { return answer.Text(s.Style()) }); err != nil {
@@ -79,8 +82,8 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	return nil
 }
 
-// placesOf returns the kinds of nodes as places for a pod, and how many nodes each of them has.
-func placesOf(kinds []capacity.Kind, pod fleet.Pod) (places []explain.Place, count []int) {
+// placesOf returns the kinds of nodes as places for a pod.
+func placesOf(kinds []capacity.Kind, pod fleet.Pod) (places []explain.Place) {
 	ranking := fleet.NewRanking(fleet.LeastStranded, nil)
 	for _, k := range kinds {
 		v := ranking.View(fleet.Node{Name: k.Name, Kind: k.Name, State: k.State, Allocatable: k.Allocatable, Used: k.Used})
@@ -95,7 +98,7 @@ func placesOf(kinds []capacity.Kind, pod fleet.Pod) (places []explain.Place, cou
 			}
 			return v.Judge(&other).Fits
 		}
-		places, count = append(places, explain.Place{State: k.State, Takes: takes}), append(count, k.Count)
+		places = append(places, explain.Place{Name: k.Name, State: k.State, Nodes: k.Count, Takes: takes})
 	}
-	return places, count
+	return places
 }

@@ -11,6 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
+// LikeHelp describes the columns for the help of commands.
+const LikeHelp = `  MOST CPUS               with the memory of the manifest
+  MOST MEMORY             with the CPUs of the manifest
+  IN PROPORTION           CPUs with as much memory for each as in the manifest
+  MOST CPUS, THEN MEMORY  the most CPUs with any amount of memory, and then the most memory with them`
+
 // FleetLargest has the largest pods that the nodes of a fleet would take now.
 type FleetLargest struct {
 	Nodes int          `json:"nodes"`
@@ -49,15 +55,10 @@ func likeText(l *explain.Like, nodes bool, style terminal.Style) string {
 	if len(asks) == 0 {
 		return out.String()
 	}
-	out.WriteString("\n" + likeTable(l, nodes).Text(style))
-	for _, r := range l.Sizes {
-		if r.Why != "" {
-			prefix := ""
-			if l.Device != "" {
-				prefix = fmt.Sprintf("with %d %s: ", r.Devices, l.Device)
-			}
-			out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(prefix+r.Why)))
-		}
+	columns := likeColumns(l)
+	out.WriteString("\n" + likeTable(l, columns, nodes).Text(style))
+	for _, why := range likeWhys(l, columns) {
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(why)))
 	}
 	return out.String()
 }
@@ -67,60 +68,109 @@ func quantity(bytes int64) string {
 	return explain.Amount{Resource: request.Memory, Value: bytes}.Quantity()
 }
 
-func likeTable(l *explain.Like, nodes bool) *terminal.Table {
+// likeColumn is a pod of each row.
+type likeColumn struct {
+	title string
+	of    func(r *explain.LikeSizes) *explain.LikeSize
+	text  func(s *explain.LikeSize) string
+}
+
+// likeColumns returns the columns that the pod has a meaning for.
+func likeColumns(l *explain.Like) []likeColumn {
+	cpus := func(s *explain.LikeSize) string { return cpusText(l, s.CPUs) }
+	bytes := func(s *explain.LikeSize) string { return bytesText(l, s.Bytes) }
+	both := func(s *explain.LikeSize) string { return cpus(s) + ", " + bytes(s) }
+	withMemory := l.Bytes > 0 && !l.Unlimited
+	var columns []likeColumn
+	if l.CPUs > 0 {
+		columns = append(columns, likeColumn{"MOST CPUS" + with(withMemory, quantity(l.Bytes)), func(r *explain.LikeSizes) *explain.LikeSize { return r.MostCPUs }, cpus})
+	}
+	if withMemory {
+		columns = append(columns, likeColumn{"MOST MEMORY" + with(l.CPUs > 0, Count(l.CPUs, "CPU")), func(r *explain.LikeSizes) *explain.LikeSize { return r.MostMemory }, bytes})
+	}
+	if l.CPUs > 0 && withMemory {
+		columns = append(columns,
+			likeColumn{"IN PROPORTION", func(r *explain.LikeSizes) *explain.LikeSize { return r.InProportion }, both},
+			likeColumn{"MOST CPUS, THEN MEMORY", func(r *explain.LikeSizes) *explain.LikeSize { return r.MostCPUsThenMemory }, both})
+	}
+	return columns
+}
+
+func likeTable(l *explain.Like, columns []likeColumn, nodes bool) *terminal.Table {
 	t := &terminal.Table{}
 	column := func(title string) {
 		t.Columns = append(t.Columns, terminal.Column{Title: title, Align: terminal.Right})
-		if nodes {
-			t.Columns = append(t.Columns, terminal.Column{Title: "NODES", Align: terminal.Right})
-		}
 	}
 	if l.Device != "" {
-		t.Columns = append(t.Columns, terminal.Column{Title: strings.ToUpper(l.Device), Align: terminal.Right})
+		column(strings.ToUpper(l.Device))
 	}
-	if l.CPUs > 0 {
-		column("MOST CPUS" + with(l.Bytes > 0 && !l.Unlimited, quantity(l.Bytes)))
-	}
-	withMemory := l.Bytes > 0 && !l.Unlimited
-	if withMemory {
-		column("MOST MEMORY" + with(l.CPUs > 0, Count(l.CPUs, "CPU")))
-	}
-	if l.CPUs > 0 && withMemory {
-		column("IN PROPORTION")
-	}
-	for _, r := range l.Sizes {
-		var cells []terminal.Cell
-		cell := func(field, text string, is bool, places int) {
-			switch {
-			case !is:
-				cells = append(cells, terminal.Bad.Of("none"))
-			case slices.Contains(r.Apart, field):
-				if !strings.Contains(text, "aligned up to") {
-					text += ", not aligned"
-				}
-				cells = append(cells, terminal.Warn.Of(text))
-			default:
-				cells = append(cells, terminal.Cell{Text: text})
-			}
-			if nodes {
-				cells = append(cells, terminal.Cell{Text: grouped(int64(places))})
-			}
+	for _, c := range columns {
+		column(c.title)
+		if nodes {
+			column("NODES")
 		}
+	}
+	for i := range l.Sizes {
+		r := &l.Sizes[i]
+		var cells []terminal.Cell
 		if l.Device != "" {
 			cells = append(cells, terminal.Cell{Text: strconv.FormatInt(r.Devices, 10)})
 		}
-		if l.CPUs > 0 {
-			cell("mostCPUs", cpusText(l, r.MostCPUs)+alignedUpTo(r.AlignedCPUs), r.MostCPUs > 0, r.CPUPlaces)
-		}
-		if withMemory {
-			cell("mostMemory", orMore(bytesText(l, r.MostBytes), r.MoreBytes), r.MostBytes > 0, r.BytePlaces)
-		}
-		if l.CPUs > 0 && withMemory {
-			cell("proportionalCPUs", cpusText(l, r.Share)+", "+bytesText(l, r.ShareBytes)+alignedUpTo(r.AlignedShare), r.Share > 0, r.SharePlaces)
+		for _, c := range columns {
+			found := c.of(r)
+			cell, count := terminal.Bad.Of("none"), 0
+			if found != nil {
+				cell, count = likeCell(found, c.text), found.Nodes
+			}
+			cells = append(cells, cell)
+			if nodes {
+				cells = append(cells, terminal.Cell{Text: grouped(int64(count))})
+			}
 		}
 		t.Cells(cells...)
 	}
 	return t
+}
+
+func likeCell(s *explain.LikeSize, text func(*explain.LikeSize) string) terminal.Cell {
+	words := orMore(text(s), s.More)
+	switch {
+	case s.AlignedCPUs > 0:
+		return terminal.Warn.Of(words + fmt.Sprintf("; aligned up to %d", s.AlignedCPUs))
+	case s.NotAligned:
+		return terminal.Warn.Of(words + ", not aligned")
+	}
+	return terminal.Cell{Text: words}
+}
+
+// likeWhys returns why no pod is found: for each number of devices with which no pod is, and for
+// the first one with which some are.
+func likeWhys(l *explain.Like, columns []likeColumn) (whys []string) {
+	some := false
+	for i := range l.Sizes {
+		r := &l.Sizes[i]
+		missing := slices.ContainsFunc(columns, func(c likeColumn) bool { return c.of(r) == nil })
+		if r.Why == "" || !missing || !r.None() && some {
+			continue
+		}
+		some = some || !r.None()
+		asked := []string{}
+		if l.Device != "" {
+			asked = append(asked, fmt.Sprintf("%d %s", r.Devices, l.Device))
+		}
+		if l.CPUs > 0 && !r.None() {
+			asked = append(asked, Count(l.CPUs, "CPU"))
+		}
+		if l.Bytes > 0 && !r.None() {
+			asked = append(asked, quantity(l.Bytes))
+		}
+		prefix := ""
+		if len(asked) > 0 {
+			prefix = "with " + strings.Join(asked, ", ") + ": "
+		}
+		whys = append(whys, prefix+r.Why)
+	}
+	return whys
 }
 
 // with returns a text in parentheses, if there is any.
@@ -129,15 +179,6 @@ func with(is bool, text string) string {
 		return ""
 	}
 	return " (" + text + ")"
-}
-
-// alignedUpTo formats the largest number of CPUs with which a pod is aligned, if it is not the
-// largest number that is admitted.
-func alignedUpTo(cpus int) string {
-	if cpus == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; aligned up to %d", cpus)
 }
 
 // cpusText formats CPUs of the container, with the pod-level budget that belongs to them.
