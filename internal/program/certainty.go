@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -49,15 +50,15 @@ func podNames(pods []*v1.Pod) []string {
 	return names
 }
 
-// certainty returns how sure the decision is, or nil if Paddock decided.
+// certainty returns how sure the decision is, or nil if Paddock decided and it is.
 func (made *decision) certainty(d *decider) *view.Certainty {
-	if !d.as.kubelet() {
+	if !d.as.kubelet() && !made.isUnsure() {
 		return nil
 	}
 	return view.CertaintyOf(made.doubts, made.pending)
 }
 
-// isUnsure reports whether the kubelet can decide in another way.
+// isUnsure reports whether the node can act in another way.
 func (made *decision) isUnsure() bool { return len(made.doubts) > 0 }
 
 // doubt adds why the kubelet can decide about the pod in another way.
@@ -72,6 +73,38 @@ func (d *decider) doubt(made *decision) {
 		if !q.Certain {
 			made.doubts = append(made.doubts, view.Doubt{Reason: q.Text, Give: "compare with the status of the pod: no file shows which devices are left when its containers start"})
 		}
+	}
+}
+
+// doubtUnlisted makes the admission of a pod unsure that asks for an extended resource that the
+// node does not list although it lists others. A kubelet admits such a pod, but the scheduler does
+// not bind it to the node. Without any list, nothing is known.
+func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
+	inventory := made.before.Devices().Inventory()
+	listed := slices.Clone(inventory.Resources())
+	if d.stock != nil && d.stock.node != nil {
+		if o := d.stock.node.Objects.Nodes[d.stock.node.Name]; o != nil {
+			for name := range o.Status.Allocatable {
+				listed = append(listed, string(name))
+			}
+		}
+	}
+	if made.plan.Rejection != nil || made.plan.Known || pod.Spec.NodeName != "" || len(listed) == 0 {
+		return
+	}
+	names := slices.DeleteFunc(node.UnlistedResources(&made.plan.Pod, inventory), func(name string) bool { return slices.Contains(listed, name) })
+	for _, name := range names {
+		give := fmt.Sprintf("add %s to the devices of the node, if it has them", name)
+		if meant := spelling.NearestResource(name, listed); meant != "" {
+			give = fmt.Sprintf("ask for %s, if you mean that, or %s", meant, give)
+		}
+		made.doubts = append(made.doubts, view.Doubt{
+			Reason: fmt.Sprintf("the node lists no %s: the scheduler would not bind the pod to it (Insufficient %s)", name, name), Give: give,
+		})
+	}
+	if len(names) > 0 { // The doubts take the place of the note.
+		note := node.UnlistedNote(node.UnlistedResources(&made.plan.Pod, inventory))
+		made.plan.Trace.Notes = slices.DeleteFunc(slices.Clone(made.plan.Trace.Notes), func(n string) bool { return n == note })
 	}
 }
 

@@ -185,6 +185,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	}
 	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
 	d.doubt(&made)
+	d.doubtUnlisted(&made, pod)
 	next, err := state.Apply(made.plan)
 	if err != nil || made.plan.Grant == nil || !d.started {
 		return made, next, err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -103,7 +104,11 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	}
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
 	for _, name := range like.Undescribed {
-		s.Notes([]string{fmt.Sprintf("no device inventory has %s: nothing is decided about it; give --devices", name)})
+		note := node.UnlistedNote([]string{name}) + "; give --devices"
+		if meant := spelling.NearestResource(name, state.Devices().Inventory().Resources()); meant != "" {
+			note += ", or ask for " + meant + ", if you mean that"
+		}
+		s.Notes([]string{note})
 	}
 	r.LikePod, r.Like = pod.ID(), &like
 	return err

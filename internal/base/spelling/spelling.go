@@ -3,6 +3,7 @@
 package spelling
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -44,6 +45,26 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// NearestResource returns the known extended resource that a typo most likely means, or "". The
+// parts before and after the slash are compared apart, and one of them must be equal, because the
+// resources of one vendor have most letters in common.
+func NearestResource(name string, known []string) string {
+	vendor, kind, _ := strings.Cut(name, "/")
+	kinds, vendors := map[string]string{}, map[string]string{}
+	for _, k := range known {
+		switch v, of, _ := strings.Cut(k, "/"); {
+		case v == vendor:
+			kinds[of] = k
+		case of == kind:
+			vendors[v] = k
+		}
+	}
+	if meant := Nearest(kind, slices.Sorted(maps.Keys(kinds))); meant != "" {
+		return kinds[meant]
+	}
+	return vendors[Nearest(vendor, slices.Sorted(maps.Keys(vendors)))]
 }
 
 // sorted returns the bytes of a name in ascending order.

@@ -40,6 +40,18 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestNearestResource(t *testing.T) {
+	known := []string{"nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "example.com/nic"}
+	for name, expected := range map[string]string{
+		"nvidia.com/gpus": "nvidia.com/gpu", "nvidia.com/GPU": "nvidia.com/gpu", "nvdia.com/gpu": "nvidia.com/gpu",
+		"example.com/gpu": "", "amd.com/gpu": "", "example.com/dongle": "", "nvidia.com/mig-1g.20gb": "nvidia.com/mig-1g.10gb", "": "",
+	} {
+		if got := NearestResource(name, known); got != expected {
+			t.Errorf("%q: %q, expected %q", name, got, expected)
+		}
+	}
+}
+
 func TestExpected(t *testing.T) {
 	for _, c := range []struct {
 		word     string

@@ -187,9 +187,7 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 	for i := range pods {
 		all[i] = &pods[i]
 	}
-	for _, name := range nodes.Uncounted(all) {
-		read.Notes = append(read.Notes, inputs.UncountedNote(name))
-	}
+	read.Notes = append(read.Notes, nodes.Uncounted(all)...)
 	read.Notes = append(read.Notes, c.unseen(name, depending)...)
 	if bound > 0 {
 		read.Notes = append(read.Notes, fmt.Sprintf("%s: %s bound to a node already: placed as if none was", name, view.Count(bound, "pod")))
@@ -255,9 +253,7 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	for i := range items {
 		pods[i] = &items[i].Pod
 	}
-	for _, name := range nodes.Uncounted(pods) {
-		s.Notes([]string{inputs.UncountedNote(name)})
-	}
+	s.Notes(nodes.Uncounted(pods))
 	return items, nil
 }
 

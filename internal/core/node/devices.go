@@ -81,25 +81,37 @@ func (g *Grant) Devices() []device.Assigned {
 	return all
 }
 
-// noteOtherDevices adds notes about the resources that no inventory has, and about the given
-// devices with which nothing can be aligned (R-DEV-4).
-func (d *draft) noteOtherDevices() {
-	var others []string
-	for _, c := range d.pod.Containers {
+// UnlistedResources returns the extended resources of a pod that are in no inventory, in the order
+// of the containers. Nothing is decided about them.
+func UnlistedResources(pod *request.Pod, inventory *device.Inventory) []string {
+	var names []string
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
 		for _, a := range c.Devices {
-			noted := d.pod.DevicesUnknown != "" || slices.ContainsFunc(c.Given, func(g request.Given) bool { return g.Resource == a.Resource })
-			if !noted && !d.devices.Inventory().Has(a.Resource) && !slices.Contains(others, a.Resource) {
-				others = append(others, a.Resource)
+			given := pod.DevicesUnknown != "" || slices.ContainsFunc(c.Given, func(g request.Given) bool { return g.Resource == a.Resource })
+			if !given && !inventory.Has(a.Resource) && !slices.Contains(names, a.Resource) {
+				names = append(names, a.Resource)
 			}
 		}
 	}
+	return names
+}
+
+// UnlistedNote returns the note about extended resources that are in no inventory.
+func UnlistedNote(names []string) string {
+	return "no device inventory has " + strings.Join(names, ", ") + ": nothing is decided about it"
+}
+
+// noteOtherDevices adds notes about the resources that no inventory has, and about the given
+// devices with which nothing can be aligned (R-DEV-4).
+func (d *draft) noteOtherDevices() {
 	if d.demand.Path != Unaligned {
 		for _, text := range UnknownDevices(&d.pod, d.s.machine.NodeMask()) {
 			d.note(text)
 		}
 	}
-	if len(others) > 0 {
-		d.note("no device inventory has " + strings.Join(others, ", ") + ": nothing is decided about it")
+	if others := UnlistedResources(&d.pod, d.devices.Inventory()); len(others) > 0 {
+		d.note(UnlistedNote(others))
 	}
 }
 

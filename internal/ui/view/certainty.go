@@ -15,12 +15,14 @@ const (
 	// Pending means that pods are bound to the node and the kubelet has not decided about them. The
 	// answer is the same in whatever order it does, and before.
 	Pending = v1alpha1.CertaintyPending
-	// Unsure means that the kubelet can act in another way than the answer.
+	// Unsure means that the kubelet, or the scheduler before it, can act in another way than the
+	// answer.
 	Unsure = v1alpha1.CertaintyUnsure
 )
 
 // Certainty is how sure an answer about a kubelet is. Every document that has such an answer has it
-// in the same form, with the name "certainty". It is nil where Paddock decides.
+// in the same form, with the name "certainty". It is nil where Paddock decides, unless the answer
+// is unsure.
 type Certainty struct {
 	// Answer is Exact, Pending or Unsure.
 	Answer string `json:"answer"`
@@ -30,7 +32,8 @@ type Certainty struct {
 	Pods []string `json:"pending"`
 }
 
-// Doubt is a reason why a kubelet can act in another way than an answer.
+// Doubt is a reason why a kubelet, or the scheduler before it, can act in another way than an
+// answer.
 type Doubt struct {
 	Reason string `json:"reason"`
 	// Give is what to give or to do to be sure.
