@@ -19,11 +19,7 @@ func (w *explanation) aligned(all []explain.Aligned) {
 	if len(all) == 0 {
 		return
 	}
-	order := []string{explain.AlignedNo, explain.AlignedUnknown, explain.AlignedYes}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b explain.Aligned) int {
-		return cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer))
-	})
+	all = worstFirst(all)
 	answer := all[0].Answer
 	shown := all
 	if !w.verbose {
@@ -48,6 +44,54 @@ func (w *explanation) aligned(all []explain.Aligned) {
 	if more > 0 {
 		w.sentence(terminal.Faint.Of(fmt.Sprintf("and %d more (-v)", more)))
 	}
+}
+
+// worstFirst orders answers: no, unknown, yes.
+func worstFirst(all []explain.Aligned) []explain.Aligned {
+	order := []string{explain.AlignedNo, explain.AlignedUnknown, explain.AlignedYes}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b explain.Aligned) int {
+		return cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer))
+	})
+	return all
+}
+
+// alignments returns which pods are aligned, of which it is not known, and a line for each pod that
+// is not, with its resources that are not. Notes have the reasons why it is not known.
+func (p Plan) alignments(wide bool) (lines [][]terminal.Cell) {
+	pods := map[string][]string{}
+	for i := range p.Pods {
+		pod := &p.Pods[i]
+		if len(pod.Aligned) == 0 {
+			continue
+		}
+		all := worstFirst(pod.Aligned)
+		pods[all[0].Answer] = append(pods[all[0].Answer], pod.Pod)
+		if all[0].Answer != explain.AlignedNo {
+			continue
+		}
+		several := ofSeveral(all)
+		var parts []string
+		for _, a := range all {
+			if a.Answer == explain.AlignedNo {
+				parts = append(parts, ofContainer(a, several)+" "+a.Where)
+			}
+		}
+		if more := len(parts) - maxNearest; more > 0 && !wide {
+			parts = append(parts[:maxNearest], fmt.Sprintf("and %d more (-o wide)", more))
+		}
+		lines = append(lines, []terminal.Cell{terminal.Warn.Of("not aligned"), terminal.Strong.Of(pod.Pod + ":"), terminal.Plain.Of(strings.Join(parts, "; "))})
+	}
+	var grouped [][]terminal.Cell
+	for _, group := range []struct {
+		answer string
+		title  terminal.Cell
+	}{{explain.AlignedYes, terminal.Good.Of("aligned")}, {explain.AlignedUnknown, terminal.Warn.Of("alignment unknown")}} {
+		if list := pods[group.answer]; len(list) > 0 {
+			grouped = append(grouped, []terminal.Cell{group.title, terminal.Strong.Of(names(list))})
+		}
+	}
+	return append(grouped, lines...)
 }
 
 // ofSeveral reports whether the answers are about more than one container.

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
@@ -128,4 +129,23 @@ func (w *explanation) freeDevices(r *PlanRejection, all []explain.DeviceCount) {
 		}
 		w.sentence(terminal.Faint.Of(c.Resource+" free:"), terminal.Plain.Of(strings.Join(parts, ", ")))
 	}
+}
+
+// apartNotes returns notes about containers that have devices and run on the node shared pool
+// although the policy aligns devices with exclusive CPUs.
+func apartNotes(s *node.State, g *node.Grant, demand *node.Demand, devices [][]explain.Device) (notes []string) {
+	policy := s.Policy()
+	if !policy.StaticCPU || policy.Topology == node.TopologyNone {
+		return nil
+	}
+	for i, has := range devices {
+		c := &g.Pod.Containers[i]
+		if len(has) == 0 || c.Type == request.Init || g.Isolation(i) != node.HostIsolation {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("container %s has %s and no exclusive CPUs, so its CPUs are not aligned with it: %s; "+
+			"it gets exclusive CPUs in a Guaranteed pod, where the requests of every container equal its limits, if its cpu is a whole number",
+			c.Name, has[0].Of(), demand.Containers[i].WhyCPUs().Text))
+	}
+	return notes
 }

@@ -31,8 +31,6 @@ type Explanation struct {
 	// Answer is what the pod gets, or why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
-	// Aligned are the resources that an admitted pod has of its own, each with an answer.
-	Aligned []explain.Aligned `json:"aligned,omitempty"`
 	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
 	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
@@ -46,11 +44,7 @@ type Explanation struct {
 // ExplanationOf returns the explanation of a plan. s is the node before the plan. remedies is nil
 // for a pod that was admitted.
 func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
-	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
-	if p.Grant != nil {
-		e.Aligned = explain.AlignedOf(s, p.Grant)
-	}
-	return e
+	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
 }
 
 // HasOn describes what a pod has on a node: "CPUs 1-4 and 16 GiB of memory on NUMA node 0".
@@ -104,13 +98,13 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 		w.remarks(e.PodStatus)
 	}
 	if e.PodStatus == nil || !e.PodStatus.Rejected {
-		w.aligned(e.Aligned)
+		w.aligned(e.Answer.Aligned)
 	}
 	if e.PodStatus != nil {
 		w.podStatus(e.PodStatus)
 	}
 	if e.PodStatus != nil && e.PodStatus.Rejected { // What was recorded comes before what would be.
-		w.aligned(e.Aligned)
+		w.aligned(e.Answer.Aligned)
 	}
 	for _, sentence := range e.Standing {
 		w.sentence(terminal.Plain.Of(sentence))

@@ -53,6 +53,8 @@ type PlanPod struct {
 	// It is empty if all devices are near.
 	Remote     string          `json:"remote,omitempty"`
 	Containers []PlanContainer `json:"containers,omitempty"`
+	// Aligned are the resources that an admitted pod has of its own, each with an answer.
+	Aligned []explain.Aligned `json:"aligned,omitempty"`
 	// Resize is set if the pod was resized, and describes what it had before.
 	Resize *PlanResize `json:"resize,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
@@ -214,7 +216,9 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 	if far := s.Farthest(g); far > node.Near {
 		out.Remote = far.String()
 	}
+	out.Aligned = explain.AlignedOf(s, g)
 	demand, devices := s.Demand(&g.Pod), explain.DevicesOf(s, g)
+	out.Notes = append(slices.Clip(out.Notes), apartNotes(s, g, &demand, devices)...)
 	limits, cgroups := quota.Limits(s, g), s.Cgroups(g)
 	for i := range g.Containers {
 		c := planContainer(g, i, s, &demand.Containers[i])

@@ -48,7 +48,7 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 			out.WriteString(pod.resizeText(style))
 		}
 	}
-	for _, line := range p.certainties() {
+	for _, line := range slices.Concat(p.alignments(wide), p.certainties()) {
 		out.WriteString(style.Paragraph("", "  ", line...))
 	}
 	for _, note := range p.notes() {

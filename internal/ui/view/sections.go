@@ -31,9 +31,9 @@ type Word struct {
 // itself, the remedies and the notes are not in it.
 func (e Explanation) Sections() []Section {
 	w := explanation{record: true, sections: []Section{}}
-	if len(e.Aligned) > 0 {
+	if len(e.Answer.Aligned) > 0 {
 		w.heading("Aligned", "where a program uses it fastest")
-		w.alignedTable(e.Aligned)
+		w.alignedTable(e.Answer.Aligned)
 	}
 	w.decision(e)
 	return w.sections
