@@ -41,7 +41,10 @@ func (r Reader) Machine(name string) (*discover.Found, error) {
 		return discover.Assemble(name, files, memory)
 	}
 	data, err := r.named(r.Names.Machine, name)
-	if err != nil {
+	switch {
+	case err != nil && r.Names.Machine == Flags.Machine:
+		return nil, noMachine(name, err)
+	case err != nil:
 		return nil, err
 	}
 	memory, err := kubeletMemory(name, data)
