@@ -16,6 +16,7 @@ import (
 func TestAnswersHaveTheirSchema(t *testing.T) {
 	t.Chdir("../..")
 	const epyc, xeon, node = "--machine examples/machines/epyc-2s-nps4.json", "--machine examples/machines/xeon-2s-snc2.json", "examples/stock-node"
+	const gpu = "--machine examples/machines/gpu-server-8n.json --devices examples/devices/gpu-server-8n.yaml"
 	for _, c := range []struct{ command, args string }{
 		{"plan", epyc + " --kubelet-config examples/kubelet/pod-scope.yaml examples/pods"},
 		{"plan", "examples/pods/30-web.yaml --state " + node},
@@ -27,6 +28,9 @@ func TestAnswersHaveTheirSchema(t *testing.T) {
 		{"map", "--state " + node},
 		{"defragment", xeon + " --kubelet-config examples/fragmented/kubelet.yaml examples/fragmented/pods.yaml"},
 		{"check-config", epyc + " examples/kubelet/pod-scope.yaml"},
+		{"check-config", gpu + " examples/gpu-server/kubelet.yaml"},
+		{"plan", gpu + " --kubelet-config examples/gpu-server/kubelet.yaml examples/gpu-server/train.yaml"},
+		{"report", gpu + " --kubelet-config examples/gpu-server/kubelet.yaml --like examples/gpu-server/train.yaml"},
 		{"check-config", "--as kubelet-1.36 " + epyc + " examples/kubelet/dynamic.yaml"},
 		{"upgrade-check", "--to 1.37 --state " + node},
 		{"state show", node},

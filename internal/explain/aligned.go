@@ -15,7 +15,7 @@ import (
 // CPUs are aligned if they are on as few NUMA nodes as the empty machine needs for so many. Memory
 // is aligned if that is true of it, too, and it is where the CPUs are. A device is
 // aligned if it is near the CPUs and the memory of its container, and none of these is on a NUMA
-// node that none of the devices is near (R-DEV-7).
+// node that none of the devices is near (R-DEV-7). docs/gpu-server.md explains it to users.
 type Aligned struct {
 	// Container is empty for a pod that is aligned as one.
 	Container string `json:"container,omitempty"`

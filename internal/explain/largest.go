@@ -18,17 +18,17 @@ type Largest struct {
 	Policy string `json:"policy"`
 	// Now is true for the node's own policy.
 	Now bool `json:"now,omitempty"`
-	// CPUs is the largest number of CPUs. Memory is the smallest number of bytes, in whole MiB,
-	// with which they are admitted. LostCPUs is the difference from CPUs without alignment, and
-	// LostBytes is the same for Bytes.
+	// CPUs is the largest number of CPUs (column MOST CPUS). Memory is the smallest number of
+	// bytes, in whole MiB, with which they are admitted (WITH AT LEAST). LostCPUs is the difference
+	// from CPUs under policy none, which aligns nothing (LOST). LostBytes is the same for Bytes.
 	CPUs     int   `json:"cpus"`
 	Memory   int64 `json:"withMemory"`
 	LostCPUs int   `json:"lostCPUs"`
-	// Bytes is the largest amount of memory of a container without exclusive CPUs.
+	// Bytes is the largest amount of memory of a container without exclusive CPUs (MOST MEMORY).
 	Bytes     int64 `json:"memory"`
 	LostBytes int64 `json:"lostMemory"`
 	// Share is the largest number of CPUs of a pod whose memory per CPU is that of the whole
-	// machine.
+	// machine (IN PROPORTION).
 	Share      int   `json:"proportionalCPUs"`
 	ShareBytes int64 `json:"proportionalMemory"`
 	LostShare  int   `json:"lostProportionalCPUs"`

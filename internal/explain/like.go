@@ -55,7 +55,8 @@ type Like struct {
 	Sizes       []LikeSizes `json:"sizes"`
 }
 
-// LikeSizes has the largest pods with one number of devices. A pod is nil if no node takes it.
+// LikeSizes has the largest pods with one number of devices, each in the column of its name. A pod
+// is nil if no node takes it.
 type LikeSizes struct {
 	Devices int64 `json:"devices,omitempty"`
 	// MostCPUs has the most CPUs with the memory of the manifest.

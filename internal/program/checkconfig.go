@@ -10,6 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
@@ -19,6 +22,7 @@ import (
 // checkConfigCommand is one invocation of paddock check-config.
 type checkConfigCommand struct {
 	machine string
+	devices string
 	as      asFlag
 	output  console.Form
 }
@@ -29,6 +33,16 @@ type checked struct {
 	// Quirks are the faults of the kubelet that pods can meet with this configuration. They are set
 	// with --as.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
+	// Devices are those of --devices.
+	Devices []checkedDevices `json:"devices,omitempty"`
+}
+
+// checkedDevices are the devices of one extended resource.
+type checkedDevices struct {
+	Resource string `json:"resource"`
+	Count    int    `json:"count"`
+	// NUMANodes are the NUMA nodes that devices are near.
+	NUMANodes []int `json:"numaNodes,omitempty"`
 }
 
 func (c *checkConfigCommand) command() *cobra.Command {
@@ -41,6 +55,9 @@ that exclude each other, reserved CPUs, and the sum of reservedMemory, for which
 values. It warns about settings that have no effect or an unexpected effect. Every finding names
 the field. With --as, it also lists the known faults of that kubelet that matter with this
 configuration on this machine: which pods are affected, and how to avoid them.
+
+A list of --devices is checked for the machine: its NUMA nodes, and ids that are there twice. The output shows
+whether the policy aligns CPUs and memory with these devices.
 
 FILE is a KubeletConfiguration, or the answer of a kubelet's /configz, which also has the flags of that
 kubelet. It can be a directory: /configz there is preferred, then config.yaml or the only
@@ -56,6 +73,7 @@ Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)
+	cmd.Flags().StringVar(&c.devices, "devices", "", "check this list of the node's devices as well: an inventory `FILE` (see examples/devices)")
 	c.as.register(cmd, "list the known faults of this kubelet that matter with the configuration")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
@@ -87,14 +105,22 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	verdict.File, verdict.Machine = config.Name(), found.Name
-	result := checked{Verdict: verdict}
+	devices, err := r.Devices(c.devices, found.Machine)
+	if err != nil {
+		return err
+	}
+	result := checked{Verdict: verdict, Devices: checkedDevicesOf(devices)}
+	aligns := false
+	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil {
+		aligns = policy.Topology != node.TopologyNone
+	}
 	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil && c.as.kubelet() {
 		setup := quirk.Setup{ByNumber: !config.NamesReserved()}
 		as := quirk.New(c.as.version)
 		result.Quirks = append(as.Start(found.Machine, policy, setup), as.Of(found.Machine, policy)...)
 	}
 	text := func() string {
-		return verdictText(c.judge(), verdict, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
+		return verdictText(c.judge(), verdict, s.Style()) + devicesText(result.Devices, verdict, aligns, s.Style()) + quirksText(c.as.version.Name(), result.Quirks, s.Style())
 	}
 	if err := s.Document(c.output.Value, console.ConfigurationCheck, result, text); err != nil {
 		return err
@@ -103,6 +129,38 @@ func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
 		return &console.ExitError{Code: 2}
 	}
 	return nil
+}
+
+func checkedDevicesOf(inventory *device.Inventory) (all []checkedDevices) {
+	for _, name := range inventory.Resources() {
+		all = append(all, checkedDevices{Resource: name, Count: len(inventory.Devices(name)), NUMANodes: inventory.Nodes(name).Nodes()})
+	}
+	return all
+}
+
+// devicesText lists the devices and, if the configuration is valid, whether the policy aligns CPUs
+// and memory with them.
+func devicesText(all []checkedDevices, v *kubeletcfg.Verdict, aligns bool, style terminal.Style) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteByte('\n')
+	for _, d := range all {
+		text := view.Number(d.Count) + " " + d.Resource + ", near no NUMA node"
+		if near := mask.Of(d.NUMANodes...); !near.IsEmpty() {
+			text = view.Number(d.Count) + " " + d.Resource + " on " + near.Text()
+		}
+		out.WriteString(style.Paragraph("  ", "    ", terminal.Plain.Of("devices: "+text)))
+	}
+	switch {
+	case v.Policy == "":
+	case aligns:
+		out.WriteString(style.Paragraph("  ", "    ", terminal.Plain.Of("the policy aligns the CPUs and the memory of a container with its devices, if they are exclusive")))
+	default:
+		out.WriteString(style.Paragraph("  ", "    ", terminal.Warn.Of("warning:"), terminal.Plain.Of("topologyManagerPolicy none aligns nothing with devices")))
+	}
+	return out.String()
 }
 
 // judge returns the name of the kubelet whose start the verdict is about.
