@@ -175,7 +175,7 @@ func (p *prober) thresholds() {
 	}
 	slices.Sort(p.tops)
 	slices.Sort(p.bottoms)
-	p.coarse, p.free = !a.complete, x.room(machine.Memory)/mebi
+	p.coarse, p.free = !a.complete, max(0, x.room(machine.Memory)-p.otherBytes)/mebi
 	p.sizes = wholes(minus(sums(p.s, machine.Memory), p.otherBytes), mebi)
 }
 
@@ -261,7 +261,7 @@ func (p *prober) with(cpus int64) (int64, answer) {
 // an amount. cut reports whether more may fit: all numbers that can matter are tried only if exact
 // is set.
 func (p *prober) mostCPUs(unit int64, exact bool) (cpus, bytes int64, cut bool) {
-	ends := ended(int64(p.s.AvailableCPUs().Len())/unit, wholes(minus(sums(p.s, request.CPU), p.otherCPUs), unit))
+	ends := ended(max(0, int64(p.s.AvailableCPUs().Len())-p.otherCPUs)/unit, wholes(minus(sums(p.s, request.CPU), p.otherCPUs), unit))
 	most := largest(ends, func(n int64) answer {
 		if p.least(n*unit) > 0 {
 			return fits

@@ -393,28 +393,34 @@ func (l *likeSearch) prober(place *Place) *prober {
 		return nil
 	}
 	p := &prober{ctx: l.ctx, s: s, memory: true}
-	if demand := s.Demand(&l.pod); demand.Path == node.AsOne || demand.Path == node.AsPool {
-		p.otherCPUs = int64(demand.Together.CPUs - l.CPUs)
-		p.otherBytes = demand.Together.Amount(request.Memory) - l.Bytes
+	// In the largest pods, the container that grows needs more than any init container.
+	const more = 1 << 20
+	grown, _ := l.sized(l.CPUs+more, l.Bytes+more*mebi)
+	if demand := s.Demand(&grown.Pod); demand.Path == node.AsOne || demand.Path == node.AsPool {
+		p.otherCPUs = int64(demand.Together.CPUs - l.CPUs - more)
+		p.otherBytes = demand.Together.Amount(request.Memory) - l.Bytes - more*mebi
 	}
 	p.thresholds()
-	p.ask = func(cpus, bytes int64) answer {
-		if l.takes(place, int(cpus), bytes) {
-			return fits
-		}
-		return l.rejects(s, int(cpus), bytes)
-	}
+	p.ask = func(cpus, bytes int64) answer { return l.answer(place, int(cpus), bytes) }
 	return p
 }
 
-// rejects returns what it means for larger pods that a place does not take the pod.
-func (l *likeSearch) rejects(s *node.State, cpus int, bytes int64) answer {
+// answer returns whether a place takes the pod with these amounts, and what it means for larger
+// pods if it does not.
+func (l *likeSearch) answer(place *Place, cpus int, bytes int64) answer {
 	sized, valid := l.sized(cpus, bytes)
-	if !valid {
+	switch {
+	case !valid:
 		return rejects
+	case place.Takes != nil && place.Takes(sized):
+		return fits
 	}
+	s := place.State
 	plan := s.Plan(sized.Pod)
-	if plan.Rejection == nil {
+	switch {
+	case plan.Rejection == nil && place.Takes == nil:
+		return fits
+	case plan.Rejection == nil:
 		return never // The node has too little in all, which alignment has no part in.
 	}
 	// A container that is served after the one that grows may find room if this one is larger.

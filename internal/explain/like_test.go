@@ -211,6 +211,28 @@ func TestLikeOnRestricted(t *testing.T) {
 	}
 }
 
+// TestLikeOnInit checks that an init container that needs more than the others does not bound the
+// container that grows.
+func TestLikeOnInit(t *testing.T) {
+	s := gpuServer(t, node.TopologyRestricted)
+	pod := trainer(4, 8*gib)
+	alone, err := explain.LikeOn(t.Context(), []explain.Place{{State: s, Nodes: 1}}, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	init := trainer(20, 40*gib).Containers[0]
+	init.Name, init.Type = "init", request.Init
+	pod.Containers = append([]request.Container{init}, pod.Containers...)
+	like, err := explain.LikeOn(t.Context(), []explain.Place{{State: s, Nodes: 1}}, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := found(like.Sizes[0].MostCPUsThenMemory), found(alone.Sizes[0].MostCPUsThenMemory)
+	if got != want || got.CPUs != 253 || got.Bytes != 2046*gib {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
+
 // TestLikeOnEffort counts the pods that are planned for a server with eight NUMA nodes, each with
 // another amount of free CPUs and memory.
 func TestLikeOnEffort(t *testing.T) {

@@ -49,7 +49,7 @@ func likeText(l *explain.Like, nodes bool, style terminal.Style) string {
 		line += fmt.Sprintf("; container %s has the devices", l.DeviceContainer)
 	}
 	if len(asks) > 0 && l.BudgetCPUs > 0 {
-		line += "; the budget of the pod grows with it"
+		line += fmt.Sprintf("; the budget of the pod, %s, grows by as much", budgetText(l))
 	}
 	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(line+".")))
 	if len(asks) == 0 {
@@ -77,8 +77,8 @@ type likeColumn struct {
 
 // likeColumns returns the columns that the pod has a meaning for.
 func likeColumns(l *explain.Like) []likeColumn {
-	cpus := func(s *explain.LikeSize) string { return cpusText(l, s.CPUs) }
-	bytes := func(s *explain.LikeSize) string { return bytesText(l, s.Bytes) }
+	cpus := func(s *explain.LikeSize) string { return Count(s.CPUs, "CPU") }
+	bytes := func(s *explain.LikeSize) string { return quantity(s.Bytes) }
 	both := func(s *explain.LikeSize) string { return cpus(s) + ", " + bytes(s) }
 	withMemory := l.Bytes > 0 && !l.Unlimited
 	var columns []likeColumn
@@ -181,18 +181,11 @@ func with(is bool, text string) string {
 	return " (" + text + ")"
 }
 
-// cpusText formats CPUs of the container, with the pod-level budget that belongs to them.
-func cpusText(l *explain.Like, cpus int) string {
-	if l.BudgetCPUs == 0 {
-		return Count(cpus, "CPU")
+// budgetText formats the pod-level budget in the manifest.
+func budgetText(l *explain.Like) string {
+	text := Count(l.BudgetCPUs, "CPU")
+	if l.BudgetBytes > 0 {
+		text += " and " + quantity(l.BudgetBytes)
 	}
-	return fmt.Sprintf("%s (budget %d)", Count(cpus, "CPU"), l.BudgetCPUs+cpus-l.CPUs)
-}
-
-// bytesText formats memory of the container in the same way.
-func bytesText(l *explain.Like, bytes int64) string {
-	if l.BudgetBytes == 0 {
-		return quantity(bytes)
-	}
-	return fmt.Sprintf("%s (budget %s)", quantity(bytes), quantity(l.BudgetBytes+bytes-l.Bytes))
+	return text
 }
