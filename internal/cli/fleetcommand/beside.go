@@ -14,7 +14,7 @@ import (
 func beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]int64) {
 	for _, r := range m.Rejections {
 		f.Counters = append(f.Counters, fleetpage.Counter{
-			FleetRejections: view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Count: r.Pods, Nodes: r.Nodes},
+			FleetRejections: view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Pods: r.Pods, Nodes: r.Nodes},
 			LastHour:        hour[fleetwatch.Row{Group: r.Group, Class: r.Class, Cause: r.Cause}],
 		})
 	}
@@ -45,17 +45,17 @@ func sum(f *fleetpage.Fleet, m *clusterstate.Moment) {
 		if !known {
 			i = len(a.Kinds)
 			at[n.Group] = i
-			a.Kinds = append(a.Kinds, view.FleetKind{Name: n.Group, Policy: n.Policy})
+			a.Kinds = append(a.Kinds, view.FleetKind{Kind: n.Group, Policy: n.Policy})
 		}
 		k := &a.Kinds[i]
 		k.Nodes++
-		k.Pods += n.Used.Pods
+		k.Pods.Placed += n.Used.Pods
 		k.CPUs.Allocatable += float64(n.Allocatable.Milli) / 1000
 		k.CPUs.Placed += float64(n.Used.Milli) / 1000
 	}
 	for _, k := range a.Kinds {
 		a.Nodes += k.Nodes
-		a.Pods.Placed += k.Pods
+		a.Pods.Placed += k.Pods.Placed
 		a.CPUs.Allocatable += k.CPUs.Allocatable
 		a.CPUs.Placed += k.CPUs.Placed
 	}

@@ -38,7 +38,7 @@ With --since, only what came after an earlier output counts. An agent counts fro
 			}
 			answer := make([]view.FleetRejections, 0, len(rejections))
 			for _, r := range rejections {
-				answer = append(answer, view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Count: r.Pods, Nodes: r.Nodes})
+				answer = append(answer, view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Pods: r.Pods, Nodes: r.Nodes})
 			}
 			text := func() string { return view.RejectionsText(answer, since != "", s.Style()) }
 			return c.answer(s, console.FleetRejections, answer, text, func() [][]string { return view.RejectionsRows(answer) })

@@ -77,7 +77,8 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		}
 		answer.LowerBound = capacity.LowerBound(kind, q.items)
 		if price, has := q.nodes.Prices[kind.Name]; has && r.Rejected == 0 {
-			answer.Price = &view.FleetPrice{Price: price * float64(r.Nodes)}
+			price *= float64(r.Nodes)
+			answer.Price = &price
 		}
 		answers = append(answers, answer)
 	}
@@ -113,6 +114,6 @@ func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet,
 		return nil, err
 	}
 	answer := view.FleetOf("mix", q.options.Scoring.String(), m.Result, q.nodes.Policies)
-	answer.Price = &view.FleetPrice{Price: m.Price, LowerBound: m.LowerBound, Gap: m.Price/m.LowerBound - 1, Tried: m.Tried}
+	answer.Price, answer.Mix = &m.Price, &view.FleetMix{LowerBound: m.LowerBound, Gap: m.Price/m.LowerBound - 1, Tried: m.Tried}
 	return []view.Fleet{answer}, nil
 }

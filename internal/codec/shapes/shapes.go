@@ -265,13 +265,18 @@ func (r *reading) fail(column string, err error) {
 }
 
 // number parses a whole number from 0 to most. It returns 0 if the column is missing or the field
-// is empty.
+// is empty. It accepts 2.0, because programs that export a column with empty fields write all its
+// numbers with decimals.
 func (r *reading) number(column string, most int64) int64 {
 	text := r.text(column)
 	if text == "" {
 		return 0
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	digits := text
+	if before, decimals, found := strings.Cut(text, "."); found && decimals != "" && strings.Trim(decimals, "0") == "" {
+		digits = before
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > most {
 		r.fail(column, fmt.Errorf("%q is not a whole number from 0 to %d", text, most))
 		return 0

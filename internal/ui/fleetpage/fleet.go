@@ -127,7 +127,7 @@ func (f *Fleet) overview(revision uint64) overview {
 func (f *Fleet) kinds() []kind {
 	out := make([]kind, 0, len(f.Answer.Kinds))
 	for _, k := range f.Answer.Kinds {
-		out = append(out, kind{k.Name, k.Policy})
+		out = append(out, kind{k.Kind, k.Policy})
 	}
 	return out
 }
@@ -135,7 +135,7 @@ func (f *Fleet) kinds() []kind {
 func (f *Fleet) kindPositions() map[string]int {
 	at := make(map[string]int, len(f.Answer.Kinds))
 	for i, k := range f.Answer.Kinds {
-		at[k.Name] = i
+		at[k.Kind] = i
 	}
 	return at
 }
@@ -158,7 +158,7 @@ func (f *Fleet) aside() aside {
 		LeftOut:  append([]Note{}, f.LeftOut[:min(len(f.LeftOut), maxNotes)]...), Notes: append([]Note{}, f.Notes[:min(len(f.Notes), maxNotes)]...),
 	}
 	for _, c := range f.Answer.Causes {
-		out := cause{Reason: c.Reason, Pods: c.Count, Nodes: []string{view.Nodes(c.Nodes) + ": " + c.Reason}, Example: c.Example, Node: c.Node, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
+		out := cause{Reason: c.Reason, Pods: c.Pods.Rejected, Nodes: []string{view.Nodes(c.Nodes) + ": " + c.Reason}, Example: c.Example, Node: c.Node, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
 		for _, other := range c.Others {
 			out.Nodes = append(out.Nodes, view.Nodes(other.Nodes)+": "+other.Reason)
 		}
@@ -276,7 +276,7 @@ func (f *Fleet) view(name string) *fleet.View {
 
 func (f *Fleet) policy(kind string) string {
 	for _, k := range f.Answer.Kinds {
-		if k.Name == kind {
+		if k.Kind == kind {
 			return k.Policy
 		}
 	}

@@ -46,8 +46,8 @@ func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 	}
 	return &fleetpage.Fleet{
 		Title: "Fleet test", Views: f.Views(), Zones: map[string]string{"node": "zone-1"}, Rejected: []fleetpage.Rejected{{Pod: "team-a/too-large", Reason: "TopologyAffinityError (cpu)"}},
-		Answer: view.Fleet{Question: "fit", Nodes: n, Kinds: []view.FleetKind{{Name: "node", Nodes: n, Policy: "single-numa-node"}}, Causes: []view.FleetCause{{
-			Reason: "TopologyAffinityError (cpu)", Count: 1, Nodes: n, Example: "team-a/too-large", Node: "node-0001", Detail: "9 CPUs wanted", Remedy: "ask for 8",
+		Answer: view.Fleet{Question: "fit", Nodes: n, Kinds: []view.FleetKind{{Kind: "node", Nodes: n, Policy: "single-numa-node"}}, Causes: []view.FleetCause{{
+			Reason: "TopologyAffinityError (cpu)", Pods: view.FleetCausePods{Rejected: 1}, Nodes: n, Example: "team-a/too-large", Node: "node-0001", Detail: "9 CPUs wanted", Remedy: "ask for 8",
 		}}},
 		Read: func(_ context.Context, text []byte) ([]fleet.Pod, []string, error) {
 			cpus, err := strconv.Atoi(string(text))

@@ -132,8 +132,8 @@ func kindsOf(answer *view.Fleet, views []*fleet.View, step int) []kind {
 	var kinds []kind
 	at := map[string]int{}
 	for _, k := range answer.Kinds {
-		at[k.Name] = len(kinds)
-		kinds = append(kinds, kind{name: k.Name, policy: k.Policy})
+		at[k.Kind] = len(kinds)
+		kinds = append(kinds, kind{name: k.Kind, policy: k.Policy})
 	}
 	tiles := make([]map[string]int, len(kinds))
 	used := make([][2]float64, len(kinds)) // the assigned parts of CPUs and memory

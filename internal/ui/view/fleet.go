@@ -20,11 +20,13 @@ type Fleet struct {
 	Question string `json:"question"` // fit, fill or size
 	Scoring  string `json:"scoring"`
 	// NotCounted are extended resources that pods ask for and no node lists.
-	NotCounted []string         `json:"notCounted,omitempty"`
-	Seed       *uint64          `json:"seed,omitempty"`
-	Nodes      int              `json:"nodes"`
-	LowerBound int              `json:"lowerBound,omitempty"` // for size
-	Price      *FleetPrice      `json:"price,omitempty"`      // for size
+	NotCounted []string `json:"notCounted,omitempty"`
+	Seed       *uint64  `json:"seed,omitempty"`
+	Nodes      int      `json:"nodes"`
+	LowerBound int      `json:"lowerBound,omitempty"` // for size
+	// Price is the price of the nodes, in the unit of the given prices.
+	Price      *float64         `json:"price,omitempty"` // for size
+	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds
 	Pods       FleetPods        `json:"pods"`
 	CPUs       FleetCPUs        `json:"cpus"`
 	Stranding  *FleetStranding  `json:"stranding,omitempty"`
@@ -33,15 +35,14 @@ type Fleet struct {
 	Placements []FleetPlacement `json:"placements,omitempty"`
 }
 
-// FleetPrice is the price of nodes, in the unit of the given prices.
-type FleetPrice struct {
-	Price float64 `json:"price"`
+// FleetMix describes how good a mix of kinds of nodes is.
+type FleetMix struct {
 	// LowerBound is a price below which no mix of the kinds can fit the sums of the requests. Gap
-	// is the excess of Price over LowerBound, as a fraction of LowerBound. Tried is how many mixes
-	// were tried. They are set only for a mix.
-	LowerBound float64 `json:"lowerBound,omitempty"`
-	Gap        float64 `json:"gap,omitempty"`
-	Tried      int     `json:"tried,omitempty"`
+	// is the excess of the price of the mix over it, as a fraction of it. Tried is how many mixes
+	// were tried.
+	LowerBound float64 `json:"lowerBound"`
+	Gap        float64 `json:"gap"`
+	Tried      int     `json:"tried"`
 }
 
 // FleetPods counts pods.
@@ -80,20 +81,24 @@ type FleetStranding struct {
 
 // FleetKind describes the pods and CPUs on the nodes of one kind.
 type FleetKind struct {
-	Name   string    `json:"name"`
-	Nodes  int       `json:"nodes"`
-	Policy string    `json:"policy"`
-	Pods   int64     `json:"pods"`
-	CPUs   FleetCPUs `json:"cpus"`
-	// Own and Aligned count pods as in FleetPods.
+	Kind   string        `json:"kind"`
+	Nodes  int           `json:"nodes"`
+	Policy string        `json:"policy"`
+	Pods   FleetKindPods `json:"pods"`
+	CPUs   FleetCPUs     `json:"cpus"`
+}
+
+// FleetKindPods counts the pods on nodes as FleetPods does.
+type FleetKindPods struct {
+	Placed  int64 `json:"placed"`
 	Own     int64 `json:"own"`
 	Aligned int64 `json:"aligned"`
 }
 
 // FleetCause is a reason why every node rejects some pods.
 type FleetCause struct {
-	Reason string `json:"reason"` // of the nodes that came nearest to taking them
-	Count  int64  `json:"count"`  // pods
+	Reason string         `json:"reason"` // of the nodes that came nearest to taking them
+	Pods   FleetCausePods `json:"pods"`
 	// Nodes is how many nodes give that reason for Example, the first of these pods. Others has the
 	// reasons of the other nodes.
 	Nodes   int             `json:"nodes"`
@@ -104,10 +109,15 @@ type FleetCause struct {
 	Node   string `json:"node,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Never counts the pods that would be rejected even by a node without pods.
-	Never int64 `json:"never"`
 	// OneMore is a kind of node. One more node of that kind would take Example.
 	OneMore string `json:"oneMore,omitempty"`
+}
+
+// FleetCausePods counts the pods that are rejected for one reason.
+type FleetCausePods struct {
+	Rejected int64 `json:"rejected"`
+	// Never counts those that would be rejected even by a node without pods.
+	Never int64 `json:"never"`
 }
 
 // FleetNodeText is a reason and the number of nodes that give it.
@@ -134,10 +144,10 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
-		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], k.Pods, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded), k.Own, k.Aligned})
+		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], FleetKindPods{k.Pods, k.Own, k.Aligned}, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded)})
 	}
 	for _, c := range r.Causes {
-		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, Never: c.Never, OneMore: c.OneMore}
+		cause := FleetCause{Reason: capacity.Text(c.Nearest), Pods: FleetCausePods{c.Pods, c.Never}, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
 		for _, o := range c.Rest {
 			cause.add(capacity.Text(o.Why), o.Nodes)
 		}
@@ -319,7 +329,7 @@ func (f *Fleet) Now() string {
 
 func (c *FleetCause) text(style terminal.Style) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, such as %s\n", style.Paint(terminal.Bad, podCount(c.Count)+":"), style.Paint(terminal.Strong, c.Reason), style.Paint(terminal.Plain, c.Example))
+	fmt.Fprintf(&b, "%s %s, such as %s\n", style.Paint(terminal.Bad, podCount(c.Pods.Rejected)+":"), style.Paint(terminal.Strong, c.Reason), style.Paint(terminal.Plain, c.Example))
 	reasons := []string{fmt.Sprintf("%s: %s", Nodes(c.Nodes), c.Reason)}
 	for _, o := range c.Others {
 		reasons = append(reasons, fmt.Sprintf("%s: %s", Nodes(o.Nodes), o.Reason))
@@ -334,8 +344,8 @@ func (c *FleetCause) text(style terminal.Style) string {
 	if c.OneMore != "" {
 		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Plain, "one more node of kind "+c.OneMore+" would take it"))
 	}
-	if c.Never > 0 {
-		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Bad, "no node would ever take "+ofThese(c.Never, c.Count)+", however empty"))
+	if c.Pods.Never > 0 {
+		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Bad, "no node would ever take "+ofThese(c.Pods.Never, c.Pods.Rejected)+", however empty"))
 	}
 	return b.String()
 }
@@ -364,7 +374,7 @@ func (f *Fleet) kinds() *terminal.Table {
 		{Title: "POLICY"},
 	}}
 	for _, k := range f.Kinds {
-		t.Row(k.Name, grouped(int64(k.Nodes)), grouped(k.Pods), aligned(k.Aligned, k.Own), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), tenths(k.CPUs.Stranded), k.Policy)
+		t.Row(k.Kind, grouped(int64(k.Nodes)), grouped(k.Pods.Placed), aligned(k.Pods.Aligned, k.Pods.Own), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), tenths(k.CPUs.Stranded), k.Policy)
 	}
 	return t
 }

@@ -8,90 +8,144 @@ import (
 )
 
 // The names of CSV columns are those of the fields of the JSON documents, with dots between levels.
+// Items of lists within an answer have rows of their own. Column row has the kind of the row.
 
-// podColumns and cpuColumns are the columns of FleetPods and FleetCPUs.
+// The columns of FleetPods, FleetCPUs and FleetCause.
 var (
-	podColumns = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.never"}
-	cpuColumns = []string{"cpus.allocatable", "cpus.placed", "cpus.aligned", "cpus.free", "cpus.stranded"}
+	podColumns   = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.never"}
+	cpuColumns   = []string{"cpus.allocatable", "cpus.placed", "cpus.aligned", "cpus.free", "cpus.stranded"}
+	causeColumns = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
 )
 
-func (p *FleetPods) row() []string {
-	var row []string
-	for _, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned, p.Never} {
-		row = append(row, strconv.FormatInt(n, 10))
-	}
-	return row
-}
+// record is a row by its columns. Columns that are missing are empty.
+type record map[string]string
 
-func (c *FleetCPUs) row() []string {
-	return []string{decimal(c.Allocatable), decimal(c.Placed), decimal(c.Aligned), strconv.Itoa(c.Free), decimal(c.Stranded)}
-}
-
-// CSV writes the placements, or the kinds if there are no placements, with a header.
-func (f *Fleet) CSV(w io.Writer) error {
-	rows := [][]string{slices.Concat([]string{"name", "nodes", "pods", "own", "aligned"}, cpuColumns, []string{"policy"})}
-	for _, k := range f.Kinds {
-		counts := []string{k.Name, strconv.Itoa(k.Nodes), strconv.FormatInt(k.Pods, 10), strconv.FormatInt(k.Own, 10), strconv.FormatInt(k.Aligned, 10)}
-		rows = append(rows, slices.Concat(counts, k.CPUs.row(), []string{k.Policy}))
-	}
-	if len(f.Placements) > 0 {
-		rows = [][]string{{"pod", "node", "cpus"}}
-		for _, p := range f.Placements {
-			rows = append(rows, []string{p.Pod, p.Node, p.CPUs})
+// table returns the header and the rows.
+func table(columns []string, records []record) [][]string {
+	rows := [][]string{columns}
+	for _, r := range records {
+		row := make([]string, len(columns))
+		for i, name := range columns {
+			row[i] = r[name]
 		}
+		rows = append(rows, row)
 	}
-	return csv.NewWriter(w).WriteAll(rows)
+	return rows
 }
+
+func whole[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// SizesRows returns the numbers of nodes with a header. If a kind does not fit all pods, nodes is
-// empty and causes.reason has the first reason. A mix has a row for each kind. The first of these
-// has the price of all.
-func SizesRows(answers []Fleet) [][]string {
-	rows := [][]string{slices.Concat([]string{"name", "nodes", "lowerBound", "scoring", "price.price"}, podColumns, cpuColumns, []string{"causes.reason"})}
-	for _, f := range answers {
-		price := ""
-		if f.Price != nil {
-			price = decimal(f.Price.Price)
-		}
-		row := func(name, nodes, bound string, pods FleetPods, cpus FleetCPUs, cause string) {
-			rows = append(rows, slices.Concat([]string{name, nodes, bound, f.Scoring, price}, pods.row(), cpus.row(), []string{cause}))
-			price = ""
-		}
-		bound := strconv.Itoa(f.LowerBound)
-		switch {
-		case f.Pods.Rejected > 0:
-			row(f.Kinds[0].Name, "", bound, f.Pods, f.CPUs, f.Causes[0].Reason)
-		case f.Question == "mix":
-			for _, k := range f.Kinds {
-				row("mix: "+k.Name, strconv.Itoa(k.Nodes), "", FleetPods{Asked: k.Pods, Placed: k.Pods, Own: k.Own, Aligned: k.Aligned}, k.CPUs, "")
-			}
-		default:
-			row(f.Kinds[0].Name, strconv.Itoa(f.Nodes), bound, f.Pods, f.CPUs, "")
-		}
+func (r record) pods(p *FleetPods) {
+	for i, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned, p.Never} {
+		r[podColumns[i]] = whole(n)
 	}
-	return rows
+}
+
+func (r record) cpus(c *FleetCPUs) {
+	r["cpus.free"] = whole(c.Free)
+	r["cpus.allocatable"], r["cpus.placed"], r["cpus.aligned"], r["cpus.stranded"] = decimal(c.Allocatable), decimal(c.Placed), decimal(c.Aligned), decimal(c.Stranded)
+}
+
+// total returns the row of an answer.
+func (f *Fleet) total() record {
+	r := record{"row": "total", "nodes": whole(f.Nodes), "scoring": f.Scoring}
+	r.pods(&f.Pods)
+	r.cpus(&f.CPUs)
+	return r
+}
+
+func (k *FleetKind) record() record {
+	r := record{"row": "kind", "kind": k.Kind, "nodes": whole(k.Nodes), "policy": k.Policy}
+	r["pods.placed"], r["pods.own"], r["pods.aligned"] = whole(k.Pods.Placed), whole(k.Pods.Own), whole(k.Pods.Aligned)
+	r.cpus(&k.CPUs)
+	return r
+}
+
+func (c *FleetCause) record() record {
+	return record{
+		"row": "cause", "nodes": whole(c.Nodes), "pods.rejected": whole(c.Pods.Rejected), "pods.never": whole(c.Pods.Never),
+		"reason": c.Reason, "example": c.Example, "node": c.Node, "detail": c.Detail, "remedy": c.Remedy, "oneMore": c.OneMore,
+	}
+}
+
+// CSV writes the placements, or without placements the answer, its kinds and its causes, with a
+// header.
+func (f *Fleet) CSV(w io.Writer) error {
+	if len(f.Placements) > 0 {
+		rows := [][]string{{"pod", "node", "cpus", "reason"}}
+		for _, p := range f.Placements {
+			rows = append(rows, []string{p.Pod, p.Node, p.CPUs, p.Reason})
+		}
+		return csv.NewWriter(w).WriteAll(rows)
+	}
+	records := []record{f.total()}
+	for i := range f.Kinds {
+		records = append(records, f.Kinds[i].record())
+	}
+	for i := range f.Causes {
+		records = append(records, f.Causes[i].record())
+	}
+	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring"}, podColumns, cpuColumns, []string{"policy"}, causeColumns)
+	return csv.NewWriter(w).WriteAll(table(columns, records))
+}
+
+// SizesRows returns the numbers of nodes with a header. Each answer has a row, which is followed by
+// the causes, and for a mix by the kinds.
+func SizesRows(answers []Fleet) [][]string {
+	var records []record
+	for i := range answers {
+		f := &answers[i]
+		total := f.total()
+		total["kind"] = f.kind()
+		if f.LowerBound > 0 {
+			total["lowerBound"] = whole(f.LowerBound)
+		}
+		if f.Price != nil {
+			total["price"] = decimal(*f.Price)
+		}
+		all := []record{total}
+		if f.Mix != nil {
+			total["mix.lowerBound"], total["mix.gap"], total["mix.tried"] = decimal(f.Mix.LowerBound), decimal(f.Mix.Gap), whole(f.Mix.Tried)
+			for k := range f.Kinds {
+				all = append(all, f.Kinds[k].record())
+			}
+		}
+		for k := range f.Causes {
+			cause := f.Causes[k].record()
+			cause["kind"] = f.kind()
+			all = append(all, cause)
+		}
+		for _, r := range all {
+			r["question"] = f.Question
+		}
+		records = append(records, all...)
+	}
+	first := []string{"question", "row", "kind", "nodes", "lowerBound", "scoring", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
+	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns), records)
 }
 
 // TrialsRows returns the trials with a header. The result of a trial that is wrong is empty.
 func TrialsRows(trials []Trial) [][]string {
-	rows := [][]string{slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring"}, podColumns, cpuColumns, []string{"best", "wrong"})}
+	var records []record
 	for _, t := range trials {
-		result := make([]string, len(podColumns)+len(cpuColumns))
+		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
 		if t.CPUs != nil {
-			result = slices.Concat(t.Pods.row(), t.CPUs.row())
+			r.pods(t.Pods)
+			r.cpus(t.CPUs)
 		}
-		rows = append(rows, slices.Concat([]string{t.Nodes, t.Policy, t.Scope, t.Option, t.Scoring}, result, []string{strconv.FormatBool(t.Best), t.Wrong}))
+		records = append(records, r)
 	}
-	return rows
+	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring"}, podColumns, cpuColumns, []string{"best", "wrong"})
+	return table(columns, records)
 }
 
 // RejectionsRows returns the rejections with a header.
 func RejectionsRows(all []FleetRejections) [][]string {
-	rows := [][]string{{"kind", "count", "nodes", "class", "cause"}}
+	rows := [][]string{{"kind", "pods", "nodes", "class", "cause"}}
 	for _, r := range all {
-		rows = append(rows, []string{r.Kind, strconv.FormatInt(r.Count, 10), strconv.Itoa(r.Nodes), r.Class, r.Cause})
+		rows = append(rows, []string{r.Kind, whole(r.Pods), whole(r.Nodes), r.Class, r.Cause})
 	}
 	return rows
 }

@@ -7,7 +7,7 @@ type FleetRejections struct {
 	Kind  string `json:"kind"`
 	Class string `json:"class"`
 	Cause string `json:"cause"`
-	Count int64  `json:"count"` // pods
+	Pods  int64  `json:"pods"`
 	Nodes int    `json:"nodes"`
 }
 
@@ -28,7 +28,7 @@ func RejectionsText(all []FleetRejections, since bool, style terminal.Style) str
 		{Title: "CAUSE"},
 	}}
 	for _, r := range all {
-		t.Row(r.Kind, grouped(r.Count), grouped(int64(r.Nodes)), r.Class, r.Cause)
+		t.Row(r.Kind, grouped(r.Pods), grouped(int64(r.Nodes)), r.Class, r.Cause)
 	}
 	return t.Text(style)
 }

@@ -28,9 +28,9 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	}
 	var below strings.Builder
 	for _, f := range answers {
-		name, nodes, bound := f.Kinds[0].Name, terminal.Strong.Of(grouped(int64(f.Nodes))), terminal.Cell{Text: grouped(int64(f.LowerBound))}
+		name, nodes, bound := f.kind(), terminal.Strong.Of(grouped(int64(f.Nodes))), terminal.Cell{Text: grouped(int64(f.LowerBound))}
 		if f.Question == "mix" {
-			name, bound = "mix", terminal.Cell{}
+			bound = terminal.Cell{}
 			fmt.Fprintf(&below, "\n%s\n", f.mix())
 		}
 		row := []terminal.Cell{{Text: name}, nodes, bound}
@@ -46,13 +46,21 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 		if priced {
 			price := terminal.Cell{}
 			if f.Price != nil && f.Pods.Rejected == 0 {
-				price.Text = decimal(rounded(f.Price.Price))
+				price.Text = decimal(rounded(*f.Price))
 			}
 			row = append(row, price)
 		}
 		t.Cells(row...)
 	}
 	return t.Text(style) + below.String()
+}
+
+// kind names what the answer to size is about: a kind of node, or a mix of kinds.
+func (f *Fleet) kind() string {
+	if f.Question == "mix" {
+		return "mix"
+	}
+	return f.Kinds[0].Kind
 }
 
 // tooFew describes the number of nodes of a kind that does not fit all pods.
@@ -67,10 +75,10 @@ func (f *Fleet) tooFew() string {
 func (f *Fleet) mix() string {
 	var parts []string
 	for _, k := range f.Kinds {
-		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Name)
+		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Kind)
 	}
 	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
-		strings.Join(parts, " and "), decimal(rounded(f.Price.Price)), decimal(rounded(f.Price.LowerBound)), f.Price.Gap*100, Count(f.Price.Tried, "placement"))
+		strings.Join(parts, " and "), decimal(rounded(*f.Price)), decimal(rounded(f.Mix.LowerBound)), f.Mix.Gap*100, Count(f.Mix.Tried, "placement"))
 }
 
 // rounded returns an amount of money rounded to hundredths.

@@ -18,8 +18,11 @@ type Trial struct {
 	// Option is the option that was changed, such as "full-pcpus-only=true".
 	Option  string `json:"option,omitempty"`
 	Scoring string `json:"scoring"`
-	// Best is set for the trial that aligns the most CPUs.
-	Best  bool       `json:"best,omitempty"`
+	// Best marks the best trial: the one with the fewest pods that no node would ever take, then
+	// with the most CPU time of aligned pods, then with the most CPU time of placed pods, and then
+	// the first.
+	Best bool `json:"best"`
+	// Wrong describes why a kubelet would not start with these settings.
 	Wrong string     `json:"wrong,omitempty"`
 	Pods  *FleetPods `json:"pods,omitempty"`
 	CPUs  *FleetCPUs `json:"cpus,omitempty"`
@@ -147,7 +150,7 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 	if several {
 		t.Columns = terminal.Columns("NODES")
 	}
-	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">NEVER", ">ALIGNED", ">CPUS", ">STRANDED", "")...)
+	t.Columns = append(t.Columns, terminal.Columns("POLICY", "SCOPE", "OPTION", "SCORING", ">PLACED", ">REJECTED", ">NEVER", ">ALIGNED", ">CPUS PLACED", ">STRANDED", "")...)
 	var below strings.Builder
 	names := shortNames(trials)
 	for _, row := range rowsOf(trials) {
