@@ -36,7 +36,7 @@ type fleetCommand struct {
 	columns, gpu        string
 	whole, keep, strict bool
 	placements          bool
-	scoring             string
+	scoring, order      string
 	fill                int64
 	seed                uint64
 	most                int
@@ -55,6 +55,7 @@ func New(p Program) *cobra.Command {
 		Long: `Fleet places pods on many nodes, one after the other, in the order given. Every node decides as
 "paddock plan" does for this node alone. A pod goes to the node where it strands the fewest CPUs, or
 to the one that --scoring prefers. Fleet changes no node.
+With --order largest-first, the pods that take the largest share of a node come first.
 
 NODES is a file with a list of {name, count, machine, kubeletConfig, devices, as, state, labels, taints, price};
 files in it are relative to it. With state, the directory of a kubelet or one that the script of "paddock collect"
@@ -111,6 +112,11 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 		words = append(words, s.String())
 	}
 	flags.StringVar(&c.scoring, "scoring", words[0], "how a node is chosen: "+strings.Join(words, ", "))
+	words = nil
+	for _, o := range capacity.Orders() {
+		words = append(words, string(o))
+	}
+	flags.StringVar(&c.order, "order", words[0], "the order in which pods are placed: "+strings.Join(words, ", "))
 	console.StrictFlag(cmd, &c.strict)
 }
 
@@ -147,9 +153,9 @@ func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
 // place places the pods, or fills the fleet with them.
 func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQuestion) (r *capacity.Result, answer *view.Fleet, err error) {
 	q.options.Progress = s.Progress("pods tried")
-	filling := cmd.Flags().Changed("fill")
-	if c.fill < 0 {
-		return nil, nil, fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
+	filling, err := c.filling(cmd)
+	if err != nil {
+		return nil, nil, err
 	}
 	if filling {
 		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
@@ -165,6 +171,18 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 		found.Question, found.Seed = "fill", &c.seed
 	}
 	return r, &found, found.Explain(cmd.Context(), r)
+}
+
+// filling reports whether pods are drawn.
+func (c *fleetCommand) filling(cmd *cobra.Command) (bool, error) {
+	filling := cmd.Flags().Changed("fill")
+	switch {
+	case c.fill < 0:
+		return false, fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
+	case filling && cmd.Flags().Changed("order"):
+		return false, errors.New("--order: --fill draws the pods at random: leave one of the two out")
+	}
+	return filling, nil
 }
 
 func rejected(r *capacity.Result) error {
@@ -233,7 +251,8 @@ scopes; then, under the best of these, every option of the CPU and Topology Mana
 a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
 SNC mode of the same hardware. The best setting leaves the fewest pods that no node would ever take, and then
 aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row. The nodes of a cluster are taken without
-their pods, and these pods are placed first.`,
+their pods, and these pods are placed first. Another order of the pods gives other numbers: with --order
+largest-first, the order of a file does not decide which setting is best.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,
 		RunE:    c.try,
@@ -247,8 +266,9 @@ their pods, and these pods are placed first.`,
 
 func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	s := console.StreamsOf(cmd)
-	if c.fill < 0 {
-		return fmt.Errorf("--fill: %d: expected a number of pods, or 0 to go on until no shape fits", c.fill)
+	filling, err := c.filling(cmd)
+	if err != nil {
+		return err
 	}
 	var answers []view.Trial
 	tried, settings := 0, capacity.NumTrials()*len(c.nodes)
@@ -261,7 +281,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 			tried++
 			o := q.options
 			o.Scoring, o.Progress = scoring, s.Progress(fmt.Sprintf("pods tried under setting %d of %d", tried, settings))
-			if cmd.Flags().Changed("fill") {
+			if filling {
 				return capacity.Fill(ctx, kinds, q.items, c.fill, c.seed, o)
 			}
 			return capacity.Fit(ctx, kinds, q.items, o)

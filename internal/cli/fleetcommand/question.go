@@ -43,6 +43,17 @@ func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
 	return 0, fmt.Errorf("--scoring: %q is unknown: %s", c.scoring, spelling.Expected(c.scoring, words))
 }
 
+func (c *fleetCommand) orderOf() (capacity.Order, error) {
+	var words []string
+	for _, known := range capacity.Orders() {
+		if string(known) == c.order {
+			return known, nil
+		}
+		words = append(words, string(known))
+	}
+	return "", fmt.Errorf("--order: %q is unknown: %s", c.order, spelling.Expected(c.order, words))
+}
+
 // reader returns the reader of the files of a question.
 func (c *fleetCommand) reader(s console.Streams) inputs.Reader {
 	r := s.Reader()
@@ -64,6 +75,9 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	q := &fleetQuestion{}
 	var err error
 	if q.options.Scoring, err = c.scoringOf(); err != nil {
+		return nil, err
+	}
+	if q.options.Order, err = c.orderOf(); err != nil {
 		return nil, err
 	}
 	if q.nodes, err = c.read(ctx, s, nodes); err != nil {

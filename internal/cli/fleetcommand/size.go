@@ -18,11 +18,12 @@ func (c *fleetCommand) sizeCommand() *cobra.Command {
 		Use:   "size",
 		Short: "Find how many nodes of a kind take all pods",
 		Long: `Size finds, for each kind of node in NODES, how many nodes of this kind alone take all pods, while one
-node fewer does not, with the same placement. The lower bound is what the sums of the requests allow.
+node fewer does not, with the same placement. Pods are placed largest first, by the share of a node that they
+take, unless --order is given. The lower bound is what the sums of the requests allow.
 Without --scoring, the answer is that of least-stranded or most-allocated, whichever needs fewer nodes:
-"paddock fleet --scoring" with that many nodes places all pods. Counts in NODES do not matter. In a
+"paddock fleet" with that many nodes, and the same scoring and order, places all pods. Counts in NODES do not matter. In a
 cluster, each group of nodes with the same instance type, machine and policy is a kind, and the pods on
-its nodes are placed first.
+its nodes are placed with the others.
 
 If all kinds have a price in NODES, it also looks for a cheap mix of them. This is a heuristic: it begins
 with the mix of parts of nodes that is cheapest by the sums of the requests, and with each kind alone. It
@@ -37,6 +38,8 @@ Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, f
 	c.register(cmd)
 	cmd.Flags().Lookup("scoring").Usage = "how a node is chosen: least-stranded, least-allocated, most-allocated (default the best of the first and the last)"
 	cmd.Flags().Lookup("scoring").DefValue = ""
+	c.order = string(capacity.LargestFirst)
+	cmd.Flags().Lookup("order").DefValue = c.order
 	cmd.Flags().IntVar(&c.most, "most", 10_000, "the most nodes to try")
 	c.output.Register(cmd, "table", "json", "yaml", "csv")
 	return cmd

@@ -2,9 +2,9 @@
 // these pods fit, what fills it, and how many nodes are needed?
 //
 // Every answer comes from package fleet, and therefore from the nodes' own planner. Pods are placed
-// one after the other in the given order, each on the best node at that moment. No pod is moved
-// later. So an answer is what a scheduler with the same scoring reaches, not the theoretical
-// optimum. The same input gives the same answer.
+// one after the other in an order, each on the best node at that moment. No pod is moved later. So
+// an answer is what a scheduler with the same scoring reaches, not the theoretical optimum. The
+// same input gives the same answer.
 package capacity
 
 import (
@@ -44,6 +44,8 @@ type Item struct {
 // Options configure how an answer is found.
 type Options struct {
 	Scoring fleet.Scoring
+	// Order is the order in which Fit places the items.
+	Order Order
 	// Placements requests the placement of every pod.
 	Placements bool
 	// Rules returns the rules for a fleet of these nodes, which are in the order of the kinds. Nil
@@ -58,6 +60,8 @@ type Options struct {
 
 // Result describes what happened to the pods.
 type Result struct {
+	// Order is the order in which the pods were placed.
+	Order                   Order
 	Nodes                   int
 	Asked, Placed, Rejected int64
 	// AllocatableMilli is the CPU time that the nodes have for pods. PlacedMilli is the CPU time
@@ -161,6 +165,7 @@ func nonempty(items []Item) []Item {
 
 // Fit places all pods. Without pods, the result is the unchanged fleet.
 func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, error) {
+	items = o.Order.sorted(kinds, items)
 	r, err := begin(kinds, items, o)
 	if err != nil {
 		return nil, err
@@ -168,7 +173,7 @@ func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, e
 	for _, item := range items {
 		r.total += item.Count
 	}
-	r.patient = true
+	r.patient, r.Order = true, cmp.Or(o.Order, Given)
 	for _, item := range items {
 		class := r.Fleet.Class(item.Pod)
 		for k := range item.Count {
@@ -192,7 +197,7 @@ func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64,
 	if err != nil {
 		return nil, err
 	}
-	r.total = n
+	r.total, r.Order = n, Drawn
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // Repeatable, not secret.
 	left := nonempty(items)
 	drawn := make(map[string]int64, len(items))

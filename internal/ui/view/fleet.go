@@ -19,6 +19,7 @@ import (
 type Fleet struct {
 	Question string `json:"question"` // fit, fill or size
 	Scoring  string `json:"scoring"`
+	Order    string `json:"order"` // in which the pods were placed: given, largest-first or drawn
 	// NotCounted are extended resources that pods ask for and no node lists.
 	NotCounted []string `json:"notCounted,omitempty"`
 	Seed       *uint64  `json:"seed,omitempty"`
@@ -139,7 +140,7 @@ type FleetPlacement struct {
 // and Remedy of causes. policies has the policy of each kind.
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
-		Question: question, Scoring: scoring, Nodes: r.Nodes,
+		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
 		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded),
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
@@ -267,6 +268,9 @@ func (f *Fleet) Text(style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
 	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(f.StrandedText())))
+	if f.Order == string(capacity.LargestFirst) {
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(orderText(f.Order))))
+	}
 	for _, c := range f.Causes {
 		out.WriteString("\n" + c.text(style))
 	}
@@ -295,6 +299,18 @@ func (f *Fleet) Summary() string {
 		fmt.Fprintf(&b, "; not counting %s, which no node lists", strings.Join(f.NotCounted, ", "))
 	}
 	return b.String()
+}
+
+// orderText describes the order in which pods were placed.
+func orderText(order string) string {
+	switch capacity.Order(order) {
+	case capacity.LargestFirst:
+		return "The pods were placed largest first, by the share of a node that they take."
+	case capacity.Drawn:
+		return "The pods were drawn at random."
+	case capacity.Given:
+	}
+	return "The pods were placed in the given order. With --order largest-first, large pods do not find the nodes full of small ones."
 }
 
 // StrandedText describes the free CPUs in a sentence.

@@ -50,7 +50,7 @@ func (r record) cpus(c *FleetCPUs) {
 
 // total returns the row of an answer.
 func (f *Fleet) total() record {
-	r := record{"row": "total", "nodes": whole(f.Nodes), "scoring": f.Scoring}
+	r := record{"row": "total", "nodes": whole(f.Nodes), "scoring": f.Scoring, "order": f.Order}
 	r.pods(&f.Pods)
 	r.cpus(&f.CPUs)
 	return r
@@ -87,7 +87,7 @@ func (f *Fleet) CSV(w io.Writer) error {
 	for i := range f.Causes {
 		records = append(records, f.Causes[i].record())
 	}
-	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring"}, podColumns, cpuColumns, []string{"policy"}, causeColumns)
+	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring", "order"}, podColumns, cpuColumns, []string{"policy"}, causeColumns)
 	return csv.NewWriter(w).WriteAll(table(columns, records))
 }
 
@@ -122,7 +122,7 @@ func SizesRows(answers []Fleet) [][]string {
 		}
 		records = append(records, all...)
 	}
-	first := []string{"question", "row", "kind", "nodes", "lowerBound", "scoring", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
+	first := []string{"question", "row", "kind", "nodes", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
 	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns), records)
 }
 
@@ -130,14 +130,14 @@ func SizesRows(answers []Fleet) [][]string {
 func TrialsRows(trials []Trial) [][]string {
 	var records []record
 	for _, t := range trials {
-		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
+		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "order": t.Order, "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
 		if t.CPUs != nil {
 			r.pods(t.Pods)
 			r.cpus(t.CPUs)
 		}
 		records = append(records, r)
 	}
-	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring"}, podColumns, cpuColumns, []string{"best", "wrong"})
+	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"best", "wrong"})
 	return table(columns, records)
 }
 

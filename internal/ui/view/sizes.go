@@ -52,7 +52,11 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 		}
 		t.Cells(row...)
 	}
-	return t.Text(style) + below.String()
+	order := ""
+	if len(answers) > 0 {
+		order = style.Paragraph("", "", terminal.Plain.Of(orderText(answers[0].Order)))
+	}
+	return t.Text(style) + "\n" + order + below.String()
 }
 
 // kind names what the answer to size is about: a kind of node, or a mix of kinds.

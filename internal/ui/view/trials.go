@@ -18,6 +18,7 @@ type Trial struct {
 	// Option is the option that was changed, such as "full-pcpus-only=true".
 	Option  string `json:"option,omitempty"`
 	Scoring string `json:"scoring"`
+	Order   string `json:"order,omitempty"` // in which the pods were placed: given, largest-first or drawn
 	// Best marks the best trial: the one with the fewest pods that no node would ever take, then
 	// with the most CPU time of aligned pods, then with the most CPU time of placed pods, and then
 	// the first.
@@ -35,6 +36,7 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 		v := Trial{Nodes: nodes, Policy: t.Policy.String(), Scope: t.Scope.String(), Option: t.Option, Scoring: t.Scoring.String(), Wrong: t.Wrong}
 		if r := t.Result; r != nil {
 			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded)
+			v.Order = string(r.Order)
 			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, &cpus
 		}
 		out = append(out, v)
@@ -176,7 +178,16 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 		}
 		t.Cells(append(cells, terminal.Good.Of(mark))...)
 	}
-	return t.Text(style) + "\n" + below.String() + style.Paragraph("", "", terminal.Plain.Of(BestText(trials)))
+	return t.Text(style) + "\n" + below.String() + style.Paragraph("", "", terminal.Plain.Of(BestText(trials))) + trialOrder(trials, style)
+}
+
+// trialOrder describes the order in which the trials placed the pods.
+func trialOrder(trials []Trial, style terminal.Style) string {
+	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Order != "" })
+	if at < 0 {
+		return ""
+	}
+	return style.Paragraph("", "", terminal.Plain.Of(orderText(trials[at].Order)))
 }
 
 // some formats a number. It returns "" for 0, so that a column without other numbers is omitted.
