@@ -246,12 +246,12 @@ func (c *fleetCommand) tryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try",
 		Short: "Compare Topology Manager policies, options and scorings on a fleet",
-		Long: `Try asks the same question under other settings: every Topology Manager policy that aligns, in both
-scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
+		Long: `Try asks the same question about the nodes as they are, which is the row "now", and under other settings: every
+Topology Manager policy that aligns, in both scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
 a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
 SNC mode of the same hardware. The best setting leaves the fewest pods that no node would ever take, and then
-aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row. The nodes of a cluster are taken without
-their pods, and these pods are placed first. Another order of the pods gives other numbers: with --order
+aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row; no setting is best that aligns no pod. Nodes are taken without their pods: those
+of a cluster are placed first, those of a state are left out. Another order of the pods gives other numbers: with --order
 largest-first, the order of a file does not decide which setting is best.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,

@@ -64,12 +64,13 @@ type Result struct {
 	Order                   Order
 	Nodes                   int
 	Asked, Placed, Rejected int64
-	// AllocatableMilli is the CPU time that the nodes have for pods. PlacedMilli is the CPU time
-	// that the placed pods request. Both are in thousandths of a CPU.
-	AllocatableMilli, PlacedMilli int64
+	// AllocatableMilli is the CPU time that the nodes have for pods. AskedMilli and PlacedMilli are
+	// the CPU time that all pods and the placed pods request. All are in thousandths of a CPU.
+	AllocatableMilli, AskedMilli, PlacedMilli int64
 	Alignment
 	// Never counts the rejected pods for which there is no place even on a node without pods.
-	Never int64
+	// NeverMilli is the CPU time that they request.
+	Never, NeverMilli int64
 	// Stranded describes the CPUs that are free at the end.
 	Stranded fleet.Stranded
 	Kinds    []KindResult
@@ -345,6 +346,7 @@ func (r *run) place(ctx context.Context, class *fleet.Class, pod fleet.Pod) erro
 	}
 	r.tried++
 	r.Asked++
+	r.AskedMilli += pod.Asks.Milli
 	if r.options.Placements {
 		r.Placements = append(r.Placements, Placement{Pod: pod.ID()})
 	}

@@ -32,6 +32,7 @@ func (r *run) reject(class *fleet.Class, pod fleet.Pod, why []fleet.Count, pods 
 	c.Pods += pods
 	if nearest.Rule == "" && !nearest.NotAllowed && r.isHomeless(class, &pod) {
 		r.Never += pods
+		r.NeverMilli += pods * pod.Asks.Milli
 		c.Never += pods
 	}
 	return text, nil

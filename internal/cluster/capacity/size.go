@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func never(kind Kind, items []Item, o Options) (*Result, error) {
 	if r.Rejected == 0 {
 		return nil, nil
 	}
-	r.Asked, r.Nodes = r.Rejected, 0
+	r.Asked, r.Nodes, r.Order = r.Rejected, 0, cmp.Or(o.Order, Given)
 	result, err := r.end()
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -12,6 +13,9 @@ import (
 // Trial is the answer under changed settings.
 type Trial struct {
 	Setting
+	// Now has the settings of the nodes as they are, each once, if the trial changes nothing. It is
+	// nil for other trials.
+	Now     []Setting
 	Scoring fleet.Scoring
 	Result  *Result
 	// Wrong describes why a kubelet would not start with the settings. Result is then nil.
@@ -56,14 +60,23 @@ var options = []struct {
 }
 
 // NumTrials returns how many settings Try tries.
-func NumTrials() int { return len(alignments()) + len(options) + len(fleet.Scorings()) - 1 }
+func NumTrials() int { return 1 + len(alignments()) + len(options) + len(fleet.Scorings()) - 1 }
 
-// Try asks the same question under other settings: first under every aligning policy and scope,
-// then under the best of these with every option toggled, and with every other scoring. ask is Fit
-// or Fill with its arguments; it is called once per trial. The order of the trials is fixed. Best
-// returns the best one.
+// Try asks a question about nodes as they are, and then the same question under other settings:
+// under every aligning policy and scope, under the best of these with every option toggled, and
+// with every other scoring. ask is Fit or Fill with its arguments; it is called once per trial. The
+// order of the trials is fixed. If ask returns an error, Try returns it with the trials before it.
 func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
+	unchanged, err := asTheyAre(kinds)
+	if err != nil {
+		return nil, err
+	}
+	now := Trial{Setting: settingOf(kinds[0]), Now: settingsOf(kinds), Scoring: scoring}
+	if now.Result, err = ask(ctx, unchanged, scoring); err != nil {
+		return nil, err
+	}
+	trials = append(trials, now)
 	run := func(c change, scoring fleet.Scoring) error {
 		t := Trial{Setting: c.Setting, Scoring: scoring}
 		changed, wrong, err := with(kinds, c.apply)
@@ -81,10 +94,10 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 	base := alignments()
 	for _, c := range base {
 		if err := run(c, scoring); err != nil {
-			return nil, err
+			return trials, err
 		}
 	}
-	best := base[max(0, Best(trials))]
+	best := base[max(0, Best(trials[1:]))]
 	for _, o := range options {
 		policy := kinds[0].State.Policy()
 		on := !*o.of(&policy)
@@ -94,7 +107,7 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 		}}
 		c.Option = fmt.Sprintf("%s=%t", o.name, on)
 		if err := run(c, scoring); err != nil {
-			return nil, err
+			return trials, err
 		}
 	}
 	for _, other := range fleet.Scorings() {
@@ -102,7 +115,7 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 			continue
 		}
 		if err := run(best, other); err != nil {
-			return nil, err
+			return trials, err
 		}
 	}
 	return trials, nil
@@ -112,11 +125,11 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 // of the one whose aligned pods request the most CPU time, then of the one whose placed pods do.
 // A policy that places a pod anywhere places the most, and one that rejects some pods always has
 // more room for others: neither is best for that. Of equal trials, the first wins. Best returns -1
-// if no trial places a pod.
+// if no trial aligns a pod.
 func Best(trials []Trial) int {
 	best := -1
 	for i, t := range trials {
-		if t.Result != nil && t.Result.Placed > 0 && (best < 0 || t.Result.score().Better(trials[best].Result.score())) {
+		if t.Result != nil && t.Result.score().Aligns() && (best < 0 || t.Result.score().Better(trials[best].Result.score())) {
 			best = i
 		}
 	}
@@ -129,6 +142,9 @@ type Score struct {
 	Aligned, Placed float64
 }
 
+// Aligns reports whether the trial aligns a pod. One that does not is never best.
+func (s Score) Aligns() bool { return s.Aligned > 0 }
+
 // Better reports whether a trial with this score is better than one with the other.
 func (s Score) Better(than Score) bool {
 	return cmp.Or(cmp.Compare(than.Never, s.Never), cmp.Compare(s.Aligned, than.Aligned), cmp.Compare(s.Placed, than.Placed)) > 0
@@ -136,6 +152,33 @@ func (s Score) Better(than Score) bool {
 
 func (r *Result) score() Score {
 	return Score{r.Never, float64(r.AlignedMilli), float64(r.PlacedMilli)}
+}
+
+// settingOf returns the settings of a kind.
+func settingOf(k Kind) Setting {
+	p := k.State.Policy()
+	return Setting{Policy: p.Topology, Scope: p.Scope}
+}
+
+// settingsOf returns the settings of the kinds, each once.
+func settingsOf(kinds []Kind) (all []Setting) {
+	for _, k := range kinds {
+		if s := settingOf(k); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// asTheyAre returns the kinds without pods, and with their own policies.
+func asTheyAre(kinds []Kind) (out []Kind, err error) {
+	for _, k := range kinds {
+		if k, err = bare(k, k.State.Policy()); err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	return out, nil
 }
 
 // with returns the kinds, without pods, under a changed policy. wrong describes why a kubelet would
@@ -164,6 +207,7 @@ func bare(k Kind, p node.Policy) (Kind, error) {
 	if err != nil {
 		return k, err
 	}
+	k.Used = fleet.Amounts{}
 	k.State, err = s.WithDevices(k.State.Devices().Inventory())
 	return k, err
 }

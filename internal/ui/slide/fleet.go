@@ -289,20 +289,11 @@ func (p *Picture) tile(g grid, k *kind, t *tile, x, y float64) {
 
 // legend explains the colours.
 func (p *Picture) legend(step, hidden int, withMemory bool) {
-	x := float64(margin)
-	const y = Height - 36
-	for _, e := range []struct {
-		fill tone
-		text string
-	}{{exclusive, "exclusive CPUs"}, {pooled, "in pods' pools"}, {stranded, "free, stranded"}, {free, "free"}, {shared, "shared only"}, {memory, "memory, where it is the limit"}} {
-		if e.fill == memory && !withMemory {
-			continue
-		}
-		p.rect(x, y-15, 18, 18, line)
-		p.rect(x+1, y-14, 16, 16, e.fill)
-		p.label(label{x: x + 26, y: y, size: 18, text: e.text}, 400)
-		x += 26 + measure(e.text, 18, false) + 30
+	all := []entry{{exclusive, "exclusive CPUs"}, {pooled, "in pods' pools"}, {stranded, "free, stranded"}, {free, "free"}, {shared, "shared only"}}
+	if withMemory {
+		all = append(all, entry{memory, "memory, where it is the limit"})
 	}
+	x := p.entries(all...)
 	note := "a bar is a NUMA node, a tile that many equal nodes"
 	switch {
 	case step == 0:
@@ -313,5 +304,5 @@ func (p *Picture) legend(step, hidden int, withMemory bool) {
 	if hidden > 0 {
 		note += fmt.Sprintf("; %s not shown", view.Nodes(hidden))
 	}
-	p.label(label{x: Width - margin, y: y, size: 16, at: right, colour: soft, text: note}, math.Max(0, Width-margin-x))
+	p.note(x, note)
 }

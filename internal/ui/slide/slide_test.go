@@ -104,7 +104,7 @@ func TestFleetWithManyKinds(t *testing.T) {
 // TestTrials checks that the best setting comes first, and that equal ones are one bar.
 func TestTrials(t *testing.T) {
 	trial := func(policy string, placed, aligned float64) view.Trial {
-		return view.Trial{Nodes: "n", Policy: policy, Scope: "pod", Scoring: "least-stranded", Pods: &view.FleetPods{Placed: 1}, CPUs: &view.FleetCPUs{Placed: placed, Aligned: aligned, Allocatable: 100}}
+		return view.Trial{Nodes: "n", Policy: policy, Scope: "pod", Scoring: "least-stranded", Pods: &view.FleetPods{Placed: 1}, CPUs: &view.FleetAllCPUs{FleetCPUs: view.FleetCPUs{Placed: placed, Aligned: aligned, Allocatable: 100}, Asked: placed}}
 	}
 	trials := []view.Trial{trial("best-effort", 90, 30), trial("restricted", 80, 80), trial("single-numa-node", 80, 80)}
 	view.MarkBest(trials)
@@ -120,6 +120,17 @@ func TestTrials(t *testing.T) {
 	svg = svgOf(t, slide.Trials("Settings", trials))
 	if best, other := strings.Index(svg, ">restricted, scope pod<"), strings.Index(svg, ">odd, scope pod<"); best < 0 || other < best {
 		t.Errorf("%d, %d: %s", best, other, svg)
+	}
+	for _, part := range []string{">CPUs that the pods request<", ">60<", ">rejected, on an empty node as well<", "0 pods rejected, 7 never fit"} {
+		if !strings.Contains(svg, part) {
+			t.Errorf("it has no %q: %s", part, svg)
+		}
+	}
+	trials = []view.Trial{trial("restricted", 80, 0)} // It places pods and aligns none.
+	trials[0].Now = true
+	view.MarkBest(trials)
+	if svg = svgOf(t, slide.Trials("Settings", trials)); !strings.Contains(svg, ">now: restricted, scope pod<") || !strings.Contains(svg, "none is best") {
+		t.Error(svg)
 	}
 	if svg = svgOf(t, slide.Trials("Settings", nil)); !strings.Contains(svg, "none is best") {
 		t.Error(svg)

@@ -29,7 +29,7 @@ type Fleet struct {
 	Price      *float64         `json:"price,omitempty"` // for size
 	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds
 	Pods       FleetPods        `json:"pods"`
-	CPUs       FleetCPUs        `json:"cpus"`
+	CPUs       FleetAllCPUs     `json:"cpus"`
 	Stranding  *FleetStranding  `json:"stranding,omitempty"`
 	Kinds      []FleetKind      `json:"kinds"`
 	Causes     []FleetCause     `json:"causes"`
@@ -68,6 +68,14 @@ type FleetCPUs struct {
 	Aligned     float64 `json:"aligned"`
 	Free        int     `json:"free"`
 	Stranded    float64 `json:"stranded"`
+}
+
+// FleetAllCPUs counts the CPUs of all nodes. Asked is the number that all pods request, and Never
+// the part of it of the pods that would be rejected even by a node without pods.
+type FleetAllCPUs struct {
+	FleetCPUs
+	Asked float64 `json:"asked"`
+	Never float64 `json:"never"`
 }
 
 // FleetStranding is the typical request that strands the most CPUs.
@@ -141,7 +149,7 @@ type FleetPlacement struct {
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
 		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
-		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded),
+		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: allCPUs(r),
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
@@ -252,6 +260,10 @@ func plain(resource string, n int64) string {
 	return explain.Amount{Resource: resource, Value: n}.Quantity()
 }
 
+func allCPUs(r *capacity.Result) FleetAllCPUs {
+	return FleetAllCPUs{fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded), float64(r.AskedMilli) / 1000, float64(r.NeverMilli) / 1000}
+}
+
 func strandingOf(s *fleet.Stranding) *FleetStranding {
 	if s == nil {
 		return nil
@@ -288,7 +300,7 @@ func (f *Fleet) Summary() string {
 		fmt.Fprintf(&b, "%s for %s; one less is too few; the sums alone allow %d. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)
 	}
 	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), podCount(f.Pods.Asked), Nodes(f.Nodes),
-		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
+		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs))
 	if f.Pods.Own > 0 {
 		fmt.Fprintf(&b, "; %s of %s aligned", grouped(f.Pods.Aligned), grouped(f.Pods.Own))
 	}
@@ -340,7 +352,7 @@ func tenths(x float64) string { return amount(math.Round(x*10) / 10) }
 
 // Now describes in one line what is on the nodes.
 func (f *Fleet) Now() string {
-	return fmt.Sprintf("%s with %s, which request %s of %s CPUs (%s)", Nodes(f.Nodes), podCount(f.Pods.Placed), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
+	return fmt.Sprintf("%s with %s, which request %s of %s CPUs (%s)", Nodes(f.Nodes), podCount(f.Pods.Placed), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs))
 }
 
 func (c *FleetCause) text(style terminal.Style) string {

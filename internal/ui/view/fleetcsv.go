@@ -10,10 +10,10 @@ import (
 // The names of CSV columns are those of the fields of the JSON documents, with dots between levels.
 // Items of lists within an answer have rows of their own. Column row has the kind of the row.
 
-// The columns of FleetPods, FleetCPUs and FleetCause.
+// The columns of FleetPods, FleetAllCPUs and FleetCause.
 var (
 	podColumns   = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.never"}
-	cpuColumns   = []string{"cpus.allocatable", "cpus.placed", "cpus.aligned", "cpus.free", "cpus.stranded"}
+	cpuColumns   = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.never", "cpus.free", "cpus.stranded"}
 	causeColumns = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
 )
 
@@ -48,11 +48,16 @@ func (r record) cpus(c *FleetCPUs) {
 	r["cpus.allocatable"], r["cpus.placed"], r["cpus.aligned"], r["cpus.stranded"] = decimal(c.Allocatable), decimal(c.Placed), decimal(c.Aligned), decimal(c.Stranded)
 }
 
+func (r record) allCPUs(c *FleetAllCPUs) {
+	r.cpus(&c.FleetCPUs)
+	r["cpus.asked"], r["cpus.never"] = decimal(c.Asked), decimal(c.Never)
+}
+
 // total returns the row of an answer.
 func (f *Fleet) total() record {
 	r := record{"row": "total", "nodes": whole(f.Nodes), "scoring": f.Scoring, "order": f.Order}
 	r.pods(&f.Pods)
-	r.cpus(&f.CPUs)
+	r.allCPUs(&f.CPUs)
 	return r
 }
 
@@ -130,14 +135,14 @@ func SizesRows(answers []Fleet) [][]string {
 func TrialsRows(trials []Trial) [][]string {
 	var records []record
 	for _, t := range trials {
-		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "order": t.Order, "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
+		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "order": t.Order, "now": strconv.FormatBool(t.Now), "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
 		if t.CPUs != nil {
 			r.pods(t.Pods)
-			r.cpus(t.CPUs)
+			r.allCPUs(t.CPUs)
 		}
 		records = append(records, r)
 	}
-	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"best", "wrong"})
+	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"now", "best", "wrong"})
 	return table(columns, records)
 }
 

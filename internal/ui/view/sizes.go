@@ -34,7 +34,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 			fmt.Fprintf(&below, "\n%s\n", f.mix())
 		}
 		row := []terminal.Cell{{Text: name}, nodes, bound}
-		for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs), tenths(f.CPUs.Stranded)} {
+		for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
 			row = append(row, terminal.Cell{Text: text})
 		}
 		if f.Pods.Rejected > 0 {
@@ -56,7 +56,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	if len(answers) > 0 {
 		order = style.Paragraph("", "", terminal.Plain.Of(orderText(answers[0].Order)))
 	}
-	return t.Text(style) + "\n" + order + below.String()
+	return t.Text(style) + below.String() + "\n" + order
 }
 
 // kind names what the answer to size is about: a kind of node, or a mix of kinds.

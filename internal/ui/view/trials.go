@@ -12,7 +12,10 @@ import (
 
 // Trial is an answer with changed settings.
 type Trial struct {
-	Nodes  string `json:"nodes"` // the file of nodes
+	Nodes string `json:"nodes"` // the file of nodes
+	// Now marks the nodes as they are. If they have several policies or scopes, Policy and Scope
+	// list them.
+	Now    bool   `json:"now"`
 	Policy string `json:"policy"`
 	Scope  string `json:"scope"`
 	// Option is the option that was changed, such as "full-pcpus-only=true".
@@ -24,9 +27,9 @@ type Trial struct {
 	// the first.
 	Best bool `json:"best"`
 	// Wrong describes why a kubelet would not start with these settings.
-	Wrong string     `json:"wrong,omitempty"`
-	Pods  *FleetPods `json:"pods,omitempty"`
-	CPUs  *FleetCPUs `json:"cpus,omitempty"`
+	Wrong string        `json:"wrong,omitempty"`
+	Pods  *FleetPods    `json:"pods,omitempty"`
+	CPUs  *FleetAllCPUs `json:"cpus,omitempty"`
 }
 
 // TrialsOf returns the trials of one file of nodes.
@@ -34,8 +37,11 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 	var out []Trial
 	for _, t := range trials {
 		v := Trial{Nodes: nodes, Policy: t.Policy.String(), Scope: t.Scope.String(), Option: t.Option, Scoring: t.Scoring.String(), Wrong: t.Wrong}
+		if v.Now = t.Now != nil; v.Now {
+			v.Policy, v.Scope = listed(t.Now, func(s capacity.Setting) string { return s.Policy.String() }), listed(t.Now, func(s capacity.Setting) string { return s.Scope.String() })
+		}
 		if r := t.Result; r != nil {
-			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded)
+			cpus := allCPUs(r)
 			v.Order = string(r.Order)
 			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, &cpus
 		}
@@ -44,11 +50,22 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 	return out
 }
 
+// listed lists the values of settings, each once.
+func listed(settings []capacity.Setting, value func(capacity.Setting) string) string {
+	var all []string
+	for _, s := range settings {
+		if v := value(s); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // MarkBest marks the trial that is best by the rule of capacity.Best, if there is one.
 func MarkBest(trials []Trial) {
 	best := -1
 	for i, t := range trials {
-		if t.Pods != nil && t.Pods.Placed > 0 && (best < 0 || t.score().Better(trials[best].score())) {
+		if t.Pods != nil && t.score().Aligns() && (best < 0 || t.score().Better(trials[best].score())) {
 			best = i
 		}
 	}
@@ -70,6 +87,8 @@ type trialRow struct {
 	best     bool
 	// idle are trials that differ from one of the row in an option that changes nothing.
 	idle []*Trial
+	// also are rows with the same result that are not combinations of the settings of this one.
+	also []trialRow
 }
 
 func rowsOf(trials []Trial) []trialRow {
@@ -95,7 +114,17 @@ func rowsOf(trials []Trial) []trialRow {
 			}
 		}
 	}
-	return rows
+	var out []trialRow
+	for _, row := range rows {
+		at := slices.IndexFunc(out, func(o trialRow) bool { return !o.of.Now && !row.of.Now && o.of.sameResult(row.of) })
+		if at < 0 {
+			out = append(out, row)
+			continue
+		}
+		out[at].also = append(out[at].also, row)
+		out[at].best = out[at].best || row.best
+	}
+	return out
 }
 
 // withoutOption returns the trial that differs only in that no option is changed, if it has the
@@ -106,7 +135,7 @@ func (t *Trial) withoutOption(others []Trial) *Trial {
 	}
 	for i := range others {
 		o := &others[i]
-		if o.Option == "" && o.Policy == t.Policy && o.Scope == t.Scope && o.Scoring == t.Scoring && t.sameResult(o) {
+		if !o.Now && o.Option == "" && o.Policy == t.Policy && o.Scope == t.Scope && o.Scoring == t.Scoring && t.sameResult(o) {
 			return o
 		}
 	}
@@ -116,7 +145,7 @@ func (t *Trial) withoutOption(others []Trial) *Trial {
 // merge adds another row if it differs from this one in one setting only. It reports whether it
 // did.
 func (r *trialRow) merge(other *trialRow) bool {
-	if !r.of.sameResult(other.of) {
+	if r.of.Now || other.of.Now || !r.of.sameResult(other.of) {
 		return false
 	}
 	at := -1
@@ -145,7 +174,8 @@ func (t *Trial) sameResult(other *Trial) bool {
 }
 
 // TrialsText formats trials for people. Trials with equal results are one row. The files of nodes
-// are shown if there are several. NEVER counts the rejected pods that an empty node would reject.
+// are shown if there are several. The first row of a file has the nodes as they are. NEVER counts
+// the rejected pods that an empty node would reject.
 func TrialsText(trials []Trial, style terminal.Style) string {
 	t := &terminal.Table{}
 	several := slices.ContainsFunc(trials, func(x Trial) bool { return x.Nodes != trials[0].Nodes })
@@ -164,19 +194,15 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 		for _, values := range row.settings {
 			cells = append(cells, terminal.Cell{Text: strings.Join(values, ", ")})
 		}
-		below.WriteString(row.idleText(names, style))
+		below.WriteString(row.idleText(names, style) + row.alsoText(names, style))
 		if x.CPUs == nil {
 			t.Cells(append(cells, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(x.Wrong))...)
 			continue
 		}
-		mark := ""
-		if row.best {
-			mark = "best"
-		}
 		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), some(x.Pods.Never), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), tenths(x.CPUs.Stranded)} {
 			cells = append(cells, terminal.Cell{Text: text})
 		}
-		t.Cells(append(cells, terminal.Good.Of(mark))...)
+		t.Cells(append(cells, terminal.Good.Of(row.mark()))...)
 	}
 	return t.Text(style) + "\n" + below.String() + style.Paragraph("", "", terminal.Plain.Of(BestText(trials))) + trialOrder(trials, style)
 }
@@ -233,23 +259,82 @@ func (r *trialRow) idleText(names map[string]string, style terminal.Style) strin
 	return style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf("Under %s, these options change nothing: %s", under, strings.Join(options, ", "))))
 }
 
+// mark marks the row.
+func (r *trialRow) mark() string {
+	switch {
+	case r.of.Now && r.best:
+		return "now, best"
+	case r.of.Now:
+		return "now"
+	case r.best:
+		return "best"
+	}
+	return ""
+}
+
+// texts returns the settings of the row, without empty ones and the scoring. The file of nodes is
+// the first if there are several.
+func (r *trialRow) texts(names map[string]string) (all []string) {
+	if len(names) > 1 {
+		all = append(all, names[r.of.Nodes])
+	}
+	for i, values := range r.settings[:3] {
+		if text := strings.Join(values, " or "); text != "" {
+			all = append(all, [...]string{"", "scope ", ""}[i]+text)
+		}
+	}
+	return all
+}
+
+// alsoText lists the other settings with the result of the row.
+func (r *trialRow) alsoText(names map[string]string, style terminal.Style) string {
+	if len(r.also) == 0 {
+		return ""
+	}
+	name := func(r *trialRow) string {
+		return strings.Join(append(r.texts(names), "scoring "+strings.Join(r.settings[3], " or ")), ", ")
+	}
+	var others []string
+	for i := range r.also {
+		others = append(others, name(&r.also[i]))
+	}
+	return style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf("The same result as %s: %s", name(r), strings.Join(others, "; "))))
+}
+
 // BestText describes why the best trial is best. MarkBest has marked it.
 func BestText(trials []Trial) string {
 	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Best })
 	if at < 0 {
-		return "No setting places a pod, so none is best."
+		return noneBest(trials)
 	}
 	best := &trials[at]
-	if best.CPUs.Aligned == 0 {
-		return fmt.Sprintf("No setting aligns a pod, because none has CPUs, memory or devices of its own: the best one places the most CPUs, %s.", amount(best.CPUs.Placed))
-	}
 	text := fmt.Sprintf("The best setting aligns the most CPUs, %s; of several, it is the one that places the most, or the first.", amount(best.CPUs.Aligned))
+	if best.Now {
+		text = fmt.Sprintf("The nodes as they are now have the best setting: it aligns the most CPUs, %s.", amount(best.CPUs.Aligned))
+	}
 	for i := range trials {
 		if t := &trials[i]; t.Pods != nil && t.Pods.Never > best.Pods.Never && t.CPUs.Aligned > best.CPUs.Aligned {
 			return text + fmt.Sprintf(" Settings that align more are not best: under %s, no node would ever take %s, here %s.", t.name(), podCount(t.Pods.Never), grouped(best.Pods.Never))
 		}
 	}
 	return text
+}
+
+// noneBest describes why no trial is best.
+func noneBest(trials []Trial) string {
+	var placed, own int64
+	for _, t := range trials {
+		if t.Pods != nil {
+			placed, own = max(placed, t.Pods.Placed), max(own, t.Pods.Own)
+		}
+	}
+	switch {
+	case placed == 0:
+		return "No setting places a pod, so none is best."
+	case own == 0:
+		return "No pod has CPUs, memory or devices of its own, so that no setting aligns any, and none is best."
+	}
+	return "No setting aligns a pod, so none is best."
 }
 
 // name names the settings of a trial.
@@ -263,14 +348,16 @@ func (t *Trial) name() string {
 
 // TrialBar is a row of the table of trials for a picture.
 type TrialBar struct {
-	// Settings are the texts of the settings, without empty ones and the scoring.
+	// Settings are the texts of the settings, without empty ones and the scoring. Also counts other
+	// settings with the same result.
 	Settings []string
+	Also     int
 	Scoring  string
 	Pods     FleetPods
-	CPUs     FleetCPUs
+	CPUs     FleetAllCPUs
 	// Share is the part of the allocatable CPUs that the placed pods request, such as "61.4 %".
-	Share string
-	Best  bool
+	Share     string
+	Now, Best bool
 }
 
 // TrialBars returns the trials with a result. Trials with equal results are one.
@@ -281,15 +368,7 @@ func TrialBars(trials []Trial) []TrialBar {
 		if row.of.CPUs == nil {
 			continue
 		}
-		b := TrialBar{Pods: *row.of.Pods, CPUs: *row.of.CPUs, Share: share(*row.of.CPUs), Best: row.best}
-		if len(names) > 1 {
-			b.Settings = append(b.Settings, names[row.of.Nodes])
-		}
-		for i, values := range row.settings[:3] {
-			if text := strings.Join(values, " or "); text != "" {
-				b.Settings = append(b.Settings, [...]string{"", "scope ", ""}[i]+text)
-			}
-		}
+		b := TrialBar{Pods: *row.of.Pods, CPUs: *row.of.CPUs, Share: share(row.of.CPUs.FleetCPUs), Settings: row.texts(names), Also: len(row.also), Now: row.of.Now, Best: row.best}
 		b.Scoring = strings.Join(row.settings[3], " or ")
 		bars = append(bars, b)
 	}

@@ -13,7 +13,7 @@ func trial(policy, scope, option string, placed, aligned float64) Trial {
 	return Trial{
 		Nodes: "n", Policy: policy, Scope: scope, Option: option, Scoring: "s",
 		Pods: &FleetPods{Placed: int64(placed), Own: int64(placed), Aligned: int64(aligned)},
-		CPUs: &FleetCPUs{Placed: placed, Aligned: aligned, Allocatable: 100},
+		CPUs: &FleetAllCPUs{FleetCPUs: FleetCPUs{Placed: placed, Aligned: aligned, Allocatable: 100}},
 	}
 }
 
@@ -28,6 +28,23 @@ func TestBestTrial(t *testing.T) {
 	none := []Trial{trial("restricted", "pod", "", 0, 0)}
 	MarkBest(none)
 	if text := TrialsText(none, terminal.Style{}); none[0].Best || !strings.Contains(text, "none is best") {
+		t.Error(text)
+	}
+}
+
+// TestTheSettingsOfNow checks that the nodes as they are keep a row of their own, also if others
+// have the same result, and that they are best if no other setting is better.
+func TestTheSettingsOfNow(t *testing.T) {
+	now := trial("restricted", "pod", "", 80, 80)
+	now.Now = true
+	trials := []Trial{now, trial("restricted", "pod", "", 80, 80), trial("single-numa-node", "pod", "", 80, 80)}
+	MarkBest(trials)
+	rows := rowsOf(trials)
+	if len(rows) != 2 || !rows[0].of.Now || !rows[0].best || rows[1].best || len(rows[1].settings[0]) != 2 {
+		t.Errorf("%+v", rows)
+	}
+	text := TrialsText(trials, terminal.Style{})
+	if !strings.Contains(text, "now, best") || !strings.Contains(text, "The nodes as they are now have the best setting: it aligns the most CPUs, 80") {
 		t.Error(text)
 	}
 }
@@ -47,8 +64,15 @@ func TestEqualTrialsAreOneRow(t *testing.T) {
 			}
 		}
 		got, equal := map[string]float64{}, map[float64]bool{}
+		var rows []trialRow
 		for _, row := range rowsOf(trials) {
+			if equal[row.of.CPUs.Placed] {
+				t.Fatalf("two rows with %v CPUs", row.of.CPUs.Placed)
+			}
+			rows = append(append(rows, row), row.also...)
 			equal[row.of.CPUs.Placed] = true
+		}
+		for _, row := range rows {
 			for _, policy := range row.settings[0] {
 				for _, scope := range row.settings[1] {
 					for _, option := range row.settings[2] {
