@@ -34,6 +34,7 @@ func pictures() *fleetcommand.Pictures {
 			return slide.Fleet(title, answer, views)
 		},
 		Trials: func(title string, trials []view.Trial) fleetcommand.Picture { return slide.Trials(title, trials) },
+		Sizes:  func(title string, answers []view.Fleet) fleetcommand.Picture { return slide.Sizes(title, answers) },
 	}
 }
 

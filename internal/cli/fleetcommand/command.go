@@ -217,16 +217,19 @@ func (c *fleetCommand) picture(s console.Streams, p Picture) error {
 	return s.Binary(c.output.Value, p.PNG)
 }
 
-// trialTitle returns the title of a picture of trials.
-func (c *fleetCommand) trialTitle() string {
+// drawn reports whether the answer is a picture.
+func (c *fleetCommand) drawn() bool { return c.output.Value == "svg" || c.output.Value == "png" }
+
+// pictureTitle returns the title of a picture of what is for the pods.
+func (c *fleetCommand) pictureTitle(what string) string {
 	pods := make([]string, len(c.pods))
 	for i, name := range c.pods {
 		pods[i] = filepath.Base(name)
 	}
 	if len(pods) == 0 {
-		return "Topology Manager settings for the pods of the cluster"
+		return what + " for the pods of the cluster"
 	}
-	return "Topology Manager settings for " + strings.Join(pods, ", ")
+	return what + " for " + strings.Join(pods, ", ")
 }
 
 // title returns the title of a page or of a picture.
@@ -292,8 +295,8 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		answers = append(answers, view.TrialsOf(name, trials)...)
 	}
 	view.MarkBest(answers)
-	if c.output.Value == "svg" || c.output.Value == "png" {
-		return c.picture(s, c.program.Pictures.Trials(c.trialTitle(), answers))
+	if c.drawn() {
+		return c.picture(s, c.program.Pictures.Trials(c.pictureTitle("Topology Manager settings"), answers))
 	}
 	return c.answer(s, console.FleetTrials, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
 }

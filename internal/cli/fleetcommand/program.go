@@ -31,10 +31,11 @@ type Program struct {
 	Pictures *Pictures
 }
 
-// Pictures draws a fleet, and the comparison of settings. Package slide has both.
+// Pictures draws a fleet, the comparison of settings, and numbers of nodes. Package slide has them.
 type Pictures struct {
 	Fleet  func(title string, answer *view.Fleet, views []*fleet.View) Picture
 	Trials func(title string, trials []view.Trial) Picture
+	Sizes  func(title string, answers []view.Fleet) Picture
 }
 
 // Picture is what Pictures draws.

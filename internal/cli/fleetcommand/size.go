@@ -30,6 +30,9 @@ with the mix of parts of nodes that is cheapest by the sums of the requests, and
 adds nodes until all pods fit. Then it removes nodes, the expensive ones first, until the pods no longer
 fit with one node fewer of any kind. The lower bound is the price of the parts: no mix costs less.
 
+Pods that no node of a kind takes, however empty, are left out: the number of nodes is that for all others, and the
+answer has the reasons. A mix leaves out the pods that no kind takes.
+
 Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, for some kind.`,
 		Example: `  paddock fleet size --nodes nodes.yaml --pods pods/`,
 		Args:    console.NoArguments,
@@ -41,7 +44,7 @@ Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, f
 	c.order = string(capacity.LargestFirst)
 	cmd.Flags().Lookup("order").DefValue = c.order
 	cmd.Flags().IntVar(&c.most, "most", 10_000, "the most nodes to try")
-	c.output.Register(cmd, "table", "json", "yaml", "csv")
+	c.output.Register(cmd, c.program.forms("table", "json", "yaml", "csv")...)
 	return cmd
 }
 
@@ -78,8 +81,7 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		if err := answer.Explain(cmd.Context(), r); err != nil {
 			return err
 		}
-		answer.LowerBound = capacity.LowerBound(kind, q.items)
-		if price, has := q.nodes.Prices[kind.Name]; has && r.Rejected == 0 {
+		if price, has := q.nodes.Prices[kind.Name]; has && r.Nodes > 0 && !answer.TooFew {
 			price *= float64(r.Nodes)
 			answer.Price = &price
 		}
@@ -90,13 +92,20 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	answers = append(answers, mix...)
-	if err := c.answer(s, console.FleetSizes, answers, func() string { return view.SizesText(answers, s.Style()) }, func() [][]string { return view.SizesRows(answers) }); err != nil {
+	if err := c.printSizes(s, answers); err != nil {
 		return err
 	}
 	if code != 0 {
 		return &console.ExitError{Code: code}
 	}
 	return nil
+}
+
+func (c *fleetCommand) printSizes(s console.Streams, answers []view.Fleet) error {
+	if c.drawn() {
+		return c.picture(s, c.program.Pictures.Sizes(c.pictureTitle("Nodes"), answers))
+	}
+	return c.answer(s, console.FleetSizes, answers, func() string { return view.SizesText(answers, s.Style()) }, func() [][]string { return view.SizesRows(answers) })
 }
 
 // mix looks for a mix of the kinds if there are several and all have a price. It returns nothing if
@@ -110,10 +119,10 @@ func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet,
 		prices[i] = q.nodes.Prices[k.Name]
 	}
 	m, err := capacity.SizeMix(ctx, q.nodes.Kinds, prices, q.items, c.most, q.options)
-	if errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew) {
+	switch {
+	case m == nil && (errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew)):
 		return nil, nil // The answers about the single kinds have the reasons.
-	}
-	if err != nil {
+	case err != nil && !errors.Is(err, capacity.ErrNever):
 		return nil, err
 	}
 	answer := view.FleetOf("mix", q.options.Scoring.String(), m.Result, q.nodes.Policies)

@@ -71,6 +71,11 @@ type Result struct {
 	// Never counts the rejected pods for which there is no place even on a node without pods.
 	// NeverMilli is the CPU time that they request.
 	Never, NeverMilli int64
+	// LeftOut counts the rejected pods that Size and SizeMix left out, because no node of the kinds
+	// takes them, however empty. LowerBound is the number of nodes below which the sums of the
+	// requests of the others cannot fit, whatever the placement is. Only Size sets it.
+	LeftOut    int64
+	LowerBound int
 	// Stranded describes the CPUs that are free at the end.
 	Stranded fleet.Stranded
 	Kinds    []KindResult

@@ -120,12 +120,29 @@ func TestSize(t *testing.T) {
 }
 
 // TestSizeOfWhatNeverFits checks that a pod that is larger than a NUMA node needs another kind of
-// node instead of more nodes. The answer comes before any number is tried.
+// node instead of more nodes: the number is that for the other pods.
 func TestSizeOfWhatNeverFits(t *testing.T) {
-	r, err := Size(t.Context(), kind(t, 0), []Item{item("small", 1, 1), item("large", 12, 3)}, 10, Options{})
+	r, err := Size(t.Context(), kind(t, 0), []Item{item("large", 12, 3)}, 10, Options{})
 	if !errors.Is(err, ErrNever) || r.Rejected != 3 || r.Nodes != 0 || len(r.Causes) != 1 {
 		t.Fatalf("%v, %+v", err, r)
 	}
+	small := item("small", 7, 5)
+	r, err = Size(t.Context(), kind(t, 0), []Item{small, item("large", 12, 3)}, 10, Options{})
+	if !errors.Is(err, ErrNever) || errors.Is(err, ErrTooFew) || r.Rejected != 3 || r.LeftOut != 3 || r.Never != 3 || r.Placed != 5 || r.Asked != 8 || r.AskedMilli != 71_000 || r.NeverMilli != 36_000 || len(r.Causes) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	if alone, err := Size(t.Context(), kind(t, 0), []Item{small}, 10, Options{}); err != nil || alone.Nodes != r.Nodes || alone.LowerBound != r.LowerBound {
+		t.Fatalf("%d nodes without the pods that never fit, %d with them: %v", alone.Nodes, r.Nodes, err)
+	}
+	m, err := SizeMix(t.Context(), []Kind{named(kind(t, 0), "a"), named(kind(t, 0), "b")}, []float64{1, 2}, []Item{small, item("large", 12, 3)}, 10, Options{})
+	if !errors.Is(err, ErrNever) || m.Result.LeftOut != 3 || m.Counts[0] != r.Nodes {
+		t.Fatalf("%v, %+v", err, m)
+	}
+	r, err = Size(t.Context(), kind(t, 0), []Item{item("many", 8, 30), item("large", 12, 3)}, 10, Options{})
+	if !errors.Is(err, ErrNever) || !errors.Is(err, ErrTooFew) || r.Nodes != 10 || r.Rejected != 23 || r.LeftOut != 3 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	r, _ = Size(t.Context(), kind(t, 0), []Item{item("large", 12, 3)}, 10, Options{})
 	if got := Text(r.Causes[0].Nearest); got != "TopologyAffinityError (cpu)" || r.Causes[0].Pods != 3 {
 		t.Errorf("%d pods: %s", r.Causes[0].Pods, got)
 	}

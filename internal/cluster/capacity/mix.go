@@ -31,7 +31,8 @@ var ErrPrice = errors.New("every kind needs a price above 0")
 // every kind alone. Then it removes as many nodes as possible, starting with the most expensive
 // kind, until the pods do not fit with one node fewer of any kind. Then it replaces nodes of one
 // kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
-// the answer. Errors are those of Size; ErrNever is about pods that no kind takes.
+// the answer. Pods that no kind takes are left out, as by Size, and the error wraps ErrNever.
+// Without others, the mix is nil.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
 	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
@@ -40,6 +41,13 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 		if !(p > 0) || math.IsInf(p, 0) {
 			return nil, ErrPrice
 		}
+	}
+	items, left, err := apart(kinds, items, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, left.never()
 	}
 	demands, err := demandsOf(kinds, items, o)
 	if err != nil {
@@ -74,14 +82,16 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 		return nil, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
 	}
 	best.LowerBound, best.Tried = max(bound*(1-1e-9), slices.Min(prices)), m.tried // Rounded down, because it must not exceed the true bound.
-	return best, nil
+	best.Result.leaveOut(left)
+	return best, left.never()
 }
 
 func takesAll(demands []demand, kind int) bool {
 	return !slices.ContainsFunc(demands, func(d demand) bool { return !d.takes[kind] })
 }
 
-// demandsOf sums the requests of pods that the same kinds take on a node without pods.
+// demandsOf sums the requests of pods that the same kinds take on a node without pods. Some kind
+// takes each of the pods.
 func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 	runs := make([]*run, len(kinds))
 	var err error
@@ -94,17 +104,12 @@ func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 	}
 	sums := map[string]int{}
 	var out []demand
-	never := int64(0)
 	for _, item := range items {
 		d := demand{takes: make([]bool, len(kinds))}
 		for i, r := range runs {
 			if _, d.takes[i], _, err = r.Fleet.Best(item.Pod); err != nil {
 				return nil, err
 			}
-		}
-		if !slices.Contains(d.takes, true) {
-			never += item.Count
-			continue
 		}
 		key := fmt.Sprint(d.takes)
 		at, known := sums[key]
@@ -115,9 +120,6 @@ func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 		for r, x := range amounts(item.Pod.Asks) {
 			out[at].asks[r] += x * float64(item.Count)
 		}
-	}
-	if never > 0 {
-		return nil, fmt.Errorf("%d pods: %w", never, ErrNever)
 	}
 	return out, nil
 }

@@ -12,24 +12,39 @@ import (
 
 // Size finds the number of nodes of a kind, at most most, that takes all pods while one node fewer
 // does not. In rare cases a smaller number also takes all pods, although a larger one in between
-// does not. The result is that of the returned number of nodes. The error wraps ErrTooFew if most
-// nodes do not take the pods; the result is then that of most nodes. The error wraps ErrNever if a
-// pod does not fit on a node without pods; the result then has 0 nodes and the causes of all such
-// pods.
+// does not. The result is that of the returned number of nodes. Pods that do not fit on a node
+// without pods are left out: the number is that for the others, and the result has them as rejected
+// pods. The error then wraps ErrNever; without others, the result has 0 nodes. The error wraps
+// ErrTooFew if most nodes do not take the pods; the result is then that of most nodes.
 func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
 	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
 	}
-	if r, err := never(kind, items, o); err != nil {
-		return r, err
+	items, left, err := apart([]Kind{kind}, items, o)
+	if err != nil {
+		return nil, err
 	}
+	if len(items) == 0 {
+		return left, left.never()
+	}
+	bound := LowerBound(kind, items)
+	r, err := fewest(ctx, kind, items, max(1, bound), most, o)
+	if r == nil {
+		return nil, err
+	}
+	r.LowerBound = bound
+	r.leaveOut(left)
+	return r, errors.Join(left.never(), err)
+}
+
+// fewest finds a number of nodes for pods that an empty node takes.
+func fewest(ctx context.Context, kind Kind, items []Item, bound, most int, o Options) (*Result, error) {
 	try := func(n int) (*Result, error) {
 		kind.Count = n
 		// The last number may be the answer, so its result must be complete.
 		o.hasty = n < most
 		return Fit(ctx, []Kind{kind}, items, o)
 	}
-	bound := max(1, LowerBound(kind, items))
 	fails, enough := bound-1, min(bound, most)
 	result, err := try(enough)
 	// Slightly more than the bound is usually enough.
@@ -65,47 +80,71 @@ func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []f
 	for _, s := range slices.Backward(scorings) {
 		o.Scoring = s
 		r, wrong := Size(ctx, kind, items, most, o)
+		enough := !errors.Is(wrong, ErrTooFew)
 		switch {
-		case wrong == nil:
-			best, scoring, err, most = r, s, nil, r.Nodes
-		case best == nil:
-			best, scoring, err = r, s, wrong
-		case !errors.Is(wrong, ErrTooFew):
+		case r == nil:
 			return nil, s, wrong
+		case enough || best == nil:
+			best, scoring, err = r, s, wrong
 		}
-		if errors.Is(err, ErrNever) { // This does not depend on the scoring.
-			return best, scorings[0], err
+		if enough {
+			most = r.Nodes
+		}
+		if r.Nodes == 0 { // No pod fits, which does not depend on the scoring.
+			return r, scorings[0], wrong
 		}
 	}
 	return best, scoring, err
 }
 
-// never looks for pods that do not fit on a node without pods.
-func never(kind Kind, items []Item, o Options) (*Result, error) {
-	kind.Count, o.Rules = 1, nil // Rules depend on many nodes and the pods on them.
-	r, err := begin([]Kind{kind}, items, o)
+// apart returns the items that a node of some kind takes if it has no pods, and a result with the
+// others as rejected pods.
+func apart(kinds []Kind, items []Item, o Options) (fitting []Item, left *Result, err error) {
+	kinds, o.Rules = slices.Clone(kinds), nil // Rules depend on many nodes and the pods on them.
+	for i := range kinds {
+		kinds[i].Count = 1
+	}
+	r, err := begin(kinds, items, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, item := range items {
 		_, found, why, err := r.Fleet.Best(item.Pod)
-		if err == nil && !found && item.Count > 0 {
-			r.Rejected += item.Count
-			_, err = r.reject(nil, item.Pod, why, item.Count)
-		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if found {
+			fitting = append(fitting, item)
+			continue
+		}
+		r.Rejected += item.Count
+		r.AskedMilli += item.Count * item.Pod.Asks.Milli
+		if _, err := r.reject(nil, item.Pod, why, item.Count); err != nil {
+			return nil, nil, err
 		}
 	}
-	if r.Rejected == 0 {
-		return nil, nil
+	r.Asked, r.LeftOut, r.Nodes, r.Order = r.Rejected, r.Rejected, 0, cmp.Or(o.Order, Given)
+	left, err = r.end()
+	return fitting, left, err
+}
+
+// leaveOut adds pods that were left out.
+func (r *Result) leaveOut(left *Result) {
+	r.Asked += left.Asked
+	r.AskedMilli += left.AskedMilli
+	r.Rejected += left.Rejected
+	r.Never += left.Never
+	r.NeverMilli += left.NeverMilli
+	r.LeftOut = left.LeftOut
+	r.Causes = append(slices.Clip(left.Causes), r.Causes...)
+}
+
+// never returns an error if pods were left out.
+func (r *Result) never() error {
+	if r.LeftOut == 0 {
+		return nil
 	}
-	r.Asked, r.Nodes, r.Order = r.Rejected, 0, cmp.Or(o.Order, Given)
-	result, err := r.end()
-	if err != nil {
-		return nil, err
-	}
-	return result, fmt.Errorf("%d pods: %w", r.Rejected, ErrNever)
+	return fmt.Errorf("%d pods: %w", r.LeftOut, ErrNever)
 }
 
 // ErrNever is wrapped by the error of Size if no number of nodes takes some pods.

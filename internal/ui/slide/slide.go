@@ -1,6 +1,7 @@
 // Package slide draws pictures for a presentation: a fleet with what is exclusive, free and
-// stranded, and the comparison of settings. The same shapes are written as SVG and as PNG. A
-// picture is Width by Height pixels, and light, because it is shown on paper and on projectors.
+// stranded, the comparison of settings, and numbers of nodes. The same shapes are written as SVG
+// and as PNG. A picture is Width by Height pixels, and light, because it is shown on paper and on
+// projectors.
 package slide
 
 import (

@@ -136,3 +136,30 @@ func TestTrials(t *testing.T) {
 		t.Error(svg)
 	}
 }
+
+// TestSizes checks that a bar has the CPUs of the nodes by what they are for, and that a kind that
+// takes no pod has a row without a bar.
+func TestSizes(t *testing.T) {
+	price := 12.5
+	answers := []view.Fleet{
+		{
+			Question: "size", Scoring: "most-allocated", Order: "largest-first", Nodes: 40, LowerBound: 38, LeftOut: 7, Price: &price, Kinds: []view.FleetKind{{Kind: "small"}},
+			Pods: view.FleetPods{Asked: 107}, CPUs: view.FleetAllCPUs{FleetCPUs: view.FleetCPUs{Allocatable: 600, Placed: 300, Aligned: 200, Stranded: 100}},
+		},
+		{Question: "size", Kinds: []view.FleetKind{{Kind: "none"}}, LeftOut: 107},
+		{Question: "size", Kinds: []view.FleetKind{{Kind: "few"}}, Nodes: 10, TooFew: true},
+		{Question: "mix", Nodes: 3, Kinds: []view.FleetKind{{Kind: "small", Nodes: 1}, {Kind: "wide", Nodes: 2}}},
+	}
+	svg := svgOf(t, slide.Sizes("Nodes", answers))
+	for _, part := range []string{">small: 40 nodes<", ">at least 38 by the sums of the requests, most-allocated<", ">price 12.5<", ">7 pods left out, which never fit<", ">none: no number<", ">few: more than 10 nodes<", ">1 small and 2 wide", ">CPUs that the nodes have for pods<", ">600<", "largest first"} {
+		if !strings.Contains(svg, part) {
+			t.Errorf("it has no %q: %s", part, svg)
+		}
+	}
+	if orange := strings.Count(svg, "fill=\"#e8a33d\""); orange != 2 {
+		t.Errorf("%d shapes are orange, expected the stranded CPUs of one bar, and the legend", orange)
+	}
+	if svg = svgOf(t, slide.Sizes("Nodes", nil)); !strings.Contains(svg, "free, stranded") {
+		t.Error(svg)
+	}
+}

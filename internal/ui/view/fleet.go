@@ -25,6 +25,11 @@ type Fleet struct {
 	Seed       *uint64  `json:"seed,omitempty"`
 	Nodes      int      `json:"nodes"`
 	LowerBound int      `json:"lowerBound,omitempty"` // for size
+	// LeftOut counts the rejected pods that no node of the kind, or of the kinds of a mix, takes,
+	// however empty: Nodes is the number for all others. TooFew is set if Nodes, the most that were
+	// tried, do not take these. Both are for size.
+	LeftOut int64 `json:"leftOut,omitempty"`
+	TooFew  bool  `json:"tooFew,omitempty"`
 	// Price is the price of the nodes, in the unit of the given prices.
 	Price      *float64         `json:"price,omitempty"` // for size
 	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds
@@ -150,6 +155,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 	f := Fleet{
 		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
 		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: allCPUs(r),
+		LowerBound: r.LowerBound, LeftOut: r.LeftOut, TooFew: question == "size" && r.Rejected > r.LeftOut,
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {

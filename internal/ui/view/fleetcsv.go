@@ -103,13 +103,14 @@ func SizesRows(answers []Fleet) [][]string {
 	for i := range answers {
 		f := &answers[i]
 		total := f.total()
-		total["kind"] = f.kind()
+		total["kind"] = f.Name()
 		if f.LowerBound > 0 {
 			total["lowerBound"] = whole(f.LowerBound)
 		}
 		if f.Price != nil {
 			total["price"] = decimal(*f.Price)
 		}
+		total["leftOut"], total["tooFew"] = whole(f.LeftOut), strconv.FormatBool(f.TooFew)
 		all := []record{total}
 		if f.Mix != nil {
 			total["mix.lowerBound"], total["mix.gap"], total["mix.tried"] = decimal(f.Mix.LowerBound), decimal(f.Mix.Gap), whole(f.Mix.Tried)
@@ -119,7 +120,7 @@ func SizesRows(answers []Fleet) [][]string {
 		}
 		for k := range f.Causes {
 			cause := f.Causes[k].record()
-			cause["kind"] = f.kind()
+			cause["kind"] = f.Name()
 			all = append(all, cause)
 		}
 		for _, r := range all {
@@ -127,7 +128,7 @@ func SizesRows(answers []Fleet) [][]string {
 		}
 		records = append(records, all...)
 	}
-	first := []string{"question", "row", "kind", "nodes", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
+	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
 	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns), records)
 }
 

@@ -14,6 +14,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "KIND"},
 		{Title: "NODES", Align: terminal.Right},
+		{Title: "LEFT OUT", Align: terminal.Right},
 		{Title: "LOWER BOUND", Align: terminal.Right},
 		{Title: "SCORING"},
 		{Title: "ALIGNED", Align: terminal.Right},
@@ -28,25 +29,12 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	}
 	var below strings.Builder
 	for _, f := range answers {
-		name, nodes, bound := f.kind(), terminal.Strong.Of(grouped(int64(f.Nodes))), terminal.Cell{Text: grouped(int64(f.LowerBound))}
-		if f.Question == "mix" {
-			bound = terminal.Cell{}
-			fmt.Fprintf(&below, "\n%s\n", f.mix())
-		}
-		row := []terminal.Cell{{Text: name}, nodes, bound}
-		for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
-			row = append(row, terminal.Cell{Text: text})
-		}
-		if f.Pods.Rejected > 0 {
-			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}, {}, {}}
-			for _, c := range f.Causes {
-				fmt.Fprintf(&below, "\n%s: %s", style.Paint(terminal.Plain, name), c.text(style))
-			}
-		}
+		row := f.sizeRow()
+		below.WriteString(f.belowSize(style))
 		if priced {
 			price := terminal.Cell{}
-			if f.Price != nil && f.Pods.Rejected == 0 {
-				price.Text = decimal(rounded(*f.Price))
+			if f.Price != nil {
+				price.Text = Money(*f.Price)
 			}
 			row = append(row, price)
 		}
@@ -59,20 +47,72 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	return t.Text(style) + below.String() + "\n" + order
 }
 
-// kind names what the answer to size is about: a kind of node, or a mix of kinds.
-func (f *Fleet) kind() string {
+// Name names what the answer to size is about: a kind of node, or a mix of kinds.
+func (f *Fleet) Name() string {
 	if f.Question == "mix" {
 		return "mix"
 	}
 	return f.Kinds[0].Kind
 }
 
-// tooFew describes the number of nodes of a kind that does not fit all pods.
-func (f *Fleet) tooFew() string {
-	if f.Nodes == 0 {
-		return "no number"
+// sizeRow returns the row of an answer, without the price.
+func (f *Fleet) sizeRow() []terminal.Cell {
+	bound := terminal.Cell{Text: some(int64(f.LowerBound))}
+	row := []terminal.Cell{{Text: f.Name()}, terminal.Strong.Of(f.Number()), terminal.Bad.Of(some(f.LeftOut)), bound}
+	if f.Nodes == 0 || f.TooFew {
+		row[1].Tone = terminal.Bad
+		return append(row, make([]terminal.Cell, 6)...)
 	}
-	return "more than " + grouped(int64(f.Nodes))
+	for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
+		row = append(row, terminal.Cell{Text: text})
+	}
+	return row
+}
+
+// Number describes the number of nodes in the answer to size.
+func (f *Fleet) Number() string {
+	switch {
+	case f.Nodes == 0:
+		return "no number"
+	case f.TooFew:
+		return "more than " + grouped(int64(f.Nodes))
+	}
+	return grouped(int64(f.Nodes))
+}
+
+// belowSize explains an answer below the table.
+func (f *Fleet) belowSize(style terminal.Style) string {
+	var out strings.Builder
+	if f.Question == "mix" {
+		fmt.Fprintf(&out, "\n%s\n", f.mix())
+		return out.String() // The answers about single kinds have the causes.
+	}
+	if f.LeftOut > 0 {
+		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Plain.Of(f.leftOut())))
+	}
+	for _, c := range f.Causes {
+		fmt.Fprintf(&out, "\n%s: %s", style.Paint(terminal.Plain, f.Name()), c.text(style))
+	}
+	return out.String()
+}
+
+// leftOut describes which pods the number of nodes is for.
+func (f *Fleet) leftOut() string {
+	never := fmt.Sprintf("no node of this kind takes %s, however empty", these(f.LeftOut))
+	switch {
+	case f.Nodes == 0:
+		return fmt.Sprintf("%s: no node of this kind takes any of the pods, however empty.", f.Name())
+	case f.TooFew:
+		return fmt.Sprintf("%s: %s are too few for all pods but %s of %s: %s.", f.Name(), Nodes(f.Nodes), grouped(f.LeftOut), grouped(f.Pods.Asked), never)
+	}
+	return fmt.Sprintf("%s: %s for all pods but %s of %s: %s.", f.Name(), Nodes(f.Nodes), grouped(f.LeftOut), grouped(f.Pods.Asked), never)
+}
+
+func these(n int64) string {
+	if n == 1 {
+		return "this one"
+	}
+	return "these"
 }
 
 // mix describes a mix in a sentence.
@@ -81,9 +121,27 @@ func (f *Fleet) mix() string {
 	for _, k := range f.Kinds {
 		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Kind)
 	}
-	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
-		strings.Join(parts, " and "), decimal(rounded(*f.Price)), decimal(rounded(f.Mix.LowerBound)), f.Mix.Gap*100, Count(f.Mix.Tried, "placement"))
+	text := fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
+		strings.Join(parts, " and "), Money(*f.Price), Money(f.Mix.LowerBound), f.Mix.Gap*100, Count(f.Mix.Tried, "placement"))
+	if f.LeftOut > 0 {
+		text += fmt.Sprintf(" It is for all pods but %s of %s: no node of any kind takes %s, however empty.", grouped(f.LeftOut), grouped(f.Pods.Asked), these(f.LeftOut))
+	}
+	return text
 }
+
+// Share returns the part of the allocatable CPUs that the placed pods request, such as "61.4 %".
+func (f *Fleet) Share() string { return share(f.CPUs.FleetCPUs) }
+
+// SizesSummary describes what the numbers of nodes are for.
+func SizesSummary(answers []Fleet) string {
+	if len(answers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("How many nodes take %s, while one node fewer does not. %s", podCount(answers[0].Pods.Asked), orderText(answers[0].Order))
+}
+
+// Money formats an amount of money, rounded to hundredths.
+func Money(x float64) string { return decimal(rounded(x)) }
 
 // rounded returns an amount of money rounded to hundredths.
 func rounded(x float64) float64 { return math.Round(x*100) / 100 }
