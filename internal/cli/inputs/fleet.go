@@ -16,8 +16,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/base/bounded"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
@@ -196,37 +194,6 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 	}
 	*total += count
 	return nil
-}
-
-// errNoList is returned for a file that does not list nodes.
-var errNoList = errors.New("it has no list of nodes: expected nodes: [{name, count, machine, kubeletConfig, devices}], or the objects of a cluster")
-
-// decodeFleet decodes a file of nodes. An error names the field.
-func decodeFleet(data []byte, file *fleetFile) error {
-	text, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		if strings.Contains(err.Error(), "unsupported value") { // JSON does not have such numbers.
-			return errors.New("a number there is not finite (.nan or .inf)")
-		}
-		return err
-	}
-	strict, err := kjson.UnmarshalStrict(text, file)
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &mismatch) && mismatch.Field == "":
-		return errNoList
-	case errors.As(err, &mismatch):
-		want := mismatch.Type.Kind().String()
-		if words, known := map[string]string{"slice": "a list", "struct": "an object with fields"}[want]; known {
-			want = words
-		}
-		return fmt.Errorf("%s: it is a %s, expected %s", mismatch.Field, mismatch.Value, want)
-	case err != nil:
-		return err
-	case len(strict) > 0 && len(file.Nodes) == 0:
-		return errNoList
-	}
-	return errors.Join(strict...)
 }
 
 // relativeTo returns a name that is relative to a directory.

@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
@@ -110,7 +111,7 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	first, _ := reader.FieldPos(0)
 	at, unknown, err := positions(header, o.Columns)
 	if err == nil && len(unknown) > 0 && !o.KeepGoing {
-		err = unknown[0]
+		err = unknownColumns(unknown)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s:%d: %w", name, first, err)
@@ -119,7 +120,7 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	var bad []*RowError
 	lines := map[string]int{} // the line of each name
 	for _, u := range unknown {
-		bad = append(bad, &RowError{File: name, Line: first, Err: u})
+		bad = append(bad, &RowError{File: name, Line: first, Err: unknownColumns([]string{u})})
 	}
 	for {
 		row, err := reader.Read()
@@ -153,9 +154,31 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 }
 
+// unknownColumns returns an error for columns of a header that are not known.
+func unknownColumns(names []string) error {
+	var known, quoted []string
+	for _, c := range columns {
+		if c != ignored {
+			known = append(known, c)
+		}
+	}
+	for _, n := range names {
+		text := strconv.Quote(n)
+		if meant := spelling.Nearest(n, known); meant != "" {
+			text += " (did you mean " + meant + "?)"
+		}
+		quoted = append(quoted, text)
+	}
+	what := "column %s is not known"
+	if len(names) > 1 {
+		what = "columns %s are not known"
+	}
+	return fmt.Errorf(what+": expected %s; --columns maps other names to these, and to %q what does not count", strings.Join(quoted, ", "), strings.Join(known, ", "), ignored)
+}
+
 // positions maps the names of columns to their positions in a row. It ignores unknown columns and
-// returns an error for each in unknown.
-func positions(header []string, names map[string]string) (at map[string]int, unknown []error, err error) {
+// returns their names.
+func positions(header []string, names map[string]string) (at map[string]int, unknown []string, err error) {
 	at = map[string]int{}
 	for i, h := range header {
 		h = strings.TrimSpace(strings.TrimPrefix(h, "\ufeff"))
@@ -164,7 +187,7 @@ func positions(header []string, names map[string]string) (at map[string]int, unk
 			column = mapped
 		}
 		if !slices.Contains(columns, column) {
-			unknown = append(unknown, fmt.Errorf("column %q is not known: expected %s, or a mapping to one of them", h, strings.Join(columns, ", ")))
+			unknown = append(unknown, h)
 			column = ignored
 		}
 		if _, twice := at[column]; twice && column != ignored {
