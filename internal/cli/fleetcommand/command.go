@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,12 +38,14 @@ type fleetCommand struct {
 	whole, keep, strict bool
 	placements          bool
 	scoring, order      string
-	fill                int64
-	seed                uint64
-	most                int
-	output              console.Form
-	cluster             kubectl.Access
-	program             Program
+	// podless is set if there is an answer without pods.
+	podless bool
+	fill    int64
+	seed    uint64
+	most    int
+	output  console.Form
+	cluster kubectl.Access
+	program Program
 }
 
 // New returns the command. The subcommands that watch a cluster are included only in a program
@@ -64,7 +67,7 @@ directory, or the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
 or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,
 the nodes have the pods that are bound to them, and without --pods, fleet places the pods that are not
-bound. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
+bound. Without pods to place, fleet shows the nodes as they are. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
 cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
 
 ` + p.drawing() + `
@@ -129,15 +132,13 @@ func (c *fleetCommand) registerNodes(cmd *cobra.Command) {
 
 func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
 	s := console.StreamsOf(cmd)
+	c.podless = !cmd.Flags().Changed("fill")
 	q, err := c.one(cmd.Context(), s, false)
 	if err != nil {
 		return err
 	}
-	if len(q.items) == 0 && len(c.pods) > 0 {
+	if !slices.ContainsFunc(q.items, func(i capacity.Item) bool { return i.Count > 0 }) && len(c.pods) > 0 {
 		return fmt.Errorf("%s: there are no pods to place", strings.Join(c.pods, ", "))
-	}
-	if len(q.items) == 0 {
-		return errors.New("there are no pods to place: name some with --pods, or ask for the page of the cluster with paddock fleet serve")
 	}
 	q.options.Placements = c.placements || c.output.Value == "html"
 	r, answer, err := c.place(cmd, s, q)
@@ -159,13 +160,22 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 	}
 	if filling {
 		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
+	} else if len(q.items) == 0 {
+		r, err = capacity.Now(cmd.Context(), q.nodes.Kinds, q.options)
 	} else {
 		r, err = capacity.Fit(cmd.Context(), q.nodes.Kinds, q.items, q.options)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, capacity.ErrEndless):
+		return nil, nil, fmt.Errorf("--fill: %w", err)
+	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
 	}
-	found := view.FleetOf("fit", c.scoring, r, q.nodes.Policies)
+	question := "fit"
+	if len(q.items) == 0 {
+		question = "now"
+	}
+	found := view.FleetOf(question, c.scoring, r, q.nodes.Policies)
 	found.NotCounted = q.nodes.NotCounted
 	if filling {
 		found.Question, found.Seed = "fill", &c.seed
@@ -278,6 +288,9 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	for _, name := range c.nodes {
 		q, err := c.question(cmd.Context(), s, name, true)
 		if err != nil {
+			return err
+		}
+		if err := q.nodes.Vacate(); err != nil {
 			return err
 		}
 		trials, err := capacity.Try(cmd.Context(), q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {

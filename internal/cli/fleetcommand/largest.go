@@ -27,32 +27,34 @@ func (c *fleetCommand) largestCommand() *cobra.Command {
 NODES counts the nodes that take a pod of this size now. Of the pod, the container with the most CPUs grows, and a
 pod-level budget with it.
 
-POD is a manifest with one pod. NODES are as for "paddock fleet", with the pods that run on them.
+POD is a manifest with one pod. NODES are as for "paddock fleet", with the pods that run on them. With --pods, these
+pods are placed first, as by "paddock fleet".
 
 Exit codes: 0 done, 1 error, 2 no node takes such a pod of any size.`,
 		Example: `  paddock fleet largest --nodes live --like train.yaml
-  paddock fleet largest --nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml`,
+  paddock fleet largest --nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml
+  paddock fleet largest --nodes nodes.yaml --pods trace.csv --like train.yaml`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.largest(cmd, like) },
 	}
-	c.registerNodes(cmd)
+	c.register(cmd)
 	cmd.Flags().StringVar(&like, "like", "", "the pod: a `FILE` with its manifest, or \"-\" for standard input")
 	console.Require(cmd, "like", "a file with the manifest of a pod")
-	console.StrictFlag(cmd, &c.strict)
 	c.output.Register(cmd, "table", "json", "yaml")
 	return cmd
 }
 
 func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	s := console.StreamsOf(cmd)
+	c.podless = true
 	if len(c.nodes) != 1 {
 		return errors.New("--nodes is given several times: give it once")
 	}
-	nodes, err := c.read(cmd.Context(), s, c.nodes[0])
+	q, err := c.question(cmd.Context(), s, c.nodes[0], false)
 	if err != nil {
 		return err
 	}
-	s.Notes(nodes.Notes)
+	nodes := q.nodes
 	gates, err := nodes.Gates()
 	if err != nil {
 		return err
@@ -65,8 +67,17 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	case slices.ContainsFunc(pods, func(p fleet.Pod) bool { return p.Ask.Key() != pods[0].Ask.Key() }):
 		return fmt.Errorf("--like: %s has %d pods that differ, expected one", like, len(pods))
 	}
-	places := placesOf(nodes.Kinds, pods[0])
 	answer := view.FleetLargest{Pod: pods[0].ID()}
+	kinds := nodes.Kinds
+	if len(c.pods) > 0 {
+		q.options.Progress = s.Progress("pods tried")
+		r, err := capacity.Fit(cmd.Context(), kinds, q.items, q.options)
+		if err != nil {
+			return err
+		}
+		kinds, answer.Pods = r.Kinded(), view.PodsOf(r)
+	}
+	places := placesOf(kinds, pods[0])
 	for _, p := range places {
 		answer.Nodes += p.Nodes
 	}

@@ -109,10 +109,10 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 		}
 		q.items = append(q.items, items...)
 	}
-	if len(c.pods) == 0 {
-		if !q.nodes.Running {
-			return nil, errors.New("--pods is missing: the pods to place, as manifests or as a CSV file of shapes")
-		}
+	if len(c.pods) == 0 && !q.nodes.Running && !c.podless {
+		return nil, errors.New("--pods is missing: the pods to place, as manifests or as a CSV file of shapes")
+	}
+	if len(c.pods) == 0 && q.nodes.Running {
 		waiting, err := q.nodes.Waiting(gates)
 		if err != nil {
 			return nil, err

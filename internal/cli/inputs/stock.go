@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,25 @@ func (r Reader) stock(out *FleetNodes, e fleetEntry, dir string) error {
 	out.Kinds = append(out.Kinds, kind)
 	out.Stock = append(out.Stock, name)
 	out.describe(e, n.Policy.Text+"; kubelet "+n.Version.String()+" decides")
+	return nil
+}
+
+// Vacate takes the pods off the nodes that were read from the files of their kubelet.
+func (f *FleetNodes) Vacate() error {
+	for i := range f.Kinds {
+		k := &f.Kinds[i]
+		if !slices.Contains(f.Stock, k.Name) {
+			continue
+		}
+		s, err := node.New(k.State.Machine(), k.State.Policy())
+		if err == nil {
+			s, err = s.WithDevices(k.State.Devices().Inventory())
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		k.State, k.Used = s, fleet.Amounts{}
+	}
 	return nil
 }
 

@@ -56,6 +56,8 @@ type Options struct {
 	Progress func(tried, total int64)
 	// hasty stops at the first rejected pod. The result includes that pod and nothing after it.
 	hasty bool
+	// drawn is used in place of maxDrawn.
+	drawn int64
 }
 
 // Result describes what happened to the pods.
@@ -194,10 +196,17 @@ func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, e
 	return r.end()
 }
 
+// maxDrawn is how many pods Fill places without a limit: pods that ask for nothing are limited by
+// the number of pods of a node alone, and a fleet that is too large would fill the memory.
+const maxDrawn = 5_000_000
+
+// ErrEndless is wrapped by the error of Fill without a limit if pods still fit after very many.
+var ErrEndless = errors.New("more fit: limit the number of pods to draw")
+
 // Fill draws pods from the items, each with a probability in proportion to its count, until none of
-// them fits on any node or n pods are placed. If n is 0, there is no limit. The same seed gives the
-// same pods. A rejected item is skipped until all others are rejected, too. It may fit later,
-// because other pods change which NUMA nodes belong together.
+// them fits on any node or n pods are placed. If n is 0, there is no limit but that of ErrEndless.
+// The same seed gives the same pods. A rejected item is skipped until all others are rejected, too.
+// It may fit later, because other pods change which NUMA nodes belong together.
 func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64, o Options) (*Result, error) {
 	r, err := begin(kinds, items, o)
 	if err != nil {
@@ -208,6 +217,9 @@ func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64,
 	left := nonempty(items)
 	drawn := make(map[string]int64, len(items))
 	for len(left) > 0 && (n == 0 || r.Placed < n) {
+		if most := cmp.Or(o.drawn, maxDrawn); n == 0 && r.Placed >= most {
+			return nil, fmt.Errorf("%d pods are placed, and %w", most, ErrEndless)
+		}
 		k := draw(random, left)
 		item := left[k]
 		before := r.Rejected

@@ -173,7 +173,10 @@ func TestFill(t *testing.T) {
 	if one.Rejected != 2 || one.PlacedMilli < 65_000 {
 		t.Errorf("%d rejected, %d placed; each shape is tried until it fits nowhere", one.Rejected, one.PlacedMilli)
 	}
-	if r, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 1)}, 7, 1, Options{}); err != nil || r.Placed != 7 {
+	if _, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 1)}, 0, 1, Options{drawn: 7}); !errors.Is(err, ErrEndless) {
+		t.Errorf("without a limit: %v", err)
+	}
+	if r, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 1)}, 7, 1, Options{drawn: 7}); err != nil || r.Placed != 7 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

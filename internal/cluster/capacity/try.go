@@ -207,7 +207,6 @@ func bare(k Kind, p node.Policy) (Kind, error) {
 	if err != nil {
 		return k, err
 	}
-	k.Used = fleet.Amounts{}
 	k.State, err = s.WithDevices(k.State.Devices().Inventory())
 	return k, err
 }

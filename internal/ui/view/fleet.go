@@ -17,7 +17,7 @@ import (
 
 // Fleet is the result of placing pods on a fleet. `paddock fleet` prints it.
 type Fleet struct {
-	Question string `json:"question"` // fit, fill or size
+	Question string `json:"question"` // fit, fill, now, size or mix
 	Scoring  string `json:"scoring"`
 	Order    string `json:"order"` // in which the pods were placed: given, largest-first or drawn
 	// NotCounted are extended resources that pods ask for and no node lists.
@@ -154,7 +154,7 @@ type FleetPlacement struct {
 func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
 	f := Fleet{
 		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
-		Pods: FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, CPUs: allCPUs(r),
+		Pods: *PodsOf(r), CPUs: allCPUs(r),
 		LowerBound: r.LowerBound, LeftOut: r.LeftOut, TooFew: question == "size" && r.Rejected > r.LeftOut,
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
@@ -266,6 +266,11 @@ func plain(resource string, n int64) string {
 	return explain.Amount{Resource: resource, Value: n}.Quantity()
 }
 
+// PodsOf counts the pods of a result.
+func PodsOf(r *capacity.Result) *FleetPods {
+	return &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}
+}
+
 func allCPUs(r *capacity.Result) FleetAllCPUs {
 	return FleetAllCPUs{fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded), float64(r.AskedMilli) / 1000, float64(r.NeverMilli) / 1000}
 }
@@ -286,7 +291,10 @@ func (f *Fleet) Text(style terminal.Style) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
 	out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(f.StrandedText())))
-	if f.Order == string(capacity.LargestFirst) {
+	if shared := f.sharedText(); shared != "" {
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(shared)))
+	}
+	if f.Order == string(capacity.LargestFirst) && f.Question != "now" {
 		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(orderText(f.Order))))
 	}
 	for _, c := range f.Causes {
@@ -299,8 +307,19 @@ func (f *Fleet) Text(style terminal.Style) string {
 	return out.String()
 }
 
+// sharedText describes what limits pods that have nothing of their own.
+func (f *Fleet) sharedText() string {
+	if f.Question == "now" || f.Pods.Placed == 0 || f.Pods.Own > 0 {
+		return ""
+	}
+	return "No placed pod has CPUs, memory or devices of its own: only the sums of the requests and the number of pods of a node limit such pods."
+}
+
 // Summary describes the answer in one line.
 func (f *Fleet) Summary() string {
+	if f.Question == "now" {
+		return f.Now()
+	}
 	var b strings.Builder
 	if f.Question == "size" && f.Pods.Rejected == 0 {
 		fmt.Fprintf(&b, "%s for %s; one less is too few; the sums alone allow %d. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)

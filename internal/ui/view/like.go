@@ -19,14 +19,20 @@ const LikeHelp = `  MOST CPUS               with the memory of the manifest
 
 // FleetLargest has the largest pods that the nodes of a fleet would take now.
 type FleetLargest struct {
-	Nodes int          `json:"nodes"`
-	Pod   string       `json:"pod"`
-	Like  explain.Like `json:"like"`
+	Nodes int `json:"nodes"`
+	// Pods counts the pods that were placed before. It is nil if there were none.
+	Pods *FleetPods   `json:"pods,omitempty"`
+	Pod  string       `json:"pod"`
+	Like explain.Like `json:"like"`
 }
 
 // Text formats the answer for people.
 func (f *FleetLargest) Text(style terminal.Style) string {
-	return style.Paint(terminal.Strong, fmt.Sprintf("The largest pods like %s on this fleet of %s", f.Pod, Nodes(f.Nodes))) + "\n" + likeText(&f.Like, true, style)
+	head := fmt.Sprintf("The largest pods like %s on this fleet of %s", f.Pod, Nodes(f.Nodes))
+	if f.Pods != nil {
+		head += fmt.Sprintf(", after placing %s of %s", grouped(f.Pods.Placed), podCount(f.Pods.Asked))
+	}
+	return style.Paint(terminal.Strong, head) + "\n" + likeText(&f.Like, true, style)
 }
 
 // likeText formats sizes of pods. With nodes, it shows how many nodes take each of them.

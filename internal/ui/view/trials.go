@@ -43,7 +43,7 @@ func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
 		if r := t.Result; r != nil {
 			cpus := allCPUs(r)
 			v.Order = string(r.Order)
-			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}, &cpus
+			v.Pods, v.CPUs = PodsOf(r), &cpus
 		}
 		out = append(out, v)
 	}
