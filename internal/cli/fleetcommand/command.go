@@ -18,9 +18,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -264,7 +267,8 @@ Topology Manager policy that aligns, in both scopes; then, under the best of the
 a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
 SNC mode of the same hardware. The best setting leaves the fewest pods that no node would ever take, and then
 aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row; no setting is best that aligns no pod. Nodes are taken without their pods: those
-of a cluster are placed first, those of a state are left out. Another order of the pods gives other numbers: with --order
+of a cluster are placed first, those of a state are left out. Ctrl-C ends the
+comparison with the settings that were tried. Another order of the pods gives other numbers: with --order
 largest-first, the order of a file does not decide which setting is best.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,
@@ -283,17 +287,20 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	var answers []view.Trial
+	var interrupted error
 	tried, settings := 0, capacity.NumTrials()*len(c.nodes)
 	for _, name := range c.nodes {
-		q, err := c.question(cmd.Context(), s, name, true)
+		q, err := c.question(ctx, s, name, true)
 		if err != nil {
 			return err
 		}
 		if err := q.nodes.Vacate(); err != nil {
 			return err
 		}
-		trials, err := capacity.Try(cmd.Context(), q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
+		trials, err := capacity.Try(ctx, q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
 			tried++
 			o := q.options
 			o.Scoring, o.Progress = scoring, s.Progress(fmt.Sprintf("pods tried under setting %d of %d", tried, settings))
@@ -302,11 +309,25 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 			}
 			return capacity.Fit(ctx, kinds, q.items, o)
 		})
-		if err != nil {
+		answers = append(answers, view.TrialsOf(name, trials)...)
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		answers = append(answers, view.TrialsOf(name, trials)...)
+		if err != nil && len(answers) == 0 {
+			return errors.New("interrupted before the first setting was tried")
+		}
+		if err != nil { // What is known so far is an answer, too.
+			interrupted = fmt.Errorf("interrupted after %d of %d settings: the best of these is marked", len(answers), settings)
+			break
+		}
 	}
+	if err := c.printTrials(s, answers); err != nil {
+		return err
+	}
+	return interrupted
+}
+
+func (c *fleetCommand) printTrials(s console.Streams, answers []view.Trial) error {
 	view.MarkBest(answers)
 	if c.drawn() {
 		return c.picture(s, c.program.Pictures.Trials(c.pictureTitle("Topology Manager settings"), answers))
