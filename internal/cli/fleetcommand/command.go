@@ -161,11 +161,15 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 	if err != nil {
 		return nil, nil, err
 	}
-	if filling {
+	question, seed := "fit", (*uint64)(nil)
+	switch {
+	case filling:
+		question, seed = "fill", &c.seed
 		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
-	} else if len(q.items) == 0 {
+	case len(q.items) == 0:
+		question = "now"
 		r, err = capacity.Now(cmd.Context(), q.nodes.Kinds, q.options)
-	} else {
+	default:
 		r, err = capacity.Fit(cmd.Context(), q.nodes.Kinds, q.items, q.options)
 	}
 	switch {
@@ -174,15 +178,8 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
 	}
-	question := "fit"
-	if len(q.items) == 0 {
-		question = "now"
-	}
 	found := view.FleetOf(question, c.scoring, r, q.nodes.Policies)
-	found.NotCounted = q.nodes.NotCounted
-	if filling {
-		found.Question, found.Seed = "fill", &c.seed
-	}
+	found.NotCounted, found.Seed = q.nodes.NotCounted, seed
 	return r, &found, found.Explain(cmd.Context(), r)
 }
 
