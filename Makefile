@@ -332,7 +332,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

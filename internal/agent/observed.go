@@ -296,7 +296,7 @@ func ofManagers(message string) bool {
 
 // reasons returns the reasons of rejections by the Topology, CPU, Memory and Device Managers.
 func reasons() []string {
-	return []string{"TopologyAffinityError", "SMTAlignmentError", unexpected}
+	return []string{"TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError", unexpected}
 }
 
 // trust returns how the predictions compare with what the kubelet did.
