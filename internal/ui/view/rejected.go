@@ -75,7 +75,7 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	t := terminal.Table{Columns: terminal.Columns(">  NUMA NODE", ">FOR PODS", ">FREE", "ASSIGNED TO")}
 	for _, n := range r.Nodes {
 		if n.Total > 0 {
-			t.Row(strconv.Itoa(n.Node), number(r.Resource, n.Total), number(r.Resource, n.Free), holders(r.Resource, n.Holders))
+			t.Row(strconv.Itoa(n.Node), asAsked(r.Resource, n.Total), asAsked(r.Resource, n.Free), holders(r.Resource, n.Holders))
 		}
 	}
 	return out.String() + t.Text(style)
@@ -89,6 +89,19 @@ func names(pods []string) string {
 	return strings.Join(pods[:maxNames], ", ") + " and " + Number(len(pods)-maxNames) + " more"
 }
 
+// asAsked formats an amount in the account of a rejection so that it can be compared with what the
+// pod asks for: memory as in a manifest, rounded down to Mi and, from 10Gi on, to a tenth of 1 Gi.
+func asAsked(resource string, n int64) string {
+	const mebi, gibi = 1 << 20, 1 << 30
+	switch {
+	case !request.IsMemory(resource):
+		return strconv.FormatInt(n, 10)
+	case n < 10*gibi:
+		return request.Bytes(n / mebi * mebi)
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(float64(n/(gibi/10))/10, 'f', 1, 64), ".0") + "Gi"
+}
+
 // maxHolders is how many pods are named for one NUMA node. The largest come first, because acting
 // on them has the most effect.
 const maxHolders = 4
@@ -100,7 +113,7 @@ func holders(resource string, all []PlanHolder) string {
 			parts = append(parts, fmt.Sprintf("and %d more pods", len(all)-i))
 			break
 		}
-		text := h.Pod + " " + number(resource, h.Amount)
+		text := h.Pod + " " + asAsked(resource, h.Amount)
 		if len(h.NUMANodes) > 0 {
 			text += " on " + nodeList(h.NUMANodes)
 		}
