@@ -57,8 +57,10 @@ type session struct {
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
 	decided map[string]bool
-	// blind is set if the kubelet was not seen for a while since the last comparison.
-	blind bool
+	// failing is since when looks fail, or zero. blind is set if the kubelet was not seen for a while
+	// since the last comparison.
+	failing time.Time
+	blind   bool
 	// compared is the state of the last look whose decisions were compared, and before that look.
 	compared *node.State
 	before   reading
@@ -101,6 +103,17 @@ func (s *session) torn(state *node.State) bool {
 // lose notes that the kubelet is not seen: what it decides until the next look is not compared.
 func (s *session) lose() { s.blind = true }
 
+// fail notes that a look has failed. The kubelet counts as seen for settledAtMost: it can be slow
+// between two files, and few pods come and go in that time.
+func (s *session) fail(now time.Time) {
+	if s.failing.IsZero() {
+		s.failing = now
+	}
+	if now.Sub(s.failing) >= settledAtMost {
+		s.lose()
+	}
+}
+
 // reading is what a look reads.
 type reading struct {
 	// signature is that of the files.
@@ -116,6 +129,7 @@ type reading struct {
 
 // see takes in what a look shows.
 func (s *session) see(now time.Time, l reading) {
+	s.failing = time.Time{}
 	state, pods := l.shown.State, l.pods
 	last := s.shown.Load()
 	next := &sight{signature: l.signature, taken: takenHugePages(state, s.pages)}

@@ -214,12 +214,12 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 		signature := o.signature()
 		pods, asked, err := o.pods(ctx, s)
 		if err != nil {
-			s.lose()
+			s.fail(o.world.Now())
 			return err
 		}
 		shown, texts, err := o.state(ctx, s, pods)
 		if err != nil && try == tornTries {
-			s.lose()
+			s.fail(o.world.Now())
 			return err
 		}
 		whole := err == nil && signature == o.signature() && !s.torn(shown.State)

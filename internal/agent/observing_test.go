@@ -356,16 +356,30 @@ func TestObservingWithoutInputs(t *testing.T) {
 	if err := o.setUp(t.Context()); err == nil || !strings.Contains(err.Error(), "how kubelet v1.99.0 decides is not known") {
 		t.Errorf("of an unknown version: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(k.dir, "cpu_manager_state"), []byte(`{"policyName":"sta`), 0o600); err != nil {
-		t.Fatal(err)
+	garbled := func() {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(k.dir, "cpu_manager_state"), []byte(`{"policyName":"sta`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "cpu_manager_state") {
+			t.Errorf("with a garbled file: %v", err)
+		}
 	}
-	if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "cpu_manager_state") {
-		t.Errorf("with a garbled file: %v", err)
-	}
-	k.admit("late", "1") // It is written whole again.
+	now := time.Now()
+	o.world.Now = func() time.Time { return now }
+	garbled()
+	k.admit("soon", "1") // It is written whole again.
 	look(t, o)
-	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 1, Unsure: 1}) {
-		t.Errorf("a decision before which no state was seen is compared: %+v", trust.Admissions)
+	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 1, AsPredicted: 1}) {
+		t.Errorf("a decision beside a file that was garbled for a moment: %+v", trust.Admissions)
+	}
+	garbled()
+	now = now.Add(settledAtMost)
+	garbled()
+	k.admit("late", "1")
+	look(t, o)
+	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 2, AsPredicted: 1, Unsure: 1}) {
+		t.Errorf("a decision before which no state was seen for long: %+v", trust.Admissions)
 	}
 	k.server.Close()
 	if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "it is not known which pods are on the node") {
