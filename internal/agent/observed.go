@@ -57,8 +57,8 @@ type session struct {
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
 	decided map[string]bool
-	// failing is since when looks fail, or zero. blind is set if the kubelet was not seen for a while
-	// since the last comparison.
+	// failing is since when looks fail, or zero. blind is set if the kubelet was not seen for a
+	// while since the last comparison.
 	failing time.Time
 	blind   bool
 	// compared is the state of the last look whose decisions were compared, and before that look.

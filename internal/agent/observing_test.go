@@ -318,6 +318,38 @@ func TestObservingWaitsForWholeDecisions(t *testing.T) {
 	}
 }
 
+// TestObservingGarbledFiles checks that files that cannot be read for a moment do not matter, and
+// that a decision is not compared if they could not be read for settledAtMost.
+func TestObservingGarbledFiles(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o := observer(t, c)
+	garbled := func() {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(k.dir, "cpu_manager_state"), []byte(`{"policyName":"sta`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "cpu_manager_state") {
+			t.Errorf("with a garbled file: %v", err)
+		}
+	}
+	now := time.Now()
+	o.world.Now = func() time.Time { return now }
+	garbled()
+	k.admit("soon", "1") // It is written whole again.
+	look(t, o)
+	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 1, AsPredicted: 1}) {
+		t.Errorf("a decision beside a file that was garbled for a moment: %+v", trust.Admissions)
+	}
+	garbled()
+	now = now.Add(settledAtMost)
+	garbled()
+	k.admit("late", "1")
+	look(t, o)
+	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 2, AsPredicted: 1, Unsure: 1}) {
+		t.Errorf("a decision before which no state was seen for long: %+v", trust.Admissions)
+	}
+}
+
 // TestObservingWithoutInputs checks what an observing agent does without an answer or a file: it
 // shows the reason, and predicts nothing.
 func TestObservingWithoutInputs(t *testing.T) {
@@ -355,31 +387,6 @@ func TestObservingWithoutInputs(t *testing.T) {
 	k.set("/metrics", `kubernetes_build_info{git_version="v1.99.0"} 1`)
 	if err := o.setUp(t.Context()); err == nil || !strings.Contains(err.Error(), "how kubelet v1.99.0 decides is not known") {
 		t.Errorf("of an unknown version: %v", err)
-	}
-	garbled := func() {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(k.dir, "cpu_manager_state"), []byte(`{"policyName":"sta`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "cpu_manager_state") {
-			t.Errorf("with a garbled file: %v", err)
-		}
-	}
-	now := time.Now()
-	o.world.Now = func() time.Time { return now }
-	garbled()
-	k.admit("soon", "1") // It is written whole again.
-	look(t, o)
-	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 1, AsPredicted: 1}) {
-		t.Errorf("a decision beside a file that was garbled for a moment: %+v", trust.Admissions)
-	}
-	garbled()
-	now = now.Add(settledAtMost)
-	garbled()
-	k.admit("late", "1")
-	look(t, o)
-	if trust := o.session.Load().trust(); trust.Admissions != (view.TrustCount{All: 2, AsPredicted: 1, Unsure: 1}) {
-		t.Errorf("a decision before which no state was seen for long: %+v", trust.Admissions)
 	}
 	k.server.Close()
 	if err := o.look(t.Context(), o.session.Load()); err == nil || !strings.Contains(err.Error(), "it is not known which pods are on the node") {

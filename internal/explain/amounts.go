@@ -16,9 +16,9 @@ import (
 const notFurther = "not searched further"
 
 // amounts looks for the largest amount of each resource that the pod could have with all other
-// amounts unchanged. If no single resource helps, it lowers all of them together. The summary is
-// "none" only if no amounts at all would be admitted. If that is not known, because the search has
-// reached its bound or cannot check every combination, the summary is that it was not searched
+// amounts unchanged. If no single resource helps, it lowers several of them together. The summary
+// is "none" only if no amounts at all would be admitted. If that is not known, because the search
+// has reached its bound or cannot check every combination, the summary is that it was not searched
 // further.
 func (x *search) amounts() ([]Proposal, string) {
 	x.limit = x.allowed(maxAmountPlans)
@@ -52,7 +52,7 @@ func (x *search) amounts() ([]Proposal, string) {
 			break
 		}
 		if p, ok := x.less(resources, who); ok {
-			return []Proposal{p}, x.ended("only less of all would admit it", "; other amounts were "+notFurther)
+			return []Proposal{p}, x.ended("only less of several at once would admit it", "; other amounts were "+notFurther)
 		}
 	}
 	if x.cut {
@@ -238,7 +238,7 @@ func sums(s *node.State, resource string) []int64 {
 	return largestSums(sizes)
 }
 
-// less lowers all resources together, in one container or in all, as far as necessary, and then
+// less lowers several resources together, in one container or in all, as far as necessary, and then
 // raises them again one by one.
 func (x *search) less(resources []string, who string) (Proposal, bool) {
 	var axes []axis
@@ -248,10 +248,15 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 		}
 		a := x.axisOf(x.pod, resource, who)
 		x.cut = x.cut || !a.complete || !x.simple(x.pod, resource)
+		if !a.pool { // A pool's values have the present amount.
+			a.values = slices.Insert(a.values, 0, highest(x.pod, resource, who, false))
+		}
 		axes = append(axes, a)
 	}
-	least, ok := x.smallest(axes)
-	if !ok {
+	least, ok := x.agreeing(axes)
+	if ok {
+		x.cut = true // It is not the only way.
+	} else if least, ok = x.smallest(axes); !ok {
 		return Proposal{}, false
 	}
 	for _, a := range axes {
@@ -266,6 +271,27 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 		}
 	}
 	return x.amountProposal(x.grown(least)), true
+}
+
+// agreeing lowers the resources to what a number of NUMA nodes could ever have of each, and returns
+// the first such pod that is admitted, for the largest number of NUMA nodes. The policies want the
+// resources of a pod to agree on the number, and this takes the least away.
+func (x *search) agreeing(axes []axis) (request.Pod, bool) {
+	for size := len(x.state.Machine().Nodes()) - 1; size > 0; size-- {
+		pod, ok := x.pod, true
+		for _, a := range axes {
+			if sizes := x.sizes(a.resource); ok && size <= len(sizes) {
+				pod, ok = x.lower(pod, a, sizes[size-1]/a.unit*a.unit)
+			}
+		}
+		if ok && !sameAmounts(pod, x.pod) && x.plan(x.state, pod) != nil {
+			return pod, true
+		}
+		if x.spent() {
+			return x.pod, false
+		}
+	}
+	return x.pod, false
 }
 
 // grown raises the amounts of containers again that a common limit lowered unnecessarily. In the

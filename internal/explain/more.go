@@ -94,18 +94,28 @@ func (x *search) needing(a *node.Alignment, all, aligned int) (request.Pod, bool
 		if size > len(sizes) {
 			return pod, false
 		}
-		ask := &x.trace.Demand.Together
-		if _, i := x.pod.Container(a.Container); i >= 0 {
-			ask = &x.trace.Demand.Containers[i].Ask
-		}
 		least := (sizes[size-2]/unit + 1) * unit
-		more := (least - ask.Amount(resource) + unit - 1) / unit * unit
-		if left, known := x.left[resource]; least > x.room(resource) || known && more > left {
-			return pod, false
+		// The first raise may only reach what an init container has already.
+		for range 2 {
+			more := (least - x.asks(pod, a.Container, resource) + unit - 1) / unit * unit
+			if left, known := x.left[resource]; least > x.room(resource) || known && more > left {
+				return pod, false
+			}
+			if more > 0 {
+				pod = x.raisedBy(pod, a.Container, resource, more)
+			}
 		}
-		pod = x.raisedBy(pod, a.Container, resource, more)
 	}
 	return pod, true
+}
+
+// asks returns how much of a resource a container asks for, or else the pod together.
+func (x *search) asks(pod request.Pod, container, resource string) int64 {
+	demand := x.state.Demand(&pod)
+	if _, i := pod.Container(container); i >= 0 {
+		return demand.Containers[i].Ask.Amount(resource)
+	}
+	return demand.Together.Amount(resource)
 }
 
 // sizes returns how much of a resource the largest NUMA node, the two largest, and so on could ever

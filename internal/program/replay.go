@@ -39,6 +39,7 @@ type replayCommand struct {
 	found  map[string]*machine.Machine
 
 	meant              *replay.Divergences
+	lines              int // that are not empty
 	scenarios, equal   int
 	events, apart      int
 	unlisted, problems int
@@ -93,6 +94,9 @@ func (r *replayCommand) run(files []string) error {
 		if err := r.file(name); err != nil {
 			return err
 		}
+	}
+	if r.lines == 0 {
+		return fmt.Errorf("%s: there are no scenarios in it", strings.Join(files, ", "))
 	}
 	if r.check {
 		fmt.Fprintf(r.out, "%d of %d scenarios equal; %d of %d events began with different states\n",
@@ -151,6 +155,7 @@ func (r *replayCommand) file(name string) error {
 	for scanner.Scan() {
 		number++
 		if line := scanner.Bytes(); len(strings.TrimSpace(string(line))) > 0 {
+			r.lines++
 			if err := r.line(line); err != nil {
 				r.problem("%s:%d: %v", name, number, err)
 			}

@@ -103,12 +103,16 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 		return fmt.Errorf("%s: %w", c.like, err)
 	}
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
+	listed := state.Devices().Inventory().Resources()
 	for _, name := range like.Undescribed {
-		note := node.UnlistedNote([]string{name}) + "; give --devices"
-		if meant := spelling.NearestResource(name, state.Devices().Inventory().Resources()); meant != "" {
-			note += ", or ask for " + meant + ", if you mean that"
+		meant := ""
+		if nearest := spelling.NearestResource(name, listed); nearest != "" {
+			meant = "ask for " + nearest + ", if you mean that, or "
 		}
-		s.Notes([]string{note})
+		if len(listed) > 0 {
+			return fmt.Errorf("%s: the node lists no %s, so it takes no pod of any size with it: %sadd it to the devices of --devices, if the node has it", c.like, name, meant)
+		}
+		s.Notes([]string{node.UnlistedNote([]string{name}) + "; give --devices"})
 	}
 	r.LikePod, r.Like = pod.ID(), &like
 	return err

@@ -51,12 +51,15 @@ func (r *run) find(f *Found) error {
 
 // decider returns the player with the kubelet that decides in a scenario.
 func (p *Player) decider(s *Scenario) (*Player, error) {
-	if s.Found == nil || p.asKubelet() {
+	if s.Found == nil {
 		return p, nil
 	}
 	version, err := behavior.Parse(s.Found.Version)
 	if err != nil {
 		return nil, fmt.Errorf("found: version: %w", err)
+	}
+	if p.asKubelet() {
+		return p, nil
 	}
 	as := *p
 	as.Kubelet = version

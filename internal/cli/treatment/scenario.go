@@ -56,6 +56,9 @@ func rosterIn(f *replay.Found, pods map[string]*v1.Pod) (inputs.Roster, error) {
 		if pods[uid] == nil {
 			return nil, fmt.Errorf("found: running: pod %q is none of the scenario's pods", uid)
 		}
+		if roster[uid] != nil {
+			return nil, fmt.Errorf("found: running: pod %q is there twice", uid)
+		}
 		p := pods[uid].DeepCopy()
 		p.Status.Phase = v1.PodRunning
 		for _, name := range f.Started[uid] {
