@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -38,11 +39,15 @@ func Bytes[N int64 | uint64](n N) string {
 }
 
 // RoundedBytes returns n bytes in the largest unit in which the number is at least 1, with one
-// decimal if it is not whole: "256 GiB", "7.6 GiB", "0 B". It is for people only.
+// decimal if it is not whole: "256 GiB", "7.6 GiB", "0 B". Below 10 TiB, GiB remain if a tenth of
+// 1 TiB would hide some: "1025 GiB". It is for people only.
 func RoundedBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	amount, unit := float64(n), 0
 	for amount >= 1024 || amount <= -1024 {
+		if tebi := amount / 1024; units[unit] == "GiB" && math.Abs(tebi) < 10 && tebi*10 != math.Trunc(tebi*10) {
+			break
+		}
 		amount, unit = amount/1024, unit+1
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + " " + units[unit]

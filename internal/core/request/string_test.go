@@ -46,7 +46,7 @@ func TestAmountsReadInTheLargestExactUnit(t *testing.T) {
 func TestRoundedBytes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 256 << 30: "256 GiB", 1<<30 + 1: "1 GiB",
-		6134378496: "5.7 GiB", 1 << 62: "4 EiB", -(3 << 20): "-3 MiB",
+		6134378496: "5.7 GiB", 1025 << 30: "1025 GiB", 1536 << 30: "1.5 TiB", 15 << 40 / 2 * 3: "22.5 TiB", 1 << 62: "4 EiB", -(3 << 20): "-3 MiB",
 	} {
 		if got := RoundedBytes(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
