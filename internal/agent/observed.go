@@ -61,9 +61,8 @@ type session struct {
 	// while since the last comparison.
 	failing time.Time
 	blind   bool
-	// compared is the state of the last look whose decisions were compared, and before that look.
-	compared *node.State
-	before   reading
+	// before is the last look whose decisions were compared.
+	before reading
 	// config is the kubelet's configuration, as it answered.
 	config []byte
 	mu     sync.Mutex // guards ledger
@@ -97,7 +96,7 @@ func (s *session) torn(state *node.State) bool {
 		}
 		return n
 	}
-	return lost(state) > 0 && (s.compared == nil || lost(state) > lost(s.compared))
+	return lost(state) > 0 && (s.before.shown == nil || lost(state) > lost(s.before.shown.State))
 }
 
 // lose notes that the kubelet is not seen: what it decides until the next look is not compared.
@@ -123,8 +122,8 @@ type reading struct {
 	shown     *treatment.Shown
 	// texts are the files.
 	texts []treatment.Text
-	// whole is false if the files do not add up, or were replaced meanwhile.
-	whole bool
+	// replaced is set if the files were replaced meanwhile, and torn if they do not add up.
+	replaced, torn bool
 }
 
 // see takes in what a look shows.
@@ -160,7 +159,7 @@ func (s *session) see(now time.Time, l reading) {
 	var compared []observe.Comparison
 	if s.settled(now, &l, decided) {
 		compared = s.compare(now, &l, decided)
-		s.decided, s.compared, s.before, s.blind = all, state, l, false
+		s.decided, s.before, s.blind = all, l, false
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
@@ -214,7 +213,7 @@ func (s *session) compare(now time.Time, l *reading, decided []observe.Decision)
 // differ from their prediction. Decisions wait for each other, because one depends on those before
 // it, and for files that add up, but no longer than settledAtMost.
 func (s *session) settled(now time.Time, l *reading, decided []observe.Decision) bool {
-	next, all := map[string]unsettled{}, l.whole
+	next, all := map[string]unsettled{}, !l.replaced && !l.torn
 	for i := range decided {
 		uid := decided[i].Pod.UID
 		g, listed := l.shown.State.Grant(uid)
@@ -239,6 +238,9 @@ func (s *session) settled(now time.Time, l *reading, decided []observe.Decision)
 		s.postponed = now
 	case now.Sub(s.postponed) >= settledAtMost:
 		s.postponed = time.Time{}
+		if l.replaced { // The kubelet writes all the time: what is read is of no one moment.
+			s.lose()
+		}
 		return true
 	}
 	return all

@@ -18,7 +18,7 @@ import (
 )
 
 // TestObservingBetweenTwoWrites checks that a kubelet that is slow between the two writes of an
-// admission is not compared with a state in which the CPUs are nobody's. If the files do not add up
+// admission is not compared with a state in which no pod has the CPUs. If the files do not add up
 // for settledAtMost, that is how the kubelet leaves them.
 func TestObservingBetweenTwoWrites(t *testing.T) {
 	k, c := newStockKubelet(t)
@@ -51,7 +51,7 @@ func TestObservingBetweenTwoWrites(t *testing.T) {
 	k.admit("b", "1")
 	k.writeChanged(func(s *doctor.State) { delete(s.CPU.Entries, "a") })
 	if look(t, o); trust() != (view.TrustCount{All: 2, AsPredicted: 2}) {
-		t.Errorf("with CPUs that stay nobody's: %+v, %+v", trust(), o.session.Load().trust().Differences)
+		t.Errorf("with CPUs that no pod has: %+v, %+v", trust(), o.session.Load().trust().Differences)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/cli/collect"
 	"github.com/paddock-project/paddock/internal/cli/replay"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -124,32 +125,26 @@ func startedIn(pod *v1.Pod) []string {
 	return names
 }
 
-// decisive returns the fields of the kubelet's configuration that its managers read.
+// decisive returns the settings that decide, of the kubelet's answer or of its file.
 func decisive(answer []byte) (json.RawMessage, error) {
 	text, err := yaml.YAMLToJSON(answer)
 	if err != nil {
 		return nil, err
 	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
+	var configz struct {
+		Inner json.RawMessage `json:"kubeletconfig"` // A file is without it.
+	}
+	if err := json.Unmarshal(text, &configz); err != nil {
 		return nil, err
 	}
-	if inner := all["kubeletconfig"]; inner != nil { // The answer of /configz. A file is without it.
-		all = nil
-		if err := json.Unmarshal(inner, &all); err != nil {
-			return nil, err
-		}
+	if configz.Inner != nil {
+		text = configz.Inner
 	}
-	out := map[string]json.RawMessage{}
-	for _, name := range []string{
-		"cpuManagerPolicy", "cpuManagerPolicyOptions", "memoryManagerPolicy", "reservedMemory", "topologyManagerPolicy", "topologyManagerScope",
-		"topologyManagerPolicyOptions", "reservedSystemCPUs", "kubeReserved", "systemReserved", "evictionHard", "featureGates",
-	} {
-		if value := all[name]; value != nil && string(value) != "null" {
-			out[name] = value
-		}
+	settings, err := collect.SettingsOf(text)
+	if err != nil {
+		return nil, err
 	}
-	return json.Marshal(out)
+	return json.Marshal(settings)
 }
 
 // devicesOf returns the devices of the node as a devices file, or nil if it has none.
@@ -159,7 +154,7 @@ func (s *session) devicesOf() (json.RawMessage, error) {
 		NUMANodes []int  `json:"numaNodes,omitempty"`
 		Healthy   bool   `json:"healthy"`
 	}
-	resources, inventory := map[string][]device{}, s.compared.Devices().Inventory()
+	resources, inventory := map[string][]device{}, s.before.shown.State.Devices().Inventory()
 	for _, name := range inventory.Resources() {
 		for _, d := range inventory.Devices(name) {
 			resources[name] = append(resources[name], device{d.ID, d.Nodes.Nodes(), d.Healthy})

@@ -222,10 +222,12 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			s.fail(o.world.Now())
 			return err
 		}
-		whole := err == nil && signature == o.signature() && !s.torn(shown.State)
-		if whole || err == nil && try == tornTries {
-			s.see(o.world.Now(), reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, whole: whole})
-			return nil
+		if err == nil {
+			l := reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, replaced: signature != o.signature(), torn: s.torn(shown.State)}
+			if !l.replaced && !l.torn || try == tornTries {
+				s.see(o.world.Now(), l)
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -326,11 +328,13 @@ func (o *Observing) handler() http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ScenariosPath, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "application/jsonl")
-		if s := o.session.Load(); s != nil {
+	mux.HandleFunc("GET "+ScenariosPath, func(rw http.ResponseWriter, r *http.Request) {
+		if s := o.session.Load(); s != nil && s.shown.Load() != nil {
+			rw.Header().Set("Content-Type", "application/jsonl")
 			_ = s.writeScenarios(rw) // The client is gone if this fails.
+			return
 		}
+		o.serveEarly(rw, r)
 	})
 	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, r *http.Request) {
 		if t, known := o.Trust(); known {

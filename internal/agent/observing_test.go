@@ -363,7 +363,7 @@ func TestObservingWithoutInputs(t *testing.T) {
 		t.Errorf("without a configuration: %v", err)
 	}
 	for path, want := range map[string]string{
-		"/api/report": `{"error":"not ready: the kubelet's files and answers were not read yet"}`, "/healthz": "ok", "/readyz": "kubelet: not ready: the kubelet's files",
+		"/api/report": `{"error":"not ready: the kubelet's files and answers were not read yet"}`, ScenariosPath: `{"error":"not ready: `, "/healthz": "ok", "/readyz": "kubelet: not ready: the kubelet's files",
 	} {
 		answer := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)

@@ -60,14 +60,14 @@ func (f Filter) Copy(to io.Writer, from io.Reader) (notes []string, err error) {
 		}
 		return nil, err
 	case len(d.Kubelet) > 0:
-		settings, err := settingsOf(d.Kubelet)
+		settings, err := SettingsOf(d.Kubelet)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		reduced = map[string]any{"kubeletconfig": settings}
 	case d.Kind == "KubeletConfiguration":
-		if reduced, err = settingsOf(data); err != nil {
-			return nil, err
+		if reduced, err = SettingsOf(data); err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
 		}
 	case d.Items != nil && strings.HasSuffix(d.Kind, "List"):
 		items, notes, err := f.objects(*d.Items, strings.TrimSuffix(d.Kind, "List"))
@@ -217,12 +217,12 @@ var settings = []string{
 	"cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "featureGates",
 }
 
-// settingsOf reduces a KubeletConfiguration. Other fields can have addresses, tokens of headers and
-// names of files.
-func settingsOf(raw []byte) (map[string]json.RawMessage, error) {
+// SettingsOf returns the fields of a KubeletConfiguration, in JSON, that decide. Other fields can
+// have addresses, tokens of headers and names of files.
+func SettingsOf(raw []byte) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("standard input: the KubeletConfiguration: %w", err)
+		return nil, fmt.Errorf("the KubeletConfiguration: %w", err)
 	}
 	maps.DeleteFunc(all, func(field string, _ json.RawMessage) bool { return !slices.Contains(settings, field) })
 	return all, nil

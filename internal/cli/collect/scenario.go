@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -19,7 +20,9 @@ func AnonymousScenarios() func(line []byte) ([]byte, error) {
 	n := newNames([]byte(hex.EncodeToString(key)))
 	return func(line []byte) ([]byte, error) {
 		var all map[string]any
-		if err := json.Unmarshal(line, &all); err != nil {
+		decoder := json.NewDecoder(bytes.NewReader(line))
+		decoder.UseNumber() // Bytes of memory stay exact.
+		if err := decoder.Decode(&all); err != nil {
 			return nil, fmt.Errorf("not a scenario: %w", err)
 		}
 		scenario := objectIn(all, "scenario")

@@ -95,7 +95,7 @@ func (s *scenario) play(ctx context.Context) (result, error) {
 	return s.result, errors.Join(err, <-ended)
 }
 
-// observe starts the agent, and waits until it has looked. The sends its end to ended.
+// observe starts the agent, and waits until it has looked. The error of its end is sent to ended.
 func (s *scenario) observe(ctx context.Context, h *history, ended chan<- error) error {
 	machine := filepath.Join(s.kubelet.Dir, "machine.json")
 	if err := os.WriteFile(machine, h.Machine, 0o600); err != nil {
