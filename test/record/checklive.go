@@ -19,7 +19,7 @@ func CheckLive(t *testing.T, minor Minor) {
 	ended := make(chan error, 1)
 	go func() { ended <- live(minor, orders, replies) }()
 	decoder := json.NewDecoder(out)
-	ask := func(order string) (r Reply) {
+	ask := func(order string) (r reply) {
 		t.Helper()
 		if _, err := io.WriteString(in, order+"\n"); err != nil {
 			t.Fatal(err)

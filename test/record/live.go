@@ -25,33 +25,30 @@ import (
 // LiveFlag is the only argument of a process with live kubelets. Each of them has a directory with
 // its state files and an address at which it answers about its pods, its configuration and its
 // version, as a kubelet does. An agent can observe it. What happens to it is written to the standard
-// input of the process, one Order a line. The answer to each order is a line of the output. The
+// input of the process, one order a line. The answer to each order is a line of the output. The
 // process ends with its input.
 //
 // Feature gates belong to a process, so its kubelets must have the same ones at a time.
 const LiveFlag = "-live"
 
-// Order is one thing that happens to a live kubelet. Node is any name, and exactly one of the other
+// order is one thing that happens to a live kubelet. Node is any name, and exactly one of the other
 // fields is set, but for Pod, which comes with an Event.
-type Order struct {
+type order struct {
 	Node string `json:"node"`
 	// Begin is a bare scenario. A kubelet is started on its machine with its configuration. Its
 	// events are not played.
 	Begin json.RawMessage `json:"begin,omitempty"`
 	// Event is an event of docs/rules/format.md, or "endPod": the pod ends and stays listed, and
 	// the managers keep what it has until the next admission, as in a kubelet.
-	Event *LiveEvent `json:"event,omitempty"`
+	Event *event `json:"event,omitempty"`
 	// Pod is the pod of the event if no pod of the scenario has its UID.
 	Pod *v1.Pod `json:"pod,omitempty"`
 	// End stops the kubelet and removes its directory.
 	End bool `json:"end,omitempty"`
 }
 
-// LiveEvent is an event of a scenario.
-type LiveEvent = event
-
-// Reply is the answer to an Order: URL and Dir to Begin, and Answer to Event.
-type Reply struct {
+// reply is the answer to an order: URL and Dir to Begin, and Answer to Event.
+type reply struct {
 	URL    string          `json:"url,omitempty"`
 	Dir    string          `json:"dir,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
@@ -68,7 +65,7 @@ func live(minor Minor, in io.Reader, out io.Writer) error {
 	}()
 	orders, replies := json.NewDecoder(in), json.NewEncoder(out)
 	for {
-		var o Order
+		var o order
 		if err := orders.Decode(&o); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -85,7 +82,7 @@ func live(minor Minor, in io.Reader, out io.Writer) error {
 	}
 }
 
-func (o *Order) obey(minor Minor, nodes map[string]*liveKubelet) (r Reply, err error) {
+func (o *order) obey(minor Minor, nodes map[string]*liveKubelet) (r reply, err error) {
 	n := nodes[o.Node]
 	if (n == nil) != (o.Begin != nil) {
 		return r, fmt.Errorf("node %q: expected that its first order, and no other, begins it", o.Node)
@@ -96,7 +93,7 @@ func (o *Order) obey(minor Minor, nodes map[string]*liveKubelet) (r Reply, err e
 			return r, err
 		}
 		nodes[o.Node] = n
-		return Reply{URL: "http://" + n.address, Dir: n.dir}, nil
+		return reply{URL: "http://" + n.address, Dir: n.dir}, nil
 	case o.End:
 		n.end()
 		delete(nodes, o.Node)

@@ -10,15 +10,7 @@ import (
 // Sizes returns the picture of numbers of nodes: a bar for each kind and for a mix, with the CPUs
 // of the nodes, so that nodes of different sizes can be compared.
 func Sizes(title string, answers []view.Fleet) *Picture {
-	p := &Picture{title: title}
-	p.label(label{x: margin, y: 74, size: 40, bold: true, text: title}, Width-2*margin)
-	p.paragraph(label{x: margin, y: 112, size: 22, colour: soft, text: view.SizesSummary(answers)}, Width-2*margin, 2)
-	rest := max(0, len(answers)-maxBars)
-	var bars []bar
-	for i := range answers[:len(answers)-rest] {
-		bars = append(bars, sizeBar(&answers[i]))
-	}
-	p.chart(bars, "CPUs that the nodes have for pods")
+	p, rest := charted(title, view.SizesSummary(answers), answers, sizeBar, "CPUs that the nodes have for pods")
 	x := p.entries(entry{good, "CPUs of aligned pods"}, entry{unaligned, "placed, not aligned"}, entry{stranded, "free, stranded"}, entry{free, "free"})
 	if rest > 0 {
 		p.note(x, view.Count(rest, "more kind"))

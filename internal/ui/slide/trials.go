@@ -8,16 +8,13 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxBars is how many settings are shown: the best one, those of the nodes as they are, and then
-// those that align the most.
+// maxBars is how many bars are shown. Of settings, they are the best one, those of the nodes as they
+// are, and then those that align the most.
 const maxBars = 12
 
 // Trials returns the picture of a comparison of settings: a bar for each, with the CPUs that the
 // pods request, by what happens to the pods.
 func Trials(title string, trials []view.Trial) *Picture {
-	p := &Picture{title: title}
-	p.label(label{x: margin, y: 74, size: 40, bold: true, text: title}, Width-2*margin)
-	p.paragraph(label{x: margin, y: 112, size: 22, colour: soft, text: view.BestText(trials)}, Width-2*margin, 2)
 	results := view.TrialBars(trials)
 	rank := func(b *view.TrialBar) int {
 		switch {
@@ -31,17 +28,27 @@ func Trials(title string, trials []view.Trial) *Picture {
 	slices.SortStableFunc(results, func(a, b view.TrialBar) int {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.CPUs.Aligned, a.CPUs.Aligned))
 	})
-	rest := max(0, len(results)-maxBars)
-	var bars []bar
-	for i := range results[:len(results)-rest] {
-		bars = append(bars, trialBar(&results[i]))
-	}
-	p.chart(bars, "CPUs that the pods request")
+	p, rest := charted(title, view.BestText(trials), results, trialBar, "CPUs that the pods request")
 	x := p.entries(entry{good, "CPUs of aligned pods"}, entry{unaligned, "placed, not aligned"}, entry{noRoom, "rejected, no room"}, entry{never, "rejected, on an empty node as well"})
 	if rest > 0 {
 		p.note(x, view.Count(rest, "more setting"))
 	}
 	return p
+}
+
+// charted returns a picture with a title, a summary and the bars of at most maxBars results, and
+// how many results have none. axis is what the length of a bar means.
+func charted[R any](title, summary string, results []R, barOf func(*R) bar, axis string) (p *Picture, rest int) {
+	p = &Picture{title: title}
+	p.label(label{x: margin, y: 74, size: 40, bold: true, text: title}, Width-2*margin)
+	p.paragraph(label{x: margin, y: 112, size: 22, colour: soft, text: summary}, Width-2*margin, 2)
+	rest = max(0, len(results)-maxBars)
+	var bars []bar
+	for i := range results[:len(results)-rest] {
+		bars = append(bars, barOf(&results[i]))
+	}
+	p.chart(bars, axis)
+	return p, rest
 }
 
 func trialBar(r *view.TrialBar) bar {
