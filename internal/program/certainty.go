@@ -94,10 +94,7 @@ func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 	}
 	names := slices.DeleteFunc(node.UnlistedResources(&made.plan.Pod, inventory), func(name string) bool { return slices.Contains(listed, name) })
 	for _, name := range names {
-		give := fmt.Sprintf("add %s to the devices of the node, if it has them", name)
-		if meant := spelling.NearestResource(name, listed); meant != "" {
-			give = fmt.Sprintf("ask for %s, if you mean that, or %s", meant, give)
-		}
+		give := spelling.InsteadOfResource(name, listed, fmt.Sprintf("add %s to the devices of the node, if it has them", name))
 		made.doubts = append(made.doubts, view.Doubt{
 			Reason: fmt.Sprintf("the node lists no %s: the scheduler would not bind the pod to it (Insufficient %s)", name, name), Give: give,
 		})

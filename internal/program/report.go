@@ -105,12 +105,9 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
 	listed := state.Devices().Inventory().Resources()
 	for _, name := range like.Undescribed {
-		meant := ""
-		if nearest := spelling.NearestResource(name, listed); nearest != "" {
-			meant = "ask for " + nearest + ", if you mean that, or "
-		}
 		if len(listed) > 0 {
-			return fmt.Errorf("%s: the node lists no %s, so it takes no pod of any size with it: %sadd it to the devices of --devices, if the node has it", c.like, name, meant)
+			return fmt.Errorf("%s: the node lists no %s, so it takes no pod of any size with it: %s", c.like, name,
+				spelling.InsteadOfResource(name, listed, "add it to the devices of --devices, if the node has it"))
 		}
 		s.Notes([]string{node.UnlistedNote([]string{name}) + "; give --devices"})
 	}

@@ -47,10 +47,20 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// NearestResource returns the known extended resource that a typo most likely means, or "". The
+// InsteadOfResource returns what to do about an extended resource that is not known: to ask for the
+// known one that a typo most likely means, if there is one, or otherwise.
+func InsteadOfResource(name string, known []string, otherwise string) string {
+	meant := nearestResource(name, known)
+	if meant == "" {
+		return otherwise
+	}
+	return "ask for " + meant + ", if you mean that, or " + otherwise
+}
+
+// nearestResource returns the known extended resource that a typo most likely means, or "". The
 // parts before and after the slash are compared apart, and one of them must be equal, because the
 // resources of one vendor have most letters in common.
-func NearestResource(name string, known []string) string {
+func nearestResource(name string, known []string) string {
 	vendor, kind, _ := strings.Cut(name, "/")
 	kinds, vendors := map[string]string{}, map[string]string{}
 	for _, k := range known {

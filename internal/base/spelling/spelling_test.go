@@ -46,7 +46,7 @@ func TestNearestResource(t *testing.T) {
 		"nvidia.com/gpus": "nvidia.com/gpu", "nvidia.com/GPU": "nvidia.com/gpu", "nvdia.com/gpu": "nvidia.com/gpu",
 		"example.com/gpu": "", "amd.com/gpu": "", "example.com/dongle": "", "nvidia.com/mig-1g.20gb": "nvidia.com/mig-1g.10gb", "": "",
 	} {
-		if got := NearestResource(name, known); got != expected {
+		if got := nearestResource(name, known); got != expected {
 			t.Errorf("%q: %q, expected %q", name, got, expected)
 		}
 	}

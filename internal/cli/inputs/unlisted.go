@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -54,11 +53,7 @@ func unlistedNote(name string, missing bool, listed []string) string {
 	if !missing {
 		return note + "nothing is decided about it; to count it, add devices to a kind of node (see examples/devices)"
 	}
-	note += "these pods fit nowhere; "
-	if meant := spelling.NearestResource(name, listed); meant != "" {
-		note += fmt.Sprintf("ask for %s, if you mean that, or ", meant)
-	}
-	return note + "add it to the devices of a kind of node, if it has them"
+	return note + "these pods fit nowhere; " + spelling.InsteadOfResource(name, listed, "add it to the devices of a kind of node, if it has them")
 }
 
 // extended returns the extended resources that the kinds list.

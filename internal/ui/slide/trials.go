@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxBars is how many bars are shown. Of settings, they are the best one, those of the nodes as they
-// are, and then those that align the most.
+// maxBars is how many bars are shown. Of settings, they are the best one, those of the nodes as
+// they are, and then those that align the most.
 const maxBars = 12
 
 // Trials returns the picture of a comparison of settings: a bar for each, with the CPUs that the
