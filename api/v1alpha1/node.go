@@ -169,23 +169,33 @@ type DecidedBy struct {
 	//
 	// +optional
 	SharedCPUs string `json:"sharedCPUs,omitempty"`
-	// memory is what the accounting in the state file has beyond the grants.
+	// memory is the accounting in the state file, without the NUMA nodes on which nothing is assigned. It depends on
+	// which pods came and went in which order, so it does not follow from the grants.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=numaNode
+	Memory []AccountedMemory `json:"memory,omitempty"`
+}
+
+// AccountedMemory is what an accounting has of one NUMA node.
+type AccountedMemory struct {
+	// +kubebuilder:validation:Minimum=0
+	NUMANode int32 `json:"numaNode"`
+	// together are the NUMA nodes of the last assignment on this one, which serve memory together. It is omitted if
+	// that is this NUMA node alone.
 	//
 	// +optional
 	// +listType=atomic
-	Memory []MemoryBeyond `json:"memory,omitempty"`
-}
-
-// MemoryBeyond is memory of one set of NUMA nodes that an accounting has and no grant explains.
-type MemoryBeyond struct {
-	// +kubebuilder:validation:MinItems=1
-	// +listType=atomic
-	NUMANodes []int32 `json:"numaNodes"`
-	// blocks is how many assignments the accounting has beyond the grants. It is negative if the
-	// accounting has fewer.
-	Blocks int32 `json:"blocks"`
-	// bytes are by type of memory, and negative if the accounting has fewer.
-	Bytes map[string]int64 `json:"bytes"`
+	Together []int32 `json:"together,omitempty"`
+	// assignments is how many blocks of memory are on the NUMA node.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Assignments int32 `json:"assignments"`
+	// assigned are the bytes that are assigned there, by type of memory.
+	//
+	// +optional
+	Assigned map[string]int64 `json:"assigned,omitempty"`
 }
 
 // Certainty is how surely a status shows what a kubelet has.

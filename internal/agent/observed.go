@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -86,9 +87,15 @@ type sight struct {
 	pods      []string
 }
 
-// torn reports whether a state has CPUs or memory that nothing explains and that the state of the
-// last comparison did not have, as between two writes of the kubelet.
-func (s *session) torn(state *node.State) bool {
+// torn reports whether a state is as between two writes of the kubelet: it has CPUs or memory that
+// nothing explains and that the state of the last comparison did not have, or a pod that has not
+// started has only some of its containers there.
+func (s *session) torn(state *node.State, pods inputs.Roster) bool {
+	for g := range state.AllGrants() {
+		if !treatment.Started(pods[g.Pod.UID]) && slices.ContainsFunc(g.Containers, func(c node.ContainerGrant) bool { return c.Removed }) {
+			return true
+		}
+	}
 	lost := func(s *node.State) int {
 		n := 0
 		for _, r := range s.Residue() {
@@ -157,7 +164,8 @@ func (s *session) see(now time.Time, l reading) {
 		return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
 	var compared []observe.Comparison
-	if s.settled(now, &l, decided) {
+	settled := s.settled(now, &l, decided)
+	if settled {
 		compared = s.compare(now, &l, decided)
 		s.decided, s.before, s.blind = all, l, false
 	} else {
@@ -167,6 +175,10 @@ func (s *session) see(now time.Time, l reading) {
 	}
 	slices.Sort(waiting)
 	next.certainty = view.CertaintyOf(s.all(l.shown.OfNode()), waiting)
+	if last != nil && !settled && (l.torn || l.replaced) {
+		s.keep(now, last, next.certainty)
+		return
+	}
 	switch {
 	case last == nil:
 		state = state.Resume(max(state.Generation(), s.from))
@@ -178,6 +190,18 @@ func (s *session) see(now time.Time, l reading) {
 	next.snapshot = &engine.Snapshot{State: state, Version: state.Generation()}
 	s.shown.Store(next)
 	s.tell(now, last, state, compared)
+}
+
+// keep goes on to show what was seen last, with another certainty. What was read since is of no one
+// moment.
+func (s *session) keep(now time.Time, last *sight, certainty *view.Certainty) {
+	if reflect.DeepEqual(last.certainty, certainty) {
+		return
+	}
+	same := *last
+	same.certainty = certainty
+	s.shown.Store(&same)
+	s.tell(now, last, same.snapshot.State, nil)
 }
 
 // all returns the doubts about the node, those of the session first.

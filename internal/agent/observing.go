@@ -23,6 +23,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
@@ -46,7 +47,7 @@ const (
 	setUpEvery, setUpAgain, setUpTime = 10 * time.Minute, 10 * time.Second, 30 * time.Second
 	// tornTries is how often files are read again that do not add up, and tornWait the time
 	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
-	// that are shown, and compared when they have not added up for settledAtMost.
+	// that are shown and compared when they have not added up for settledAtMost.
 	tornTries, tornWait = 5, 20 * time.Millisecond
 	// startingTime is how long a kubelet that was started again may take until it lists all pods.
 	startingTime = time.Minute
@@ -223,7 +224,7 @@ func (o *Observing) look(ctx context.Context, s *session) error {
 			return err
 		}
 		if err == nil {
-			l := reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, replaced: signature != o.signature(), torn: s.torn(shown.State)}
+			l := reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, replaced: signature != o.signature(), torn: s.torn(shown.State, pods)}
 			if !l.replaced && !l.torn || try == tornTries {
 				s.see(o.world.Now(), l)
 				return nil
@@ -314,6 +315,16 @@ func (o *Observing) Trust() (view.Trust, bool) {
 		return view.Trust{}, false
 	}
 	return s.trust(), true
+}
+
+// State returns what the kubelet has. It is nil before the first look.
+func (o *Observing) State() *node.State {
+	if s := o.session.Load(); s != nil {
+		if last := s.shown.Load(); last != nil {
+			return last.snapshot.State
+		}
+	}
+	return nil
 }
 
 // TrustPath is the path at which an observing agent serves how its predictions compare.

@@ -68,8 +68,9 @@ type At struct {
 	sighting
 	// View is the node. It may be nil if Problem is set.
 	View *memo.Node
-	// Others are the node with the pods about which its kubelet has not decided in the other orders
-	// in which it can decide. View has them in the order of their creation.
+	// Others are what the node can be as well, because it is not known in which order its kubelet
+	// decides about pods, and which pods have ended before (futures.go). View has the pods in the
+	// order of their creation, and those that have ended until the kubelet's files show it.
 	Others []*memo.Node
 	// Problem describes why the node takes no pod that Concerns. If empty, it takes such pods.
 	Problem string
@@ -222,11 +223,14 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
+	if err := m.inEveryOrder(pod); err != nil {
+		return nil, fmt.Errorf("node %s: %w", name, err)
+	}
 	if plan.Grant != nil {
 		if m.pods[pod.UID] != nil { // It is also bound or published, so the next comparison decides which grant counts.
 			m.compared = nil
 		}
-		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
+		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant, since: m.comparisons}
 		m.pods[pod.UID], m.unbound[pod.UID] = h, h
 		m.show(view)
 		m.order()

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -41,6 +40,9 @@ type held struct {
 	// seen is the number of the last comparison that found the pod. bound is that of the last one
 	// that found it bound to the node.
 	seen, bound uint64
+	// since is the number of the last comparison before it was reserved or seen. left is that of the
+	// first one since which a published pod is not bound any more, or 0.
+	since, left uint64
 }
 
 // pending reports whether the pod has to be planned.
@@ -187,83 +189,6 @@ func (m *member) unsure(why string) *At {
 // name the node. Otherwise an event of a pod would have one sentence per such node.
 const unsureProblem = "what its kubelet has assigned is not known for certain: kubectl describe paddocknode shows why"
 
-// maxOrders is the number of pods up to which every order is planned in which a kubelet can decide
-// about them. With more of them, the node takes no other pod until it has decided.
-const maxOrders = 3
-
-// order plans the pods about which the kubelet of the node has not decided in every order, and shows
-// the nodes that differ in what is free.
-func (m *member) order() {
-	at := m.at.Load()
-	if m.base == nil || at.View == nil {
-		return
-	}
-	waiting := m.undecided()
-	next := &At{View: at.View, Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates}
-	switch {
-	case len(waiting) > maxOrders:
-		next.Problem = cmp.Or(next.Problem, manyUndecided)
-	case len(waiting) > 1:
-		for order := range permutations(waiting) {
-			view := m.base
-			for _, pod := range order {
-				if placed, _, err := view.Place(pod); err == nil {
-					view = placed
-				}
-			}
-			same := func(o *memo.Node) bool {
-				return o.State.SharedCPUs().Equal(view.State.SharedCPUs()) && o.State.Memory().Equal(view.State.Memory()) && len(view.State.Devices().Inventory().Resources()) == 0
-			}
-			if !same(at.View) && !slices.ContainsFunc(next.Others, same) {
-				next.Others = append(next.Others, view.With(m.allocatable, m.used))
-			}
-		}
-	}
-	if len(next.Others) > 0 || len(at.Others) > 0 || next.Problem != at.Problem {
-		m.set(next)
-	}
-}
-
-// undecided returns the pods about which the kubelet has not decided, bound and reserved. A pod that
-// gets nothing of its own is none of them: its grant is never published.
-func (m *member) undecided() []fleet.Pod {
-	var waiting []fleet.Pod
-	for _, h := range m.pods {
-		switch {
-		case h.origin == fleetsource.Published || h.grant != nil && !h.grant.OwnsAnything():
-		case h.asks != nil:
-			waiting = append(waiting, fleet.Pod{Pod: *h.asks})
-		case h.reported != nil:
-			waiting = append(waiting, fleet.Pod{Pod: h.reported.Pod})
-		}
-	}
-	return waiting
-}
-
-// manyUndecided is the problem of a node whose kubelet has more than maxOrders pods to decide about.
-const manyUndecided = "its kubelet has not decided about the pods that are bound to it yet"
-
-// permutations yields every order of the pods. The list is only valid until the next one.
-func permutations(pods []fleet.Pod) iter.Seq[[]fleet.Pod] {
-	return func(yield func([]fleet.Pod) bool) {
-		var from func(i int) bool
-		from = func(i int) bool {
-			if i == len(pods) {
-				return yield(pods)
-			}
-			for k := i; k < len(pods); k++ {
-				pods[i], pods[k] = pods[k], pods[i]
-				if !from(i + 1) {
-					return false
-				}
-				pods[i], pods[k] = pods[k], pods[i]
-			}
-			return true
-		}
-		from(0)
-	}
-}
-
 // contradiction is the reason why a grant is not in a state.
 type contradiction struct{ what string }
 
@@ -328,7 +253,11 @@ func (m *member) compare() {
 	clear(m.unbound)
 	for uid, h := range m.pods {
 		switch {
-		case h.seen == m.comparisons || h.origin == fleetsource.Published:
+		case h.origin == fleetsource.Published && h.bound == m.comparisons:
+			h.left = 0
+		case h.origin == fleetsource.Published:
+			h.left = cmp.Or(h.left, m.comparisons)
+		case h.seen == m.comparisons:
 		case h.origin == fleetsource.Reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
 			m.unbound[uid] = h
 		default:
@@ -383,6 +312,9 @@ func (m *member) publishedChanged() (changed, ended bool) {
 			if same {
 				next.grant = h.grant
 			}
+			if h != nil {
+				next.left = h.left
+			}
 			m.pods[uid], h = next, next
 		}
 		h.seen = m.comparisons
@@ -400,7 +332,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 // read returns a bound pod with the grant of its annotation. If the annotation is missing or not
 // valid, the pod is planned, as its node does.
 func (m *member) read(pod *v1.Pod, annotation string) *held {
-	h := &held{origin: fleetsource.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
+	h := &held{origin: fleetsource.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation, since: m.comparisons - 1}
 	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
 	if wrong == nil && Concerns(&bound.Pod) { // A node does not start a pod that is not valid.
 		h.asks = &bound.Pod

@@ -42,6 +42,8 @@ type judgement struct {
 	outcomes map[string]int
 	writes   hollow.Writes
 	nodes    int
+	// trust compares the predictions of observing agents with the decisions of the kubelets.
+	trust trust
 	// wrong lists what no load may cause: CPUs or bytes that are assigned twice, or a container
 	// that does not run where its grant is.
 	wrong []string
@@ -57,6 +59,10 @@ type judgement struct {
 // judged runs a load, judges the nodes while its pods run, ends the pods, and judges what is left.
 func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, error) {
 	before, err := c.hollow.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	empty, err := c.hollow.states(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +95,7 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 	j.count(faults)
 	// An agent publishes up to two seconds after a change.
 	var unknown, silent error
-	_, err = c.atRest(ctx, func(states []hollow.NodeState) bool {
+	states, err := c.atRest(ctx, func(states []hollow.NodeState) bool {
 		j.wrong = violations(states)
 		j.different, unknown = c.differences(ctx, states)
 		j.misknown, silent = c.misknown(ctx, states)
@@ -98,12 +104,12 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 	if err := errors.Join(err, unknown, silent); err != nil {
 		return nil, err
 	}
+	j.trust = trustOf(states).since(trustOf(empty))
 	say("%s: ending every pod", config.Scheduler)
 	if err := load.Drain(ctx, c.client, config.Namespace); err != nil {
 		return nil, err
 	}
-	states, err := c.atRest(ctx, func(states []hollow.NodeState) bool { return len(grants(states)) == 0 })
-	if err != nil {
+	if states, err = c.atRest(ctx, func(states []hollow.NodeState) bool { return len(grants(states)) == 0 }); err != nil {
 		return nil, err
 	}
 	j.left = grants(states)
@@ -263,6 +269,9 @@ func (j *judgement) String() string {
 	}
 	fmt.Fprintf(w, "; %d writes of PaddockNodes, %.3f a second and node, %d failed %s\n",
 		j.writes.Written, float64(j.writes.Written)/j.Took.Seconds()/float64(max(j.nodes, 1)), j.writes.Failed, j.writes.Error)
+	if j.trust.admissions.All+j.trust.rejections.All > 0 {
+		w.WriteString(j.trust.lines())
+	}
 	fmt.Fprintf(w, "  assigned twice           %d CPUs, bytes or containers; %d grants left when every pod had ended\n", len(j.wrong), len(j.left))
 	fmt.Fprintf(w, "  at rest                  %d grants differ between the nodes and what schedulers make of the API server's objects, %d between them and the scheduler\n",
 		len(j.different), len(j.misknown))
@@ -279,6 +288,9 @@ func (j *judgement) check() error {
 	var errs []error
 	for _, w := range slices.Concat(j.wrong[:min(len(j.wrong), 20)], j.different[:min(len(j.different), 20)], j.misknown[:min(len(j.misknown), 20)]) {
 		errs = append(errs, errors.New(w))
+	}
+	for _, d := range j.trust.differences {
+		errs = append(errs, errors.New(d))
 	}
 	for _, g := range j.left[:min(len(j.left), 20)] {
 		errs = append(errs, fmt.Errorf("a grant is left although every pod has ended: %s", g))

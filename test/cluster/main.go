@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/paddock-project/paddock/test/cluster/hollow"
+	"github.com/paddock-project/paddock/test/cluster/stock"
 )
 
 func main() {
@@ -54,6 +55,8 @@ func newConfig(file string) (*rest.Config, error) {
 	return config, nil
 }
 
+const kubeletsHelp = "MINOR=PROGRAM for each minor version of the kubelets that decide, separated by commas; PROGRAM is built of test/record/kubelet-MINOR. If empty, Paddock decides"
+
 // runHollow runs the process of the hollow nodes.
 func runHollow(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("hollow", flag.ContinueOnError)
@@ -61,6 +64,7 @@ func runHollow(ctx context.Context, args []string) error {
 	file := flags.String("fleet", "fleet.yaml", "the machine kinds")
 	count := flags.Int("nodes", 200, "how many nodes")
 	listen := flags.String("listen", "", "the address for the kubelets' lists and for the driver")
+	kubelets := flags.String("kubelets", "", kubeletsHelp)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -68,15 +72,25 @@ func runHollow(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := hollow.ReadKinds(*file, *count)
+	programs, err := stock.Programs(*kubelets)
 	if err != nil {
 		return err
+	}
+	kinds, err := hollow.ReadKinds(*file, *count, stock.Minors(programs))
+	if err != nil {
+		return err
+	}
+	processes := map[string]*stock.Process{}
+	for minor, program := range programs {
+		if processes[minor], err = stock.Start(ctx, program); err != nil {
+			return err
+		}
 	}
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return err
 	}
-	fleet, err := hollow.New(ctx, config, kinds, listener.Addr().String())
+	fleet, err := hollow.New(ctx, config, kinds, listener.Addr().String(), processes)
 	if err != nil {
 		return err
 	}

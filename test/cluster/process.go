@@ -29,7 +29,7 @@ type hollowProcess struct {
 }
 
 // startHollow starts the process, and waits until its nodes are registered.
-func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int) (*hollowProcess, error) {
+func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int, kubelets string) (*hollowProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int) 
 	}
 	defer log.Close()
 	h := &hollowProcess{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
-	h.cmd = exec.CommandContext(ctx, self, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address)
+	h.cmd = exec.CommandContext(ctx, self, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address, "-kubelets", kubelets)
 	h.cmd.Stderr = log
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // As in control.Programs.
 	out, err := h.cmd.StdoutPipe()

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"
 	"github.com/paddock-project/paddock/test/cluster/plane"
+	"github.com/paddock-project/paddock/test/cluster/stock"
 	"github.com/paddock-project/paddock/test/e2e/parts"
 )
 
@@ -28,6 +29,7 @@ type options struct {
 	limit, evict, most          time.Duration
 	source, keep                string
 	faults, scheduler, version  string
+	kubelets                    string
 }
 
 func parse(args []string) (options, error) {
@@ -42,6 +44,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.most, "for", 0, "the longest time for placing pods under paddock-scheduler: then those that were placed are judged; 0: until all are")
 	flags.DurationVar(&o.evict, "evict", 5*time.Second, "with the default scheduler, a pod that does not run that long after it was bound is evicted, and comes back; 0: never")
 	flags.StringVar(&o.faults, "chaos", "", chaosHelp())
+	flags.StringVar(&o.kubelets, "kubelets", "", kubeletsHelp)
 	flags.StringVar(&o.scheduler, "scheduler", "", "a paddock-scheduler that is built; default: it is built of -scheduler-source")
 	flags.StringVar(&o.version, "scheduler-source", "", "the directory of Paddock's module in the version of the scheduler, to have it one version apart from the agents; default: -source")
 	flags.StringVar(&o.source, "source", "../..", "the directory of Paddock's module")
@@ -116,6 +119,10 @@ func runCluster(ctx context.Context, args []string) (err error) {
 
 // start starts the control plane and the nodes.
 func (c *cluster) start(ctx context.Context) error {
+	programsOfKubelets, err := stock.Programs(c.kubelets)
+	if err != nil {
+		return err
+	}
 	programs, err := parts.ControlPlane(ctx, c.source, say)
 	if err != nil {
 		return err
@@ -137,7 +144,7 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	fleet := filepath.Join(c.source, "test", "cluster", "fleet.yaml")
-	if c.kinds, err = hollow.ReadKinds(fleet, c.nodes); err != nil {
+	if c.kinds, err = hollow.ReadKinds(fleet, c.nodes, stock.Minors(programsOfKubelets)); err != nil {
 		return err
 	}
 	for _, k := range c.kinds {
@@ -151,7 +158,7 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	begin = time.Now()
-	if c.hollow, err = startHollow(ctx, c.dir, admin, fleet, c.nodes); err != nil {
+	if c.hollow, err = startHollow(ctx, c.dir, admin, fleet, c.nodes, c.kubelets); err != nil {
 		return err
 	}
 	if err := c.awaitNodes(ctx); err != nil {

@@ -39,7 +39,8 @@ type order struct {
 	// events are not played.
 	Begin json.RawMessage `json:"begin,omitempty"`
 	// Event is an event of docs/rules/format.md, or "endPod": the pod ends and stays listed, and
-	// the managers keep what it has until the next admission, as in a kubelet.
+	// the managers keep what it has until the next admission, as in a kubelet. With "unlistPod", a
+	// pod that has ended is forgotten.
 	Event *event `json:"event,omitempty"`
 	// Pod is the pod of the event if no pod of the scenario has its UID.
 	Pod *v1.Pod `json:"pod,omitempty"`
@@ -226,6 +227,13 @@ func (n *liveKubelet) happens(e event) (answer, error) {
 		}
 	case "endPod":
 		return n.endPod(e)
+	case "unlistPod":
+		if slices.Contains(n.active, e.Pod) {
+			return answer{}, fmt.Errorf("pod %q has not ended", e.Pod)
+		}
+		n.unlist(uid)
+		delete(n.pods, e.Pod)
+		return answer{Op: e.Op, Pod: e.Pod}, nil
 	case "removePod":
 		n.unlist(uid)
 	case "restart":

@@ -156,21 +156,18 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 			return nil, err
 		}
 	}
-	var beyond []memory.Excess
+	var accounting []memory.NodeUsage
 	if n.Policy.Policy.StaticMemory {
-		entries := &whole
+		released := gone
 		if f.Unreleased {
-			entries = found
+			released = nil
 		}
-		if beyond, err = entries.MemoryBeyond(state.Memory().Capacity(), setup.Kubelet.CountsPools()); err != nil {
+		if accounting, err = whole.Accounting(state.Memory().Capacity(), released, setup.Kubelet.CountsPools()); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}
-	state = state.As(as).Found(shared, beyond)
+	state = state.As(as).Found(shared, accounting)
 	out := &Shown{Notes: append(notes, f.lost(state)...), doubts: append(f.strangers(&whole), f.absent(state, asked)...), devices: known}
-	if n.Policy.Policy.StaticMemory {
-		out.doubts = append(out.doubts, f.regrouped(found.Memory, state)...)
-	}
 	inventory := n.Devices
 	if known != nil {
 		if inventory, err = known.left(n.Found.Machine, state); err != nil {

@@ -30,14 +30,13 @@ type savedHead struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 	Kubelet string `json:"kubelet"`
-	// Shared is the node shared pool, and Memory is what is accounted beyond the blocks of pods.
-	Shared string                  `json:"sharedCPUs"`
-	Memory []v1alpha1.MemoryBeyond `json:"memory,omitempty"`
-	// Unsure are the doubts about pods with CPUs or memory, UnsureMemory those about pods with
-	// memory, and Devices those about pods that ask for a resource.
-	Unsure       []view.Doubt          `json:"unsure,omitempty"`
-	UnsureMemory []view.Doubt          `json:"unsureMemory,omitempty"`
-	Devices      map[string]view.Doubt `json:"devices,omitempty"`
+	// Shared is the node shared pool, and Memory is the accounting of memory.
+	Shared string                     `json:"sharedCPUs"`
+	Memory []v1alpha1.AccountedMemory `json:"memory,omitempty"`
+	// Unsure are the doubts about pods with CPUs or memory, and Devices those about pods that ask for
+	// a resource.
+	Unsure  []view.Doubt          `json:"unsure,omitempty"`
+	Devices map[string]view.Doubt `json:"devices,omitempty"`
 	// Checksum is the CRC-32 (IEEE) of the other lines.
 	Checksum uint32 `json:"checksum"`
 }
@@ -52,7 +51,7 @@ func Save(s *node.State, version behavior.Version, found *Shown, waiting []strin
 		return nil, err
 	}
 	head := savedHead{Format: savedFormat, Version: 1, Kubelet: version.String(), Shared: s.SharedCPUs().String(), Checksum: crc32.ChecksumIEEE(state)}
-	head.Memory = objects.MemoryBeyond(s)
+	head.Memory = objects.AccountedMemory(s)
 	for _, r := range s.Residue() {
 		if !r.Twice.IsEmpty() {
 			return nil, fmt.Errorf("the kubelet has given CPUs %s to two pods, and no file has such a state", r.Twice)
@@ -77,13 +76,7 @@ func (s *Shown) doubtsOf(head *savedHead) {
 	if s == nil {
 		return
 	}
-	for _, d := range s.doubts {
-		if d.memory {
-			head.UnsureMemory = append(head.UnsureMemory, d.Doubt)
-		} else {
-			head.Unsure = append(head.Unsure, d.Doubt)
-		}
-	}
+	head.Unsure = append(head.Unsure, s.doubts...)
 	if s.devices != nil {
 		head.Devices = maps.Clone(s.devices.counts)
 	}
@@ -126,18 +119,12 @@ func Saved(r inputs.Reader, path string, n *inputs.Node) (*Shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: sharedCPUs: %w", path, err)
 	}
-	beyond, err := objects.ReadMemoryBeyond(restored.Memory().Capacity(), head.Memory)
+	accounting, err := objects.ReadAccountedMemory(restored.Memory().Capacity(), head.Memory)
 	if err != nil {
 		return nil, fmt.Errorf("%s: memory: %w", path, err)
 	}
-	out := &Shown{devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
-	for _, d := range head.Unsure {
-		out.doubts = append(out.doubts, doubt{d, false})
-	}
-	for _, d := range head.UnsureMemory {
-		out.doubts = append(out.doubts, doubt{d, true})
-	}
-	out.State, err = restored.Resume(file.Generation).As(as).Found(shared, beyond).WithDevices(n.Devices)
+	out := &Shown{doubts: head.Unsure, devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
+	out.State, err = restored.Resume(file.Generation).As(as).Found(shared, accounting).WithDevices(n.Devices)
 	return out, err
 }
 

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
-	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -19,24 +17,17 @@ type Shown struct {
 	// files.
 	Notes []string
 
-	doubts  []doubt
+	// doubts are why the kubelet can have another state. They matter for pods that can get CPUs or
+	// memory of their own.
+	doubts  []view.Doubt
 	devices *devices
-}
-
-// doubt is a reason why the kubelet can have another state. It matters for pods that can get CPUs
-// or memory of their own, or only for those that can get memory.
-type doubt struct {
-	view.Doubt
-	memory bool
 }
 
 // Doubts returns why the kubelet can decide about a pod in another way than the state does.
 func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
 	var all []view.Doubt
-	for _, d := range s.doubts {
-		if d.memory && asksForMemory(pod) || !d.memory && Owns(s.State, pod) {
-			all = append(all, d.Doubt)
-		}
+	if Owns(s.State, pod) {
+		all = slices.Clone(s.doubts)
 	}
 	if s.devices != nil {
 		all = append(all, s.devices.doubt(s.State, pod)...)
@@ -58,63 +49,34 @@ func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
 }
 
 // OfNode returns why the kubelet can have another state than the one that is shown.
-func (s *Shown) OfNode() []view.Doubt {
-	var all []view.Doubt
-	for _, d := range s.doubts {
-		all = append(all, d.Doubt)
-	}
-	return all
-}
-
-// asksForMemory reports whether a pod can get memory of its own.
-func asksForMemory(pod *request.Pod) bool {
-	return len(pod.BudgetMemory) > 0 || slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return len(c.Memory) > 0 })
-}
-
-// regrouped returns a doubt if the accounting of the file has NUMA nodes in other groups than the
-// blocks of the pods make. A kubelet takes a NUMA node out of its group when it serves a container
-// alone, and which blocks came last is not in the file.
-func (f Found) regrouped(m *kubeletstate.Memory, s *node.State) []doubt {
-	for _, has := range s.Memory().Nodes() {
-		in, is := m.Nodes[has.ID]
-		if !is || in == nil || mask.Of(in.Cells...) == has.Group {
-			continue
-		}
-		return []doubt{{view.Doubt{
-			Reason: fmt.Sprintf("according to %s, NUMA node %d serves memory as part of %s, and according to the memory of its pods, of %s: the kubelet can place memory in another way than shown here",
-				f.Path, has.ID, mask.Of(in.Cells...).Text(), has.Group.Text()),
-			Give: "ask again when the pods with memory on these NUMA nodes have ended: no file has the order of their admission",
-		}, true}}
-	}
-	return nil
-}
+func (s *Shown) OfNode() []view.Doubt { return s.doubts }
 
 // strangers returns a doubt if the files have pods, and none of them is among the pods of the node:
 // all were deleted, or these are the pods of another node.
-func (f Found) strangers(whole *doctor.State) []doubt {
+func (f Found) strangers(whole *doctor.State) []view.Doubt {
 	known := func(uid string) bool { return f.Pods[uid] != nil }
 	uids := whole.Pods()
 	if !f.Unlinked || len(f.Pods) == 0 || len(uids) == 0 || slices.ContainsFunc(uids, known) {
 		return nil
 	}
-	return []doubt{{view.Doubt{
+	return []view.Doubt{{
 		Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(uids), len(f.Pods)),
 		Give:   "add the Node with --pods, or as node.json in the folder of --state",
-	}, false}}
+	}}
 }
 
 // absent returns a doubt if a pod runs that asks for CPUs or memory of its own, and the files have
 // nothing of it: the files are older than the pods, or the pod is older than the policy.
-func (f Found) absent(s *node.State, asked []request.Pod) []doubt {
+func (f Found) absent(s *node.State, asked []request.Pod) []view.Doubt {
 	for i := range asked {
 		pod := &asked[i]
 		if _, has := s.Grant(pod.UID); has || !f.runs(pod.UID) || !Owns(s, pod) {
 			continue
 		}
-		return []doubt{{view.Doubt{
+		return []view.Doubt{{
 			Reason: fmt.Sprintf("%s runs and asks for CPUs or memory of its own, and %s has nothing of it: the files are older than the pod, or it has run since before the present policy", pod.ID(), f.Path),
 			Give:   "collect the files and the pods at the same time",
-		}, false}}
+		}}
 	}
 	return nil
 }

@@ -36,11 +36,10 @@ func observed(t *testing.T) (*node.State, *v1alpha1.PaddockNode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beyond, err := objects.ReadMemoryBeyond(s.Memory().Capacity(), []v1alpha1.MemoryBeyond{{NUMANodes: []int32{0}, Blocks: 1, Bytes: map[string]int64{"memory": 1 << 30}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = s.As(rules).Found(s.SharedCPUs().Difference(cpuset.Of(7)), beyond)
+	accounting := s.Memory().Nodes()
+	accounting[0].Assignments++
+	accounting[0].Reserved[slices.Index(s.Memory().Capacity().Types(), "memory")] += 1 << 30
+	s = s.As(rules).Found(s.SharedCPUs().Difference(cpuset.Of(7)), accounting)
 	o := object(t, s, "old")
 	o.Status.Certainty = &v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}
 	if o.Status.DecidedBy, err = objects.DecidedBy(version.String(), s); err != nil {
@@ -107,8 +106,10 @@ func TestKubeletUnsure(t *testing.T) {
 		}, reason: "why"},
 		"another manager": {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Manager = "other" }, failed: `decidedBy: manager "other"`},
 		"wrong CPUs":      {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.SharedCPUs = "9-1" }, failed: "sharedCPUs"},
-		"wrong NUMA node": {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].NUMANodes[0] = 77 }, failed: "no NUMA node 77"},
-		"wrong memory":    {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].Bytes["hugepages-3Mi"] = 1 }, failed: "hugepages-3Mi"},
+		"wrong NUMA node": {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].NUMANode = 77 }, failed: "no NUMA node 77"},
+		"wrong group":     {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].Together = []int32{0, 78} }, failed: "no NUMA node 78"},
+		"too much memory": {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].Assigned["memory"] = 1 << 60 }, failed: "1152921504606846976 bytes of memory"},
+		"wrong memory":    {change: func(o *v1alpha1.PaddockNode) { o.Status.DecidedBy.Memory[0].Assigned["hugepages-3Mi"] = 1 }, failed: "hugepages-3Mi"},
 	} {
 		s, o := observed(t)
 		c.change(o)

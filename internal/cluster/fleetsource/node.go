@@ -42,10 +42,10 @@ type Node struct {
 type Kubelet struct {
 	// Version is the release whose rules it follows.
 	Version behavior.Version
-	// Shared is the shared pool of its state file, and Beyond is what its accounting of memory has
-	// beyond the grants.
+	// Shared is the shared pool of its state file, and Memory is its accounting of memory, which has
+	// the NUMA nodes of the machine.
 	Shared cpuset.Set
-	Beyond []memory.Excess
+	Memory []memory.NodeUsage
 	// Certainty is how surely the node shows what the kubelet has. It is unsure if this program
 	// does not know the rules by which the agent read the files.
 	Certainty v1alpha1.Certainty
@@ -124,7 +124,7 @@ func (n *Node) readKubelet(o *v1alpha1.PaddockNode) error {
 	if err != nil {
 		return err
 	}
-	if k.Beyond, err = objects.ReadMemoryBeyond(capacity, d.Memory); err != nil {
+	if k.Memory, err = objects.ReadAccountedMemory(capacity, d.Memory); err != nil {
 		return err
 	}
 	n.Kubelet, n.Policy = k, n.Policy.As(rules)
@@ -196,7 +196,7 @@ func (n *Node) Adopt(grants []*node.Grant) (*node.State, []node.Finding, error) 
 	if err != nil || n.Kubelet == nil {
 		return state, findings, err
 	}
-	return state.As(n.Policy.Behavior).Found(n.Kubelet.Shared, n.Kubelet.Beyond), findings, nil
+	return state.As(n.Policy.Behavior).Found(n.Kubelet.Shared, n.Kubelet.Memory), findings, nil
 }
 
 // grant returns the grant in a pod's annotation. It returns nil if the node has published a grant

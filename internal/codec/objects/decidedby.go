@@ -27,7 +27,7 @@ func DecidedBy(version string, s *node.State) (*v1alpha1.DecidedBy, error) {
 	}
 	return &v1alpha1.DecidedBy{
 		Manager: ManagerKubelet, Version: version, RulesDigest: digest,
-		SharedCPUs: s.SharedCPUs().String(), Memory: MemoryBeyond(s),
+		SharedCPUs: s.SharedCPUs().String(), Memory: AccountedMemory(s),
 	}, nil
 }
 
@@ -65,45 +65,62 @@ func set(prefix string, fields map[string]any) []string {
 	return names
 }
 
-// MemoryBeyond returns the API form of the memory in the residue of a state.
-func MemoryBeyond(s *node.State) []v1alpha1.MemoryBeyond {
-	var all []v1alpha1.MemoryBeyond
+// AccountedMemory returns the API form of the accounting of memory in a kubelet's state.
+func AccountedMemory(s *node.State) []v1alpha1.AccountedMemory {
+	var all []v1alpha1.AccountedMemory
 	types := s.Memory().Capacity().Types()
-	for _, r := range s.Residue() {
-		for _, e := range r.Memory {
-			x := v1alpha1.MemoryBeyond{Blocks: int32(e.Blocks), Bytes: map[string]int64{}}
-			for _, id := range e.Nodes.Nodes() {
-				x.NUMANodes = append(x.NUMANodes, int32(id))
+	for _, n := range s.Memory().Nodes() {
+		x := v1alpha1.AccountedMemory{NUMANode: int32(n.ID), Assignments: int32(n.Assignments)}
+		for t, bytes := range n.Reserved {
+			if bytes != 0 {
+				if x.Assigned == nil {
+					x.Assigned = map[string]int64{}
+				}
+				x.Assigned[types[t]] = bytes
 			}
-			for t, n := range e.Bytes {
-				x.Bytes[types[t]] = n
+		}
+		if n.Group != mask.Of(n.ID) {
+			for _, id := range n.Group.Nodes() {
+				x.Together = append(x.Together, int32(id))
 			}
+		}
+		if x.Assignments > 0 || x.Assigned != nil {
 			all = append(all, x)
 		}
 	}
 	return all
 }
 
-// ReadMemoryBeyond returns the memory on a machine with this capacity. The error names what the
-// machine does not have.
-func ReadMemoryBeyond(c *memory.Capacity, list []v1alpha1.MemoryBeyond) ([]memory.Excess, error) {
-	var all []memory.Excess
+// ReadAccountedMemory returns the accounting of all NUMA nodes of a machine with this capacity. The
+// error names what the machine does not have.
+func ReadAccountedMemory(c *memory.Capacity, list []v1alpha1.AccountedMemory) ([]memory.NodeUsage, error) {
+	all := memory.NewUsage(c).Nodes()
+	index := func(id int32) int {
+		return slices.IndexFunc(all, func(n memory.NodeUsage) bool { return n.ID == int(id) })
+	}
 	for _, x := range list {
-		e := memory.Excess{Blocks: int(x.Blocks), Bytes: make([]int64, len(c.Types()))}
-		for _, id := range x.NUMANodes {
-			if !slices.ContainsFunc(c.Nodes(), func(n memory.NodeCapacity) bool { return n.ID == int(id) }) {
+		i := index(x.NUMANode)
+		if i < 0 {
+			return nil, fmt.Errorf("the machine has no NUMA node %d", x.NUMANode)
+		}
+		n := &all[i]
+		n.Assignments = int(x.Assignments)
+		for k, id := range x.Together {
+			if index(id) < 0 {
 				return nil, fmt.Errorf("the machine has no NUMA node %d", id)
 			}
-			e.Nodes |= mask.Of(int(id))
-		}
-		for name, n := range x.Bytes {
-			t := slices.Index(c.Types(), name)
-			if t < 0 || e.Nodes.IsEmpty() {
-				return nil, fmt.Errorf("%s is on no NUMA node, or the machine does not have it", name)
+			if k == 0 {
+				n.Group = 0
 			}
-			e.Bytes[t] = n
+			n.Group = n.Group.With(int(id))
 		}
-		all = append(all, e)
+		for name, bytes := range x.Assigned {
+			t := slices.Index(c.Types(), name)
+			if t < 0 || bytes < 0 || bytes > c.Nodes()[i].Types[t].Allocatable {
+				return nil, fmt.Errorf("%d bytes of %s are assigned on NUMA node %d, which does not have them", bytes, name, n.ID)
+			}
+			n.Reserved[t] = bytes
+		}
 	}
 	return all, nil
 }

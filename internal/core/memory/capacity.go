@@ -95,6 +95,13 @@ func (c *Capacity) nodeCapacity(m *machine.Machine, n machine.Node, reserved map
 	return node, nil
 }
 
+// Equal reports whether both have the same NUMA nodes with the same memory.
+func (c *Capacity) Equal(d *Capacity) bool {
+	return slices.Equal(c.types, d.types) && slices.EqualFunc(c.nodes, d.nodes, func(a, b NodeCapacity) bool {
+		return a.ID == b.ID && slices.Equal(a.Types, b.Types)
+	})
+}
+
 // Types returns the machine's memory types; see machine.MemoryTypes.
 func (c *Capacity) Types() []string { return c.types }
 

@@ -18,17 +18,17 @@ type Block struct {
 //
 // A Usage depends only on the charged blocks, not on their order and not on blocks that were
 // released in between. It keeps sums for each set of NUMA nodes. The sums determine how the bytes
-// of a set are spread over its NUMA nodes, by one rule (layOut). The reference keeps that split and
-// changes it with every block, so its result depends on the history of the Kubernetes node.
+// of a set are spread over its NUMA nodes, by one rule (layOut).
 //
-// The exception is a kubelet that assigns memory of a NUMA node alone while the NUMA node is in a
-// group: which came last decides whether the NUMA node still counts as part of the group.
+// A kubelet keeps that split in its state file and changes it with every block, so its answers
+// depend on the history of the Kubernetes node, and on whether a NUMA node served a block
+// alone or in a group last. Kept and Found return a Usage that does the same.
 type Usage struct {
 	capacity *Capacity
 	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
-	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums and alone
-	// alone has the NUMA nodes of groups that served a block alone last.
-	alone mask.Mask
+	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums unless kept is set
+	// kept is set if nodes change with each block, as in a kubelet.
+	kept bool
 }
 
 // sum is the total of the blocks on one set of NUMA nodes. It is never changed, only replaced.
@@ -44,18 +44,17 @@ func (s *sum) compare(nodes mask.Mask) int {
 }
 
 type nodeUsage struct {
-	// assignments is the number of blocks on the NUMA node. group is the set of NUMA nodes that
-	// they are on, or the NUMA node itself if there are none or if it is in Usage.alone (R-MEM-20,
-	// R-MEM-21).
+	// assignments is the number of blocks on the NUMA node. group is the set of NUMA nodes that the
+	// last one is on, or the NUMA node itself if there are none (R-MEM-20, R-MEM-21).
 	assignments int
 	group       mask.Mask
 	reserved    []int64 // by type
 }
 
 // NewUsage returns the usage of a Kubernetes node on which nothing is assigned.
-func NewUsage(c *Capacity) Usage { return newUsage(c, nil, 0) }
+func NewUsage(c *Capacity) Usage { return newUsage(c, nil) }
 
-func newUsage(c *Capacity, sums []sum, alone mask.Mask) Usage {
+func newUsage(c *Capacity, sums []sum) Usage {
 	u := Usage{capacity: c, sums: sums, nodes: make([]nodeUsage, len(c.nodes))}
 	reserved := make([]int64, len(c.nodes)*len(c.types))
 	for i, n := range c.nodes {
@@ -64,12 +63,73 @@ func newUsage(c *Capacity, sums []sum, alone mask.Mask) Usage {
 	for _, s := range sums {
 		u.layOut(s)
 	}
-	for id := range (alone & c.all).All() {
-		if n := &u.nodes[c.index[id]]; n.group.Len() > 1 {
-			n.group, u.alone = mask.Of(id), u.alone.With(id)
+	return u
+}
+
+// Kept returns the usage as one whose NUMA nodes change with each block from now on, as in a
+// kubelet.
+func (u Usage) Kept() Usage {
+	u.kept = true
+	return u
+}
+
+// Found returns the usage as that of a kubelet whose file has these NUMA nodes. What they have and
+// the blocks do not explain, or lack, is in Beyond. The nodes must be those of the machine,
+// ascending.
+func (u Usage) Found(nodes []NodeUsage) Usage {
+	found := Usage{capacity: u.capacity, nodes: make([]nodeUsage, len(nodes)), kept: true}
+	for i, n := range nodes {
+		found.nodes[i] = nodeUsage{assignments: n.Assignments, group: n.Group, reserved: n.Reserved}
+	}
+	found.sums = u.plus(found.unexplained(u), 1).sums
+	return found
+}
+
+// unexplained returns what the NUMA nodes have beyond those of v. It compares sets of NUMA nodes
+// that have blocks together in one of the two, because how the bytes of such a set are split has no
+// cause.
+func (u Usage) unexplained(v Usage) (list []Excess) {
+	var seen mask.Mask
+	for id := range u.capacity.all.All() {
+		if seen.Has(id) {
+			continue
+		}
+		together := u.together(v, mask.Of(id))
+		seen |= together
+		e := Excess{Nodes: together, Bytes: make([]int64, len(u.capacity.types))}
+		for id := range together.All() {
+			has, expected := &u.nodes[u.capacity.index[id]], &v.nodes[u.capacity.index[id]]
+			for t := range e.Bytes {
+				e.Bytes[t] += has.reserved[t] - expected.reserved[t]
+			}
+			e.Blocks = max(e.Blocks, has.assignments-expected.assignments)
+		}
+		if !e.isEmpty() {
+			list = append(list, e)
 		}
 	}
-	return u
+	slices.SortFunc(list, func(a, b Excess) int {
+		return cmp.Or(cmp.Compare(a.Nodes.Len(), b.Nodes.Len()), cmp.Compare(a.Nodes, b.Nodes))
+	})
+	return list
+}
+
+// together returns m with all NUMA nodes that are in a group with one of them, in u or in v.
+func (u Usage) together(v Usage, m mask.Mask) mask.Mask {
+	for {
+		more := m
+		for i := range u.nodes {
+			for _, group := range []mask.Mask{u.nodes[i].group, v.nodes[i].group} {
+				if group &= u.capacity.all; !(more & group).IsEmpty() {
+					more |= group
+				}
+			}
+		}
+		if more == m {
+			return m
+		}
+		m = more
+	}
 }
 
 // layOut spreads the bytes of one set over its NUMA nodes. It fills the lowest NUMA node first, as
@@ -105,7 +165,7 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
 	}
-	sums, alone := slices.Grow(slices.Clone(u.sums), 1), u.alone
+	sums := slices.Grow(slices.Clone(u.sums), 1)
 	for from := 0; from < len(blocks); {
 		end := from + together(blocks[from:])
 		var part []int64
@@ -113,14 +173,66 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 			part = charged[from:end]
 		}
 		sums = u.capacity.add(sums, blocks[from:end], 1, part)
-		if nodes := blocks[from].Nodes; nodes.Len() == 1 {
-			alone |= nodes
-		} else {
-			alone &^= nodes
-		}
 		from = end
 	}
-	return newUsage(u.capacity, sums, alone)
+	if !u.kept {
+		return newUsage(u.capacity, sums)
+	}
+	next := u.with(sums)
+	for i, b := range blocks {
+		bytes := b.Size
+		if charged != nil {
+			bytes = charged[i]
+		}
+		next.charge(b, bytes)
+	}
+	return next
+}
+
+// with returns a copy with these sums. Its NUMA nodes can be changed.
+func (u Usage) with(sums []sum) Usage {
+	next := Usage{capacity: u.capacity, sums: sums, nodes: slices.Clone(u.nodes), kept: true}
+	types := len(u.capacity.types)
+	reserved := make([]int64, len(next.nodes)*types)
+	for i := range next.nodes {
+		own := reserved[i*types:][:types:types]
+		copy(own, next.nodes[i].reserved)
+		next.nodes[i].reserved = own
+	}
+	return next
+}
+
+// charge adds one block as a kubelet does (R-MEM-39): the lowest NUMA node is filled first, and
+// bytes for which there is no room are dropped.
+func (u *Usage) charge(b Block, bytes int64) {
+	t := u.capacity.typeIndex(b.Type)
+	for id := range (b.Nodes & u.capacity.all).All() {
+		i := u.capacity.index[id]
+		n := &u.nodes[i]
+		n.assignments++
+		n.group = b.Nodes
+		if t >= 0 {
+			part := max(0, min(bytes, u.free(i, t)))
+			n.reserved[t] += part
+			bytes -= part
+		}
+	}
+}
+
+// release removes one block as a kubelet does (R-MEM-62).
+func (u *Usage) release(b Block) {
+	t, bytes := u.capacity.typeIndex(b.Type), b.Size
+	for id := range (b.Nodes & u.capacity.all).All() {
+		n := &u.nodes[u.capacity.index[id]]
+		if n.assignments--; n.assignments <= 0 {
+			n.assignments, n.group = 0, mask.Of(id)
+		}
+		if t >= 0 {
+			part := max(0, min(bytes, n.reserved[t]))
+			n.reserved[t] -= part
+			bytes -= part
+		}
+	}
 }
 
 // Release removes blocks that were charged before (R-MEM-62).
@@ -134,7 +246,14 @@ func (u Usage) Release(blocks []Block) Usage {
 		sums = u.capacity.add(sums, blocks[from:end], -1, nil)
 		from = end
 	}
-	return newUsage(u.capacity, sums, u.alone)
+	if !u.kept {
+		return newUsage(u.capacity, sums)
+	}
+	next := u.with(sums)
+	for _, b := range blocks {
+		next.release(b)
+	}
+	return next
 }
 
 // together returns how many of the first blocks are on the same set of NUMA nodes.
@@ -182,7 +301,7 @@ func (c *Capacity) add(sums []sum, blocks []Block, times int64, charged []int64)
 	return slices.Insert(sums, i, s)
 }
 
-// Equal reports whether two usages of the same machine are the same.
+// Equal reports whether two usages of the same machine have the same blocks.
 func (u Usage) Equal(v Usage) bool {
 	return len(u.nodes) == len(v.nodes) && slices.EqualFunc(u.sums, v.sums, func(a, b sum) bool {
 		return a.nodes == b.nodes && a.blocks == b.blocks && slices.Equal(a.bytes, b.bytes)
@@ -226,16 +345,31 @@ func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 	return groups, single
 }
 
+// SameNodes reports whether two usages of the same machine have the same free on each NUMA node, in
+// the same groups.
+func (u Usage) SameNodes(v Usage) bool {
+	return slices.EqualFunc(u.nodes, v.nodes, func(a, b nodeUsage) bool {
+		return a.group == b.group && (a.assignments > 0) == (b.assignments > 0) && slices.Equal(a.reserved, b.reserved)
+	})
+}
+
 // Alone returns the NUMA nodes that are in a group and served a block alone last, and those
 // of them on which such a block still is. A kubelet that starts computes the groups again from the
 // blocks: it rejects its file where none is left, and otherwise if it counts the group last.
 func (u Usage) Alone() (all, left mask.Mask) {
-	for _, s := range u.sums {
-		if s.nodes.Len() == 1 {
-			left |= s.nodes & u.alone
+	var single mask.Mask
+	fresh := newUsage(u.capacity, u.sums)
+	for i, n := range u.nodes {
+		if id := u.capacity.nodes[i].ID; n.group.Len() == 1 && fresh.nodes[i].group.Len() > 1 {
+			all = all.With(id)
 		}
 	}
-	return u.alone, left
+	for _, s := range u.sums {
+		if s.nodes.Len() == 1 {
+			single |= s.nodes
+		}
+	}
+	return all, all & single
 }
 
 // Free returns the number of bytes of a type that are free on the NUMA nodes together, or 0 if they
@@ -256,6 +390,21 @@ func (u Usage) Overdrawn(nodes mask.Mask, typ string) int64 {
 		return 0
 	}
 	return max(0, -u.freeOn(nodes, t))
+}
+
+// Overcommitted reports whether the blocks of a type do not fit on their NUMA nodes, however they
+// are split.
+func (u Usage) Overcommitted(typ string) bool {
+	fresh, t := newUsage(u.capacity, u.sums), u.capacity.typeIndex(typ)
+	if t < 0 {
+		return true
+	}
+	for i := range fresh.nodes {
+		if fresh.free(i, t) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // free returns the free bytes, which are negative if the NUMA node is overdrawn.
@@ -345,7 +494,11 @@ func (u Usage) plus(list []Excess, sign int) Usage {
 	sums = slices.DeleteFunc(sums, func(s sum) bool {
 		return s.blocks == 0 && !slices.ContainsFunc(s.bytes, func(n int64) bool { return n != 0 })
 	})
-	return newUsage(u.capacity, sums, u.alone)
+	if u.kept {
+		u.sums = sums
+		return u
+	}
+	return newUsage(u.capacity, sums)
 }
 
 // Shared divides now into the part that old explains and the rest. For each set of NUMA nodes, it

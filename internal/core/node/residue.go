@@ -207,16 +207,23 @@ func (s *State) Stale() *Grant {
 func (s *State) As(b Behavior) *State {
 	n := *s
 	n.policy = s.policy.As(b)
+	if b != (Behavior{}) {
+		n.usage = s.usage.Kept()
+	}
 	n.settle(&request.Pod{}, nil)
 	return &n
 }
 
-// Found returns the state of a kubelet whose files have this node shared pool, and this memory
-// beyond the blocks of the pods. Both, and CPUs that are neither in the pool nor assigned, are
-// residue of a pod that is not known: no pod gets them.
-func (s *State) Found(shared cpuset.Set, beyond []memory.Excess) *State {
+// Found returns the state of a kubelet whose files have this node shared pool, and this accounting
+// of memory, which has the NUMA nodes of the machine, ascending. If accounting is nil, it is that of
+// the pods' blocks. Memory and CPUs that are neither free nor assigned are residue of a pod that is
+// not known: no pod gets them.
+func (s *State) Found(shared cpuset.Set, accounting []memory.NodeUsage) *State {
 	n := *s
-	n.shared, n.usage, n.residue = shared.Intersection(s.sharable()), s.usage.Plus(beyond), nil
+	n.shared, n.residue = shared.Intersection(s.sharable()), nil
+	if accounting != nil {
+		n.usage = s.usage.Found(accounting)
+	}
 	n.settle(&request.Pod{}, nil)
 	return &n
 }
@@ -255,6 +262,9 @@ func (s *State) RestartedWith(p Policy) (*State, error) {
 	if restored.past = n.past; n.past != nil {
 		restored.shared = restored.shared.Difference(n.past.stale.CPUs())
 		restored.usage = restored.usage.Charge(n.past.stale.Charged(), nil)
+	}
+	if restored.capacity.Equal(s.capacity) { // The kubelet reads its accounting from its file.
+		restored.usage = s.usage
 	}
 	return restored, nil
 }

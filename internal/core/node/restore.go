@@ -29,10 +29,10 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 			if err != nil {
 				break
 			}
-			if free := usage.Free(b.Nodes, b.Type); free < b.Size {
+			free := usage.Free(b.Nodes, b.Type)
+			if usage = usage.Charge([]memory.Block{b}, nil); usage.Overcommitted(b.Type) {
 				err = fmt.Errorf("it has %s on %s, and %s is free there", request.Words(b.Type, b.Size), b.Nodes.Text(), request.Bytes(free))
 			}
-			usage = usage.Charge([]memory.Block{b}, nil)
 		}
 		if lacks := s.lacks(g); err == nil && len(lacks) > 0 {
 			err = broken("%s", lacks[0])

@@ -51,6 +51,9 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 		return nil, err
 	}
 	s := &State{machine: m, policy: p, capacity: capacity, usage: memory.NewUsage(capacity)}
+	if p.Behavior != (Behavior{}) {
+		s.usage = s.usage.Kept()
+	}
 	none, err := device.NewInventory(m, nil)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -52,48 +52,63 @@ func (a accounting) emptied() accounting {
 	return out
 }
 
-// chargeAll charges what the pods have (R-MEM-71). For each pod these are its own blocks if the
-// kubelet sees pools and the pod has any, otherwise the blocks of its containers. It skips pods
-// without containers (R-MEM-74). The error names the container and what the machine does not have,
-// in the words of the kubelet.
-func (a accounting) chargeAll(m *kubeletstate.Memory, pools bool) error {
-	charge := func(block kubeletstate.Block) error {
-		left := block.Size
-		for _, id := range block.Nodes {
-			n := a[id]
-			if n == nil {
-				return fmt.Errorf("the memory assignment uses the NUMA that does not exist")
-			}
-			n.Assignments++
-			n.Cells = block.Nodes
-			table := n.Tables[block.Type]
-			if table == nil {
-				return fmt.Errorf("the memory assignment uses memory resource that does not exist")
-			}
-			part := min(left, table.Free)
-			table.Free -= part
-			table.Reserved += part
-			left -= part
-		}
-		return nil
-	}
-	for _, uid := range slices.Sorted(maps.Keys(m.Entries)) {
-		containers := m.Entries[uid]
-		pooled := pools && len(m.Pools[uid]) > 0
-		for i, name := range slices.Sorted(maps.Keys(containers)) {
-			blocks := containers[name]
-			if pooled {
-				blocks = m.Pools[uid]
-			}
-			if pooled && i > 0 {
-				break
-			}
-			for _, block := range blocks {
-				if err := charge(block); err != nil {
-					return fmt.Errorf("[memorymanager] (pod: %s, container: %s) %w", uid, name, err)
+// owner is the container of blocks, or the first one of the pod whose blocks they are.
+type owner struct{ uid, container string }
+
+// charges yields the blocks that a kubelet charges (R-MEM-71), by UID and name of the container. For
+// each pod these are its own blocks if the kubelet sees pools and the pod has any, otherwise the
+// blocks of its containers. It skips pods without containers (R-MEM-74).
+func charges(m *kubeletstate.Memory, pools bool) iter.Seq2[owner, []kubeletstate.Block] {
+	return func(yield func(owner, []kubeletstate.Block) bool) {
+		for _, uid := range slices.Sorted(maps.Keys(m.Entries)) {
+			containers := m.Entries[uid]
+			pooled := pools && len(m.Pools[uid]) > 0
+			for i, name := range slices.Sorted(maps.Keys(containers)) {
+				blocks := containers[name]
+				if pooled {
+					blocks = m.Pools[uid]
+				}
+				if pooled && i > 0 {
+					break
+				}
+				if !yield(owner{uid, name}, blocks) {
+					return
 				}
 			}
 		}
+	}
+}
+
+// chargeAll charges what the pods have. The error names the container and what the machine does not
+// have, in the words of the kubelet.
+func (a accounting) chargeAll(m *kubeletstate.Memory, pools bool) error {
+	for of, blocks := range charges(m, pools) {
+		for _, block := range blocks {
+			if err := a.charge(block); err != nil {
+				return fmt.Errorf("[memorymanager] (pod: %s, container: %s) %w", of.uid, of.container, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a accounting) charge(block kubeletstate.Block) error {
+	left := block.Size
+	for _, id := range block.Nodes {
+		n := a[id]
+		if n == nil {
+			return fmt.Errorf("the memory assignment uses the NUMA that does not exist")
+		}
+		n.Assignments++
+		n.Cells = block.Nodes
+		table := n.Tables[block.Type]
+		if table == nil {
+			return fmt.Errorf("the memory assignment uses memory resource that does not exist")
+		}
+		part := min(left, table.Free)
+		table.Free -= part
+		table.Reserved += part
+		left -= part
 	}
 	return nil
 }
@@ -210,44 +225,48 @@ func change(from, to uint64) string {
 	return request.Bytes(from-to) + " less"
 }
 
-// MemoryBeyond returns what the memory accounting of the file has beyond the blocks of its pods, by
-// the groups of NUMA nodes in the file. pools counts the pools of pods instead of their containers.
-// It returns nil if there is no memory file, and an error if a group is not one of the machine.
-func (s *State) MemoryBeyond(c *memory.Capacity, pools bool) ([]memory.Excess, error) {
+// Accounting returns the memory accounting of the file by NUMA node, ascending, after the kubelet
+// has released what the pods in gone have there. pools counts the pools of pods instead of their
+// containers. It returns nil if there is no memory file, and an error if the machine does not have
+// what the file has.
+func (s *State) Accounting(c *memory.Capacity, gone []string, pools bool) ([]memory.NodeUsage, error) {
 	if s.Memory == nil {
 		return nil, nil
 	}
-	fresh := newAccounting(c)
-	if err := fresh.chargeAll(s.Memory, pools); err != nil {
-		return nil, err
-	}
-	var all []memory.Excess
-	seen := map[mask.Mask]bool{}
-	for _, id := range slices.Sorted(maps.Keys(s.Memory.Nodes)) {
-		have, expected := s.Memory.Nodes[id], fresh[id]
-		if have == nil || expected == nil {
+	nodes := memory.NewUsage(c).Nodes()
+	for i := range nodes {
+		n, has := &nodes[i], s.Memory.Nodes[nodes[i].ID]
+		if has == nil {
 			continue
 		}
-		absent := func(cell int) bool { return fresh[cell] == nil }
-		if len(have.Cells) == 0 || slices.ContainsFunc(have.Cells, absent) {
-			return nil, fmt.Errorf("the memory accounting has NUMA node %d in a group with %s, which the machine does not have", id, numbers(have.Cells))
+		absent := func(cell int) bool {
+			return !slices.ContainsFunc(nodes, func(n memory.NodeUsage) bool { return n.ID == cell })
 		}
-		e := memory.Excess{Nodes: mask.Of(have.Cells...), Blocks: have.Assignments - expected.Assignments, Bytes: make([]int64, len(c.Types()))}
-		if seen[e.Nodes] {
-			continue
+		if len(has.Cells) == 0 || slices.ContainsFunc(has.Cells, absent) {
+			return nil, fmt.Errorf("the memory accounting has NUMA node %d in a group with %s, which the machine does not have", n.ID, numbers(has.Cells))
 		}
-		seen[e.Nodes] = true
+		n.Assignments, n.Group = has.Assignments, mask.Of(has.Cells...)
 		for t, name := range c.Types() {
-			assigned, _ := accounting(s.Memory.Nodes).group(have.Cells, name)
-			should, _ := fresh.group(have.Cells, name)
-			if assigned > math.MaxInt64/2 || should > math.MaxInt64/2 {
-				return nil, fmt.Errorf("NUMA nodes %s have %d bytes of %s assigned, which no machine has", numbers(have.Cells), assigned, name)
+			table := has.Tables[name]
+			if table == nil {
+				continue
 			}
-			e.Bytes[t] = int64(assigned) - int64(should)
-		}
-		if e.Blocks != 0 || slices.ContainsFunc(e.Bytes, func(n int64) bool { return n != 0 }) {
-			all = append(all, e)
+			if table.Reserved > uint64(c.Nodes()[i].Types[t].Allocatable) {
+				return nil, fmt.Errorf("the memory accounting has %d bytes of %s assigned on NUMA node %d, which has %d for pods", table.Reserved, name, n.ID, c.Nodes()[i].Types[t].Allocatable)
+			}
+			n.Reserved[t] = int64(table.Reserved)
 		}
 	}
-	return all, nil
+	usage := memory.NewUsage(c).Found(nodes)
+	for of, blocks := range charges(s.Memory, pools) {
+		if !slices.Contains(gone, of.uid) {
+			continue
+		}
+		released, _, err := fromBlocks(blocks)
+		if err != nil {
+			return nil, err
+		}
+		usage = usage.Release(released)
+	}
+	return usage.Nodes(), nil
 }

@@ -18,11 +18,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/test/cluster/stock"
 )
 
 func main() {
@@ -70,6 +70,10 @@ func run(ctx context.Context, args []string) error {
 	if *programs == "" || *file == "" || flags.NArg() > 0 {
 		return errors.New("expected -kubelets and -results, and nothing behind the flags")
 	}
+	kubelets, err := stock.Programs(*programs)
+	if err != nil {
+		return err
+	}
 	all, err := read(*file)
 	if err != nil {
 		return err
@@ -81,15 +85,11 @@ func run(ctx context.Context, args []string) error {
 	defer out.Close()
 	begin := time.Now()
 	for seed := *from; decisions(all) < *count; seed++ {
-		for _, program := range strings.Split(*programs, ",") {
-			minor, path, ok := strings.Cut(program, "=")
-			if !ok {
-				return fmt.Errorf("-kubelets %q: expected MINOR=PROGRAM", program)
-			}
+		for _, minor := range stock.Minors(kubelets) {
 			if slices.ContainsFunc(all, func(r result) bool { return r.Minor == minor && r.Seed == seed }) {
 				continue
 			}
-			s := scenario{minor: minor, program: path, seed: seed, kind: kindOf(minor, seed)}
+			s := scenario{minor: minor, program: kubelets[minor], seed: seed, kind: kindOf(minor, seed)}
 			r, err := s.play(ctx)
 			if err != nil {
 				return fmt.Errorf("kubelet %s, scenario %d: %w", minor, seed, err)

@@ -40,7 +40,7 @@ func (f *Fleet) register(ctx context.Context, n *Node) error {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
 			v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", LabelMachine: n.Kind.Machine, LabelKind: n.Kind.Name,
 		}},
-		Status: v1.NodeStatus{Allocatable: n.Kind.allocatable(), Capacity: n.Kind.allocatable(), NodeInfo: v1.NodeSystemInfo{KubeletVersion: "v1.37.2-hollow"}},
+		Status: v1.NodeStatus{Allocatable: n.Kind.allocatable(), Capacity: n.Kind.allocatable(), NodeInfo: v1.NodeSystemInfo{KubeletVersion: n.host.version()}},
 	}
 	now := metav1.Now()
 	object.Status.Conditions = []v1.NodeCondition{{
@@ -86,7 +86,7 @@ func (f *Fleet) createAgent(ctx context.Context, n *Node) error {
 // showAgent reports whether the agent of a node is ready, like the kubelet's probe of its pod.
 func (f *Fleet) showAgent(ctx context.Context, n *Node, ready bool) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "paddock-" + n.Name, Namespace: agentNamespace}}
-	f.patchStatus(ctx, pod, v1.PodRunning, ready)
+	f.patchStatus(ctx, pod, v1.PodStatus{Phase: v1.PodRunning}, ready)
 }
 
 // allocatable returns the allocatable resources that the Node reports.
@@ -157,20 +157,20 @@ func (f *Fleet) persist(ctx context.Context, write func(context.Context) error) 
 
 // report writes the phase of a pod.
 func (f *Fleet) report(ctx context.Context, pod *v1.Pod, phase v1.PodPhase) {
-	f.patchStatus(ctx, pod, phase, phase == v1.PodRunning)
+	f.patchStatus(ctx, pod, v1.PodStatus{Phase: phase}, phase == v1.PodRunning)
 }
 
-// patchStatus writes the status of a pod.
-func (f *Fleet) patchStatus(ctx context.Context, pod *v1.Pod, phase v1.PodPhase, isReady bool) {
+// patchStatus writes the status of a pod, with the conditions that belong to it.
+func (f *Fleet) patchStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus, isReady bool) {
 	now := metav1.Now()
 	ready := v1.ConditionFalse
 	if isReady {
 		ready = v1.ConditionTrue
 	}
-	status := v1.PodStatus{Phase: phase, StartTime: &now}
+	status.StartTime = &now
 	for _, kind := range []v1.PodConditionType{v1.PodInitialized, v1.PodReady, v1.ContainersReady} {
 		c := v1.PodCondition{Type: kind, Status: ready, LastTransitionTime: now}
-		if phase == v1.PodSucceeded {
+		if status.Phase == v1.PodSucceeded {
 			c.Reason = "PodCompleted"
 		}
 		status.Conditions = append(status.Conditions, c)

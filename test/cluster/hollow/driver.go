@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // Status is what a fleet has seen since it started.
@@ -27,6 +29,8 @@ type NodeState struct {
 	Wrong []string
 	// Grants has each grant in the form of the state file, by UID.
 	Grants map[string]string
+	// Trust is how the predictions of each run of an observing agent compare.
+	Trust []view.Trust
 }
 
 // serveDriver serves the requests and orders of the driver of the load:

@@ -21,7 +21,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/publication"
-	"github.com/paddock-project/paddock/internal/testing/crashfs"
+	"github.com/paddock-project/paddock/test/cluster/stock"
 )
 
 // Fleet represents the nodes of one process.
@@ -41,8 +41,9 @@ type Fleet struct {
 	slow time.Duration
 }
 
-// New creates a fleet of nodes with these kinds. server is the address at which Serve will listen.
-func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string) (*Fleet, error) {
+// New creates a fleet of nodes with these kinds. server is the address at which Serve will listen,
+// and kubelets has the process of each minor version of a kind.
+func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string, kubelets map[string]*stock.Process) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -53,11 +54,13 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 	}
 	for i, k := range kinds {
 		name := NodeName(k, i)
-		n := &Node{
-			Name: name, Kind: k, fleet: f, record: f.record, runtime: newRuntime(ctx), disk: crashfs.New(), pods: map[string]*worker{},
-			lists: "http://" + server + "/nodes/" + name + "/pods",
+		n := &Node{Name: name, Kind: k, fleet: f, record: f.record, pods: map[string]*worker{}}
+		if k.Minor == "" {
+			n.host = newManaged(ctx, n, "http://"+server+"/nodes/"+name+"/pods")
+		} else {
+			n.host = &observed{Node: n, process: kubelets[k.Minor]}
 		}
-		if f.publishers[name], err = publication.NewClient(asAgent(config, name)); err != nil {
+		if f.publishers[name], err = publication.NewClient(asAgent(config, name, n.host.account())); err != nil {
 			return nil, err
 		}
 		f.nodes[name] = n
@@ -68,10 +71,10 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 
 // asAgent returns the client configuration of the agent of a node. It impersonates the agent's
 // service account with a token that is bound to its node, so that the API server sees the agent.
-func asAgent(config *rest.Config, node string) *rest.Config {
+func asAgent(config *rest.Config, node, account string) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + agentNamespace + ":" + agentName,
+		UserName: "system:serviceaccount:" + agentNamespace + ":" + account,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + agentNamespace, "system:authenticated"},
 		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
 	}
@@ -85,14 +88,10 @@ func NodeName(k *Kind, i int) string { return fmt.Sprintf("%s-%04d", k.Name, i) 
 // everything runs.
 func (f *Fleet) Run(ctx context.Context, ready func()) error {
 	if err := f.each(ctx, func(ctx context.Context, n *Node) error {
-		a, err := n.startAgent(ctx)
-		if err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
+		if err := n.host.begin(ctx); err != nil {
+			return err
 		}
-		n.mu.Lock()
-		n.agent = a
-		n.mu.Unlock()
-		return errors.Join(n.runtime.Await(ctx), f.register(ctx, n), f.createAgent(ctx, n))
+		return errors.Join(f.register(ctx, n), f.createAgent(ctx, n))
 	}); err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func (f *Fleet) Run(ctx context.Context, ready func()) error {
 	<-ctx.Done()
 	f.workers.Wait()
 	for _, n := range f.order {
-		n.runtime.Close()
+		n.host.close()
 	}
 	return nil
 }

@@ -12,14 +12,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// inspect returns the node's state. It is judged by its own check, by counts that share no code
-// with that check, and by the cgroups.
+// inspect returns the node's state, and what is wrong with it.
 func (n *Node) inspect() NodeState {
 	out := NodeState{Name: n.Name, Kind: n.Kind.Name, Grants: map[string]string{}}
-	s := n.State()
+	n.host.inspect(&out)
+	return out
+}
+
+// inspect implements host. The agent's state is judged by its own check, by counts that share no
+// code with that check, and by the cgroups.
+func (n *managed) inspect(out *NodeState) {
+	s := n.state()
+	if out.see(s) {
+		out.Wrong = append(out.Wrong, wrongCgroups(s, n.runtime.Observe())...)
+	}
+}
+
+// see takes in the state that an agent has, and judges it. It reports whether there is one.
+func (out *NodeState) see(s *node.State) bool {
 	if s == nil {
 		out.Away = true
-		return out
+		return false
 	}
 	if err := s.Check(); err != nil {
 		out.Wrong = append(out.Wrong, err.Error())
@@ -33,8 +46,7 @@ func (n *Node) inspect() NodeState {
 	}
 	out.Wrong = append(out.Wrong, doubleCPUs(s.Grants())...)
 	out.Wrong = append(out.Wrong, doubleBytes(s, s.Grants())...)
-	out.Wrong = append(out.Wrong, wrongCgroups(s, n.runtime.Observe())...)
-	return out
+	return true
 }
 
 // doubleCPUs returns the CPUs that are assigned to two pods.

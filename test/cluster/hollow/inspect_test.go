@@ -35,7 +35,7 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 // TestAssignedTwice checks the counts on grants that no node makes. The counts find what the node's
 // own check would have to find too.
 func TestAssignedTwice(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestAssignedTwice(t *testing.T) {
 // TestCgroups checks that a container that runs on CPUs of another pod is found, and one that does
 // not run where its grant is.
 func TestCgroups(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCgroups(t *testing.T) {
 // TestKinds checks that every machine has every policy in both scopes, and that the shares are
 // those of the file.
 func TestKinds(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 200)
+	kinds, err := ReadKinds("../fleet.yaml", 200, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestKinds(t *testing.T) {
 // no other pod is left on the node and the kubelet answers on another connection. The list has the
 // pod of the agent.
 func TestGoneByAnotherConnection(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{Name: "n", Kind: kinds[0], pods: map[string]*worker{}}
+	n := &Node{Name: "n", Kind: kinds[0], pods: map[string]*worker{}, host: &managed{}}
 	pod := func(namespace, uid string, labels map[string]string) *v1.Pod {
 		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid), Labels: labels}}
 	}

@@ -1,22 +1,35 @@
 package hollow
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 // Kind is what equal nodes share.
 type Kind struct {
-	// Name is MACHINE-POLICY-SCOPE.
+	// Name is MACHINE-POLICY-SCOPE, with the minor version of the kubelet if one decides.
 	Name string
 	// Machine is the name of the machine in the file of nodes.
 	Machine     string
 	State       *node.State // without pods
 	Allocatable fleet.Amounts
+	// Minor is the minor version of the kubelet that decides, such as "1.36". If empty, Paddock
+	// decides.
+	Minor string
+
+	// machine describes the machine to a kubelet, and scenario is how that begins on it. Both are
+	// nil if Paddock decides.
+	machine, scenario []byte
 }
 
 var (
@@ -31,8 +44,9 @@ var short = map[node.TopologyPolicy]string{
 
 // ReadKinds reads a file of nodes (inputs.FleetNodes) and returns a list of n kinds, one for each
 // node. The machines are spread evenly according to their shares. Each machine gets every policy in
-// both scopes in turn.
-func ReadKinds(file string, n int) ([]*Kind, error) {
+// both scopes in turn, and all of them under the kubelet of each minor version, if there are any:
+// then machines are left out that a kubelet does not start on.
+func ReadKinds(file string, n int, minors []string) ([]*Kind, error) {
 	read, err := inputs.Reader{}.Fleet(file)
 	if err != nil {
 		return nil, err
@@ -40,6 +54,11 @@ func ReadKinds(file string, n int) ([]*Kind, error) {
 	all := map[string]*Kind{}
 	seen := map[string]int{}
 	var kinds []*Kind
+	if len(minors) == 0 {
+		minors = []string{""}
+	} else {
+		read.Kinds = slices.DeleteFunc(read.Kinds, func(k capacity.Kind) bool { return len(k.State.Machine().Nodes()) > mostNUMANodes })
+	}
 	total := 0
 	for _, k := range read.Kinds {
 		total += k.Count
@@ -57,17 +76,63 @@ func ReadKinds(file string, n int) ([]*Kind, error) {
 		seen[base.Name]++
 		policy := base.State.Policy()
 		policy.Topology, policy.Scope = topologies[turn%len(topologies)], scopes[turn/len(topologies)%len(scopes)]
+		minor := minors[turn/len(topologies)/len(scopes)%len(minors)]
 		name := KindName(base.Name, policy)
+		if minor != "" {
+			name += "-" + strings.ReplaceAll(minor, ".", "-")
+		}
 		if all[name] == nil {
-			state, err := node.New(base.State.Machine(), policy)
-			if err != nil {
+			k := &Kind{Name: name, Machine: base.Name, Allocatable: base.Allocatable, Minor: minor}
+			if all[name], err = k.complete(base.State.Machine(), policy); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			all[name] = &Kind{Name: name, Machine: base.Name, State: state, Allocatable: base.Allocatable}
 		}
 		kinds = append(kinds, all[name])
 	}
 	return kinds, nil
+}
+
+// mostNUMANodes is how many NUMA nodes a kubelet accepts without max-allowable-numa-nodes.
+const mostNUMANodes = 8
+
+// complete adds the state, and what a kubelet needs.
+func (k *Kind) complete(m *machine.Machine, p node.Policy) (_ *Kind, err error) {
+	if k.Minor != "" && !slices.Contains(withPools, k.Minor) {
+		p.PodLevelManagers = false
+	}
+	if k.State, err = node.New(m, p); err != nil || k.Minor == "" {
+		return k, err
+	}
+	return k, k.ofKubelet()
+}
+
+// withPools are the minor versions that have the feature gate PodLevelResourceManagers.
+var withPools = []string{"1.36", "1.37"}
+
+// machineInfo describes a machine as a kubelet reads it.
+func machineInfo(m *machine.Machine) ([]byte, error) {
+	text, err := discover.Describe(m)
+	if err != nil {
+		return nil, err
+	}
+	var info map[string]any
+	if err := json.Unmarshal(text, &info); err != nil {
+		return nil, err
+	}
+	var memory int64
+	pages := map[int64]int64{}
+	for _, n := range m.Nodes() {
+		memory += n.Memory
+		for _, p := range n.HugePages {
+			pages[p.SizeKiB] += p.Count
+		}
+	}
+	var all []any
+	for _, size := range slices.Sorted(maps.Keys(pages)) {
+		all = append(all, map[string]int64{"page_size": size, "num_pages": pages[size]})
+	}
+	info["memory_capacity"], info["hugepages"] = memory, all
+	return json.Marshal(info)
 }
 
 // KindName returns the name of a machine with a policy.

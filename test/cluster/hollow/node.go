@@ -4,35 +4,25 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/node/runtime/sim"
-	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
-// Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may not run.
+// Node is one hollow node: the pods that are bound to it, and a host that runs them.
 type Node struct {
 	Name string
 	Kind *Kind
 
-	fleet   *Fleet
-	record  *record
-	runtime *sim.Runtime
-	marks   marks
-	// lists is the URL of the kubelet's list.
-	lists string
+	fleet  *Fleet
+	record *record
+	host   host
 
 	// published reports whether the agent has written the node's object since it started.
 	published atomic.Bool
 
-	mu    sync.Mutex
-	agent *life
-	// disk has the state of the agent, and survives it.
-	disk    *crashfs.FS
-	changed *node.Policy // instead of the kind's, from the next start of the agent on
-	pods    map[string]*worker
+	mu   sync.Mutex
+	pods map[string]*worker
 	// own is the pod of the agent. It does not run here, and is listed as on every node with the
 	// DaemonSet. So the kubelet's list is never empty, and a list without a pod shows that the pod
 	// is gone, even after a new connection.
@@ -42,25 +32,41 @@ type Node struct {
 	tamper string
 }
 
-// policy returns the policy with which the agent starts.
-func (n *Node) policy() node.Policy {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.changed != nil {
-		return *n.changed
-	}
-	return n.Kind.State.Policy()
+// host decides about the pods of a node and runs them, with an agent beside it: a managed host has
+// the agent that decides, and an observed host a kubelet that decides. Its methods for a pod are
+// called by the goroutine of the pod's worker.
+type host interface {
+	// begin starts the host. What it starts runs until ctx ends.
+	begin(ctx context.Context) error
+	// version is the version of Kubernetes of the node's kubelet.
+	version() string
+	// account is the name of the agent's service account.
+	account() string
+	// start starts what does not run yet of a pod.
+	start(ctx context.Context, w *worker) progress
+	// stop ends everything that runs of a pod.
+	stop(ctx context.Context, w *worker)
+	// gone is called once the API server does not have a stopped pod any more.
+	gone(w *worker)
+	// restart ends the agent, waits, and starts it again.
+	restart(ctx context.Context, away time.Duration) error
+	// changePolicy gives the node the next topology policy, and waits until it is published.
+	changePolicy(ctx context.Context) error
+	// inspect adds what the host has and what is wrong with it.
+	inspect(out *NodeState)
+	close()
 }
 
-// State returns the agent's state, or nil while the agent does not run.
-func (n *Node) State() *node.State {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.agent == nil {
-		return nil
-	}
-	return n.agent.State()
-}
+// progress is how far the start of a pod is.
+type progress int
+
+const (
+	// waiting means that something could not be started, and is tried again.
+	waiting progress = iota
+	running
+	// rejected means that the pod will never run.
+	rejected
+)
 
 // list returns what the kubelet serves: the pods that it knows, with its own status for them.
 func (n *Node) list() *v1.PodList {
@@ -96,7 +102,7 @@ func (n *Node) observe(ctx context.Context, pod *v1.Pod) {
 		if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 			return
 		}
-		w = &worker{node: n, uid: uid, ended: make(chan struct{}), ids: map[string]string{}, done: map[string]bool{}, tamper: n.tamper}
+		w = &worker{node: n, uid: uid, ended: make(chan struct{}), tamper: n.tamper}
 		n.pods[uid] = w
 		n.fleet.workers.Go(func() { w.run(ctx) })
 	}

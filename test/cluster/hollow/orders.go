@@ -17,9 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 )
 
-// changePolicy gives a node the next topology policy. It restarts the agent with it, and waits
-// until the agent has published it.
-func (n *Node) changePolicy(ctx context.Context) error {
+// changePolicy implements host: it restarts the agent with the policy.
+func (n *managed) changePolicy(ctx context.Context) error {
 	policy := n.policy()
 	policy.Topology = topologies[(slices.Index(topologies, policy.Topology)+1)%len(topologies)]
 	n.mu.Lock()
@@ -128,9 +127,9 @@ func (f *Fleet) obey(ctx context.Context, what string, value func(string) string
 		if err != nil {
 			return err
 		}
-		return n.restart(ctx, away)
+		return n.host.restart(ctx, away)
 	case "policy":
-		return n.changePolicy(ctx)
+		return n.host.changePolicy(ctx)
 	case "static":
 		return n.startStatic(ctx, value("namespace"), value("name"))
 	case "unstatic":

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type Trouble struct {
 	Node, Kind string
 	UID, Pod   string
-	// Hook is RunPodSandbox or CreateContainer.
+	// Hook is RunPodSandbox or CreateContainer, or admit where a kubelet decides.
 	Hook string
 	// Rejected is true if the node rejected the pod. Otherwise the agent did not run or could not
 	// decide.
@@ -150,19 +149,24 @@ func (d *decisions) Released(uid string) {
 	delete(d.record.decided, uid)
 }
 
-// rejectedText is in the error of every rejection (nri.ErrRejected). Over NRI, an error is only a
-// text.
-const rejectedText = "paddock rejects the pod"
+// failure is why an attempt failed.
+type failure struct {
+	hook     string
+	err      error
+	rejected bool
+	// cause is that of a rejection. If empty, it is the agent's, if it has decided.
+	cause string
+}
 
 // trouble records a failed attempt.
-func (n *Node) trouble(w *worker, hook string, err error) {
+func (n *Node) trouble(w *worker, f failure) {
 	t := Trouble{
-		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: hook, At: time.Now(), Try: w.tries,
-		Error: err.Error(), Rejected: strings.Contains(err.Error(), rejectedText),
+		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: f.hook, At: time.Now(), Try: w.tries,
+		Error: f.err.Error(), Rejected: f.rejected, Cause: f.cause,
 	}
 	n.record.mu.Lock()
 	defer n.record.mu.Unlock()
-	if d, there := n.record.decided[w.uid]; there && t.Rejected {
+	if d, there := n.record.decided[w.uid]; there && t.Rejected && t.Cause == "" {
 		t.Cause = string(d.Reason) + " " + d.Rule
 	}
 	n.record.troubles = append(n.record.troubles, t)

@@ -2,16 +2,10 @@ package hollow
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
 // Duration is the annotation of a pod that ends by itself: how long it runs, in the format of
@@ -39,10 +33,9 @@ type worker struct {
 	ending        bool
 	ended         chan struct{} // closed when ending is set
 
-	sandbox string
-	ids     map[string]string // running containers, by name
-	done    map[string]bool   // init containers that have ended
-	tries   int
+	tries    int
+	made     made // by a managed host
+	admitted bool // by the kubelet of an observed host
 }
 
 // pod returns the pod as the API server has it.
@@ -78,9 +71,12 @@ func (w *worker) set(p v1.PodPhase) {
 
 // run starts the pod, trying again until it succeeds, keeps it running, and ends it.
 func (w *worker) run(ctx context.Context) {
-	for started := false; !started; {
-		started = w.start(ctx)
-		if !started && !w.wait(ctx, time.Duration(float64(backOff)*(1+jitter*rand.Float64()))) {
+	host := w.node.host
+	at := waiting
+	for at == waiting {
+		w.tries++
+		at = host.start(ctx, w)
+		if at == waiting && !w.wait(ctx, time.Duration(float64(backOff)*(1+jitter*rand.Float64()))) {
 			break
 		}
 	}
@@ -88,7 +84,16 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	final := v1.PodFailed
-	if !w.isEnding() {
+	switch {
+	case w.isEnding():
+	case at == rejected: // It stays Failed until its controller deletes it.
+		w.set(v1.PodFailed)
+		select {
+		case <-w.ended:
+		case <-ctx.Done():
+			return
+		}
+	default:
 		w.set(v1.PodRunning)
 		w.node.fleet.report(ctx, w.pod(), v1.PodRunning)
 		if d, err := time.ParseDuration(w.pod().Annotations[Duration]); err == nil {
@@ -104,9 +109,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 	}
 	// The kubelet shows that a pod has ended when nothing of it runs any more.
-	if w.sandbox != "" {
-		_ = w.node.runtime.RemovePodSandbox(ctx, w.sandbox) // Everything is removed even if it fails.
-	}
+	host.stop(ctx, w)
 	if ctx.Err() != nil {
 		return
 	}
@@ -134,6 +137,7 @@ func (w *worker) finish(ctx context.Context) {
 	if !removed {
 		w.node.fleet.remove(ctx, w.pod())
 	}
+	w.node.host.gone(w)
 }
 
 func (w *worker) isEnding() bool {
@@ -153,62 +157,4 @@ func (w *worker) wait(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// start creates what is missing of the pod. Failures are recorded.
-func (w *worker) start(ctx context.Context) bool {
-	pod, err := podspec.Request(w.pod(), podspec.GatesOf(w.node.Kind.State.Policy()))
-	if err != nil {
-		w.tries++
-		w.node.trouble(w, "podspec", err)
-		return false
-	}
-	if w.sandbox == "" {
-		w.tries++
-		asked := sim.SandboxOf(pod)
-		asked.Annotations = w.pod().Annotations
-		if w.sandbox, err = w.node.runtime.RunPodSandbox(ctx, asked); err != nil {
-			w.failed(ctx, "RunPodSandbox", err)
-			return false
-		}
-	}
-	for _, c := range pod.Containers {
-		if w.ids[c.Name] != "" || w.done[c.Name] {
-			continue
-		}
-		if err := w.create(ctx, c); err != nil {
-			w.failed(ctx, "CreateContainer", err)
-			return false
-		}
-	}
-	return true
-}
-
-func (w *worker) failed(ctx context.Context, hook string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	w.node.trouble(w, hook, err)
-	if w.tries > 1 {
-		return // After the first attempt, a kubelet only increments the count of the event.
-	}
-	w.node.fleet.warn(ctx, w.pod(), fmt.Sprintf("Failed to create pod sandbox: %v", err))
-}
-
-// create runs a container. For an init container, it returns when the container has ended.
-func (w *worker) create(ctx context.Context, c request.Container) error {
-	runtime := w.node.runtime
-	id, err := runtime.CreateContainer(ctx, w.sandbox, c.Name, sim.ResourcesOf(c))
-	if err == nil {
-		err = runtime.StartContainer(ctx, id)
-	}
-	if err != nil {
-		return errors.Join(err, runtime.RemoveContainer(ctx, id))
-	}
-	if c.Type == request.Init {
-		w.done[c.Name] = true
-		return runtime.StopContainer(ctx, id)
-	}
-	w.ids[c.Name] = id
-	return nil
 }

@@ -77,12 +77,12 @@ func start(t *testing.T, nodes int) *cluster {
 
 func (c *cluster) startNodes(config *rest.Config, count int) {
 	c.Helper()
-	kinds, err := hollow.ReadKinds("../fleet.yaml", count)
+	kinds, err := hollow.ReadKinds("../fleet.yaml", count, nil)
 	c.must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
-	fleet, err := hollow.New(ctx, config, kinds, listener.Addr().String())
+	fleet, err := hollow.New(ctx, config, kinds, listener.Addr().String(), nil)
 	c.must(err)
 	ready, ended := make(chan struct{}), make(chan error, 2)
 	go func() { ended <- fleet.Serve(ctx, listener) }()

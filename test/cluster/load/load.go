@@ -160,6 +160,7 @@ func (l *Load) summary() summary {
 		s.live += p.Milli
 		switch {
 		case p.Ending:
+		case p.Failed:
 		case p.Bound.IsZero():
 			s.waiting++
 		case p.Running.IsZero():
@@ -236,14 +237,17 @@ func (l *Load) prepareNext() (milli int64) {
 	return milli
 }
 
-// rest withdraws pods that found no node, and evicts pods that do not start.
+// rest withdraws pods that found no node, evicts pods that do not start, and replaces those that
+// have failed.
 func (l *Load) rest(ctx context.Context, _ summary) {
 	now := time.Now()
 	l.mu.Lock()
-	var late, stuck []*Pod
+	var late, stuck, failed []*Pod
 	for _, p := range l.pods {
 		switch {
 		case p.Ending || !p.seen:
+		case p.Failed:
+			failed = append(failed, p)
 		case p.Bound.IsZero() && now.Sub(p.Created) > withdraw:
 			late = append(late, p)
 		case l.Evict > 0 && !p.Bound.IsZero() && p.Running.IsZero() && now.Sub(p.Bound) > l.Evict:
@@ -254,6 +258,10 @@ func (l *Load) rest(ctx context.Context, _ summary) {
 	for _, p := range late {
 		l.withdrawn++
 		l.delete(ctx, p)
+	}
+	for _, p := range failed {
+		l.delete(ctx, p)
+		l.create(ctx, &Pod{spec: p.spec, Milli: p.Milli, labels: p.labels, Born: p.Born})
 	}
 	for _, p := range stuck {
 		l.evicted++

@@ -26,6 +26,8 @@ type Pod struct {
 	// Woken is the time from the last end of a pod on its node to its binding, if it had waited for
 	// room.
 	Woken time.Duration
+	// Failed is true if its node's kubelet has rejected it.
+	Failed bool
 	// Ending is true once it is deleted.
 	Ending bool
 	spec   v1.PodSpec
@@ -102,6 +104,7 @@ func (t *tracker) see(pod *v1.Pod) {
 	if p.Running.IsZero() && pod.Status.Phase == v1.PodRunning {
 		p.Running = now
 	}
+	p.Failed = p.Failed || pod.Status.Phase == v1.PodFailed
 	p.Ending = p.Ending || pod.DeletionTimestamp != nil
 }
 

@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,7 +22,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Event is an event of docs/rules/format.md, or "endPod".
+// Event is an event of docs/rules/format.md, or one of test/record/live.go.
 type Event struct {
 	Op           string          `json:"op"`
 	Pod          string          `json:"pod,omitempty"`
@@ -47,6 +50,17 @@ type Answer struct {
 	Devices map[string]json.RawMessage `json:"devices"`
 }
 
+// CPUs returns the exclusive CPUs of a pod's containers and those of its pool, as lists of CPUs.
+func (a *Answer) CPUs(uid string) (lists []string) {
+	if a.CPU == nil {
+		return nil
+	}
+	if pool, has := a.CPU.PodEntries[uid]; has {
+		lists = append(lists, pool)
+	}
+	return slices.AppendSeq(lists, maps.Values(a.CPU.Entries[uid]))
+}
+
 // Has reports whether a pod has something of its own.
 func (a *Answer) Has(uid string) bool {
 	if _, has := a.Devices[uid]; has {
@@ -71,6 +85,25 @@ var ErrEndless = errors.New("the event does not end")
 // Patience is how long an event may take. Some requests make the managers try more combinations
 // than there is time.
 const Patience = 20 * time.Second
+
+// Programs reads a list of MINOR=PROGRAM that are separated by commas. An empty list has none.
+func Programs(list string) (map[string]string, error) {
+	programs := map[string]string{}
+	for one := range strings.SplitSeq(list, ",") {
+		minor, path, ok := strings.Cut(one, "=")
+		switch {
+		case list == "":
+		case !ok:
+			return nil, fmt.Errorf("kubelets %q: expected MINOR=PROGRAM, such as 1.36=bin/record-1.36", one)
+		default:
+			programs[minor] = path
+		}
+	}
+	return programs, nil
+}
+
+// Minors returns the minor versions of programs, in order.
+func Minors(programs map[string]string) []string { return slices.Sorted(maps.Keys(programs)) }
 
 // Process is a process with kubelets. It is safe for concurrent use: orders wait for each other.
 type Process struct {

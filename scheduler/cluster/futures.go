@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+)
+
+const (
+	// maxUndecided is the number of pods up to which every order is planned in which a kubelet can
+	// decide about them. With more of them, the node takes no other pod until it has decided.
+	maxUndecided = 3
+	// maxFutures is how many orders of decisions and ends are planned. With more of them, the node
+	// takes no other pod until its files show more.
+	maxFutures = 64
+	// maxSteps is how many decisions are planned for one reservation.
+	maxSteps = 512
+)
+
+// manyUndecided is the problem of a node whose kubelet has too many pods to decide about.
+const manyUndecided = "its kubelet has not decided about the pods that are bound to it yet"
+
+// futures makes what a node can be whose kubelet has not decided about all pods: it can decide in
+// any order, and between the ends of pods that its files still have.
+type futures struct {
+	member *member
+	count  int
+	found  []*memo.Node // without equal ones
+}
+
+// undecided is a pod about which the kubelet has not decided.
+type undecided struct {
+	pod   fleet.Pod
+	since uint64
+}
+
+// gone is a pod that has a published grant and is not bound any more. When the kubelet decides about
+// a pod that was reserved after that, it has released what the pod had: an object is removed after
+// the containers have ended. Only a pod that was deleted by force can still run.
+type gone struct {
+	uid  string
+	left uint64
+}
+
+// order plans what the kubelet of the node can make of the pods about which it has not decided, and
+// shows the nodes that differ in what is free.
+func (m *member) order() {
+	at := m.at.Load()
+	if m.base == nil || at.View == nil {
+		return
+	}
+	waiting, ended := m.undecided(), m.gone()
+	f := futures{member: m, found: []*memo.Node{at.View}}
+	next := &At{View: at.View, Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates}
+	if len(waiting) > maxUndecided || !f.decide(m.base, waiting, nil) || len(ended) > 0 && !f.decide(m.base, waiting, ended) {
+		next.Problem = cmp.Or(next.Problem, manyUndecided)
+	} else {
+		for _, view := range f.found[1:] {
+			next.Others = append(next.Others, view.With(m.allocatable, m.used))
+		}
+	}
+	if len(next.Others) > 0 || len(at.Others) > 0 || next.Problem != at.Problem {
+		m.set(next)
+	}
+}
+
+// decide decides about the pods that wait in every order, and releases what ended pods had at every
+// time at which they can have ended. It reports false if there are too many futures.
+func (f *futures) decide(view *memo.Node, waiting []undecided, ended []gone) bool {
+	if len(waiting) == 0 {
+		f.add(f.release(view, ended))
+		f.count++
+		return f.count <= maxFutures
+	}
+	for i, next := range waiting {
+		rest := slices.Delete(slices.Clone(waiting), i, i+1)
+		for released, left := range splits(next, ended) {
+			after := f.release(view, released)
+			if placed, _, err := after.Place(next.pod); err == nil {
+				after = placed
+			}
+			if !f.decide(after, rest, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// splits yields the sets of pods that can have ended when the kubelet decides about a pod, each with
+// the other ones. Of more than maxFutures sets, it yields the first.
+func splits(next undecided, ended []gone) iter.Seq2[[]gone, []gone] {
+	return func(yield func(released, left []gone) bool) {
+		var certain, open []gone
+		for _, g := range ended {
+			if g.left <= next.since {
+				certain = append(certain, g)
+			} else {
+				open = append(open, g)
+			}
+		}
+		for set := range 1 << min(len(open), bits.Len(maxFutures)) {
+			released, left := slices.Clone(certain), []gone(nil)
+			for k, g := range open {
+				if set>>k&1 == 1 {
+					released = append(released, g)
+				} else {
+					left = append(left, g)
+				}
+			}
+			if !yield(released, left) {
+				return
+			}
+		}
+	}
+}
+
+// inEveryOrder returns an error if there is an order in which the kubelet rejects the pod, or, with
+// it, another pod about which it has not decided and that it admits without it.
+func (m *member) inEveryOrder(pod fleet.Pod) error {
+	waiting, ended := m.undecided(), m.gone()
+	if m.base == nil || len(waiting) == 0 && len(ended) == 0 {
+		return nil
+	}
+	f := futures{member: m}
+	next := undecided{pod, m.comparisons}
+	if err := f.with(m.base, m.base, waiting, &next, nil); err != nil || len(ended) == 0 {
+		return err
+	}
+	return f.with(m.base, m.base, waiting, &next, ended)
+}
+
+// with is decide with another pod among those that wait. without is the node without that pod. next
+// is nil once it has been decided about.
+func (f *futures) with(view, without *memo.Node, waiting []undecided, next *undecided, ended []gone) error {
+	if f.count++; f.count > maxSteps {
+		return errors.New(manyUndecided)
+	}
+	if next != nil {
+		for released, left := range splits(*next, ended) {
+			placed, _, err := f.release(view, released).Place(next.pod)
+			if err != nil {
+				return fmt.Errorf("if its kubelet decides in another order about the pods that wait: %w", err)
+			}
+			if err := f.with(placed, f.release(without, released), waiting, nil, left); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range waiting {
+		rest := slices.Delete(slices.Clone(waiting), i, i+1)
+		for released, left := range splits(p, ended) {
+			after, afterWithout := f.release(view, released), f.release(without, released)
+			fitted, _, before := afterWithout.Place(p.pod)
+			placed, _, err := after.Place(p.pod)
+			switch {
+			case err != nil && before == nil:
+				return fmt.Errorf("its kubelet has not decided about pod %s yet, for which there would be no room if it decided later: %w", p.pod.Pod.ID(), err)
+			case before == nil:
+				after, afterWithout = placed, fitted
+			case err == nil:
+				after = placed
+			}
+			if err := f.with(after, afterWithout, rest, next, left); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *futures) release(view *memo.Node, pods []gone) *memo.Node {
+	if len(pods) == 0 {
+		return view
+	}
+	state := view.State
+	for _, g := range pods {
+		state = state.Release(g.uid)
+	}
+	return view.Next(state, f.member.used)
+}
+
+// add adds a future, unless one with the same that is free is there.
+func (f *futures) add(view *memo.Node) {
+	if !slices.ContainsFunc(f.found, func(o *memo.Node) bool {
+		return o.State.Devices().Equal(view.State.Devices()) && o.State.SharedCPUs().Equal(view.State.SharedCPUs()) && o.State.Memory().SameNodes(view.State.Memory())
+	}) {
+		f.found = append(f.found, view)
+	}
+}
+
+// undecided returns the pods about which the kubelet has not decided, bound and reserved. A pod that
+// gets nothing of its own is none of them: its grant is never published.
+func (m *member) undecided() []undecided {
+	var waiting []undecided
+	for _, h := range m.pods {
+		switch {
+		case h.origin == fleetsource.Published || h.grant != nil && !h.grant.OwnsAnything():
+		case h.asks != nil:
+			waiting = append(waiting, undecided{fleet.Pod{Pod: *h.asks}, h.since})
+		case h.reported != nil:
+			waiting = append(waiting, undecided{fleet.Pod{Pod: h.reported.Pod}, h.since})
+		}
+	}
+	return waiting
+}
+
+// gone returns the pods that have a published grant and are not bound any more.
+func (m *member) gone() []gone {
+	var pods []gone
+	for uid, h := range m.pods {
+		if h.origin == fleetsource.Published && h.left > 0 {
+			pods = append(pods, gone{uid, h.left})
+		}
+	}
+	return pods
+}

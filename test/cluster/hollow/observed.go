@@ -1,0 +1,331 @@
+package hollow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/node/apiserver"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/test/cluster/stock"
+)
+
+// observed is the host of a node on which a kubelet decides: the managers of a minor version of
+// Kubernetes over real state files, and the observing agent of the product beside them.
+type observed struct {
+	*Node
+
+	process *stock.Process
+	kubelet *stock.Kubelet
+	release string // the version that the kubelet reports
+
+	watcher *watcher // nil while the agent does not run
+	// before has the results of earlier runs of the agent.
+	before []view.Trust
+
+	// orders is locked from an order to the kubelet until its answer is stored. last is the last one
+	// that has what the managers have, and history has the last orders.
+	orders  sync.Mutex
+	last    *stock.Answer
+	history []string
+}
+
+// watcher is one run of the observing agent.
+type watcher struct {
+	*agent.Observing
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// observerName is the name of the service account of deploy/base/observe.yaml.
+const observerName = "paddock-observe"
+
+func (n *observed) version() string { return n.release }
+
+func (*observed) account() string { return observerName }
+
+// begin starts the kubelet, and then the agent.
+func (n *observed) begin(ctx context.Context) error {
+	var err error
+	if n.kubelet, err = n.process.Begin(n.Name, n.Kind.scenario); err != nil {
+		return err
+	}
+	if n.release, err = release(ctx, n.kubelet.URL); err != nil {
+		return err
+	}
+	if err := os.WriteFile(n.machineFile(), n.Kind.machine, 0o600); err != nil {
+		return err
+	}
+	return n.startWatcher(ctx)
+}
+
+func (n *observed) machineFile() string { return filepath.Join(n.kubelet.Dir, "machine.json") }
+
+var gitVersion = regexp.MustCompile(`git_version="(v[^"]+)"`)
+
+// release asks a kubelet for its version.
+func release(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	found := gitVersion.FindSubmatch(text)
+	if found == nil {
+		return "", fmt.Errorf("%s/metrics has no git_version", url)
+	}
+	return string(found[1]), nil
+}
+
+// startWatcher starts the observing agent, and waits until it has looked at the kubelet.
+func (n *observed) startWatcher(ctx context.Context) error {
+	config := agent.DefaultConfig()
+	config.Decides, config.Machine, config.NodeName, config.Publish, config.Listen = agent.DecidesKubelet, n.machineFile(), n.Name, true, ""
+	config.Kubelet = agent.KubeletConfig{URL: n.kubelet.URL, Dir: n.kubelet.Dir}
+	config.APIServer = agent.APIServerConfig{URL: apiserver.InCluster}
+	world := agent.Here()
+	world.Allocatable = func(context.Context) ([]kubeletdevices.Device, error) { return nil, nil }
+	world.Publication, world.Watch = n.fleet.publishers[n.Name], agent.Watch{Published: n.wrote}
+	made, err := agent.NewObserving(config, world, telemetry.Build{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	n.published.Store(false)
+	w := &watcher{Observing: made, ended: make(chan struct{})}
+	running, cancel := context.WithCancel(ctx)
+	w.cancel = cancel
+	go func() {
+		defer close(w.ended)
+		if err := w.Run(running); err != nil {
+			n.fleet.log.Error("an observing agent has ended", "node", n.Name, "error", err)
+		}
+	}()
+	n.mu.Lock()
+	n.watcher = w
+	n.mu.Unlock()
+	return await(ctx, func() bool { return w.State() != nil })
+}
+
+// do carries out an event, and keeps the answer.
+func (n *observed) do(e stock.Event, pod *v1.Pod) (*stock.Answer, error) {
+	n.orders.Lock()
+	defer n.orders.Unlock()
+	a, err := n.kubelet.Do(e, pod)
+	if err != nil {
+		return nil, err
+	}
+	if a.CPU != nil {
+		n.last = a
+	}
+	if len(n.history) == mostHistory {
+		n.history = slices.Delete(n.history, 0, 1)
+	}
+	n.history = append(n.history, fmt.Sprintf("%s %s %s %s %v", time.Now().Format("15:04:05.000"), e.Op, e.Pod, a.Reason, a.CPUs(e.Pod)))
+	return a, nil
+}
+
+// mostHistory is how many orders are logged with a rejection.
+const mostHistory = 40
+
+// start implements host: the kubelet decides once. It starts the containers of a pod that it admits.
+func (n *observed) start(ctx context.Context, w *worker) progress {
+	pod := w.pod()
+	a, err := n.do(stock.Event{Op: "admit", Pod: w.uid}, pod)
+	switch {
+	case ctx.Err() != nil:
+		return waiting
+	case err == nil && a.Panic != "":
+		err = errors.New(a.Panic)
+	case err == nil && a.Admitted == nil:
+		err = errors.New("the kubelet did not decide")
+	}
+	if err != nil {
+		n.trouble(w, failure{hook: "admit", err: err})
+		return waiting
+	}
+	if *a.Admitted {
+		w.admitted = true
+		return running
+	}
+	message := "Pod was rejected: " + a.Message
+	n.orders.Lock()
+	history := strings.Join(n.history, "\n\t")
+	n.orders.Unlock()
+	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason)
+	fmt.Fprintf(os.Stderr, "\t%s\n", history)
+	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason})
+	n.fleet.patchStatus(ctx, pod, v1.PodStatus{Phase: v1.PodFailed, Reason: a.Reason, Message: message}, false)
+	return rejected
+}
+
+// stop implements host. What the pod has stays in the files until the kubelet's next admission.
+func (n *observed) stop(ctx context.Context, w *worker) {
+	if w.admitted {
+		n.end(ctx, "endPod", w)
+	}
+}
+
+// gone implements host.
+func (n *observed) gone(w *worker) { n.end(n.fleet.ctx, "unlistPod", w) }
+
+func (n *observed) end(ctx context.Context, op string, w *worker) {
+	if _, err := n.do(stock.Event{Op: op, Pod: w.uid}, nil); err != nil && ctx.Err() == nil {
+		n.trouble(w, failure{hook: op, err: err})
+	}
+}
+
+// restart implements host. The kubelet does not notice.
+func (n *observed) restart(ctx context.Context, away time.Duration) error {
+	n.mu.Lock()
+	w := n.watcher
+	n.watcher = nil
+	n.mu.Unlock()
+	if w == nil {
+		return fmt.Errorf("node %s: its agent is away already", n.Name)
+	}
+	w.cancel()
+	<-w.ended
+	if t, known := w.Trust(); known {
+		n.mu.Lock()
+		n.before = append(n.before, t)
+		n.mu.Unlock()
+	}
+	n.fleet.showAgent(ctx, n.Node, false)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(away):
+	}
+	if err := n.startWatcher(n.fleet.ctx); err != nil {
+		return err
+	}
+	if err := await(ctx, n.published.Load); err != nil {
+		return err
+	}
+	n.fleet.showAgent(ctx, n.Node, true)
+	return nil
+}
+
+func (n *observed) changePolicy(context.Context) error {
+	return fmt.Errorf("node %s: a kubelet decides there, whose policy does not change", n.Name)
+}
+
+// close implements host. The kubelets end with their process.
+func (*observed) close() {}
+
+// inspect implements host. What the agent shows is judged, and compared with the answers of the
+// managers.
+func (n *observed) inspect(out *NodeState) {
+	n.mu.Lock()
+	w := n.watcher
+	out.Trust = append(out.Trust, n.before...)
+	n.mu.Unlock()
+	if w == nil {
+		out.Away = true
+		return
+	}
+	if t, known := w.Trust(); known {
+		out.Trust = append(out.Trust, t)
+	}
+	s := w.State()
+	if !out.see(s) {
+		return
+	}
+	n.orders.Lock()
+	a := n.last
+	n.orders.Unlock()
+	if a != nil && a.CPU != nil {
+		out.Wrong = append(out.Wrong, n.otherCPUs(s, a)...)
+	}
+}
+
+// otherCPUs returns the pods that run and have other CPUs for the agent than for the kubelet.
+func (n *observed) otherCPUs(s *node.State, a *stock.Answer) (wrong []string) {
+	n.mu.Lock()
+	var runs []string
+	for uid, w := range n.pods {
+		if w.phase == v1.PodRunning && !w.ending {
+			runs = append(runs, uid)
+		}
+	}
+	n.mu.Unlock()
+	for _, uid := range runs {
+		has := cpuset.Set{}
+		for _, text := range a.CPUs(uid) {
+			cpus, err := cpuset.Parse(text)
+			if err != nil {
+				wrong = append(wrong, fmt.Sprintf("pod with UID %s: CPUs %q: %v", uid, text, err))
+			}
+			has = has.Union(cpus)
+		}
+		shown := cpuset.Set{}
+		if g, there := s.Grant(uid); there {
+			shown = g.CPUs()
+		}
+		if !shown.Equal(has) {
+			wrong = append(wrong, fmt.Sprintf("pod with UID %s has CPUs %s for the kubelet, and %s for the agent", uid, has, shown))
+		}
+	}
+	return wrong
+}
+
+// ofKubelet adds what a kubelet of a minor version needs to begin on the machine of a kind, with its
+// policy.
+func (k *Kind) ofKubelet() error {
+	m, p := k.State.Machine(), k.State.Policy()
+	var err error
+	if k.machine, err = machineInfo(m); err != nil {
+		return err
+	}
+	var sum int64
+	var reserved []any
+	for _, id := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
+		limits := map[string]string{}
+		for kind, bytes := range p.ReservedMemory[id] {
+			limits[kind] = fmt.Sprint(bytes)
+			if kind == string(v1.ResourceMemory) {
+				sum += bytes
+			}
+		}
+		reserved = append(reserved, map[string]any{"numaNode": id, "limits": limits})
+	}
+	config := map[string]any{
+		"topologyManagerPolicy": p.Topology.String(), "topologyManagerScope": p.Scope.String(),
+		"cpuManagerPolicy": "static", "reservedSystemCPUs": p.ReservedCPUs.String(),
+		"memoryManagerPolicy": "Static", "reservedMemory": reserved, "systemReserved": map[string]string{"memory": fmt.Sprint(sum)},
+		"evictionHard": map[string]string{"imagefs.available": "1%"}, // No threshold of memory.
+	}
+	if p.PodLevelManagers {
+		config["featureGates"] = map[string]bool{"PodLevelResourceManagers": true}
+	}
+	k.scenario, err = json.Marshal(map[string]any{"name": k.Name, "machine": json.RawMessage(k.machine), "kubeletConfig": config, "pods": []any{}, "events": []any{}})
+	return err
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/test/cluster/hollow"
+)
+
+// trust sums up how the predictions of observing agents compare with the decisions of the kubelets.
+type trust struct {
+	admissions, rejections view.TrustCount
+	unpredicted            map[string]int
+	differences            []string
+}
+
+// trustOf sums up the agents of all nodes.
+func trustOf(states []hollow.NodeState) trust {
+	t := trust{unpredicted: map[string]int{}}
+	for _, s := range states {
+		for _, one := range s.Trust {
+			add(&t.admissions, one.Admissions, 1)
+			add(&t.rejections, one.Rejections, 1)
+			for _, u := range one.Unpredicted {
+				t.unpredicted[u.Reason] += u.Count
+			}
+			for _, d := range one.Differences {
+				t.differences = append(t.differences, fmt.Sprintf("%s: %s %s: predicted %s; the kubelet: %s", s.Name, d.At.Format("15:04:05.000"), d.Pod, d.Predicted, d.Actual))
+			}
+		}
+	}
+	return t
+}
+
+// since returns what was added to an earlier sum.
+func (t trust) since(before trust) trust {
+	add(&t.admissions, before.admissions, -1)
+	add(&t.rejections, before.rejections, -1)
+	for reason, n := range before.unpredicted {
+		t.unpredicted[reason] -= n
+	}
+	t.differences = slices.DeleteFunc(t.differences, func(d string) bool { return slices.Contains(before.differences, d) })
+	return t
+}
+
+func add(to *view.TrustCount, c view.TrustCount, sign int) {
+	to.All += sign * c.All
+	to.AsPredicted += sign * c.AsPredicted
+	to.Reordered += sign * c.Reordered
+	to.Differ += sign * c.Differ
+	to.Unsure += sign * c.Unsure
+}
+
+// lines formats the sums.
+func (t trust) lines() (text string) {
+	for _, row := range []struct {
+		what string
+		of   view.TrustCount
+	}{{"admissions", t.admissions}, {"rejections", t.rejections}} {
+		text += fmt.Sprintf("  observed %-15s %d: %d as predicted, %d in another order, %d differ, %d unsure (%.2f %%)\n",
+			row.what, row.of.All, row.of.AsPredicted, row.of.Reordered, row.of.Differ, row.of.Unsure, percent(row.of.Unsure, row.of.All))
+	}
+	for _, reason := range slices.SortedFunc(maps.Keys(t.unpredicted), func(a, b string) int {
+		return cmp.Or(t.unpredicted[b]-t.unpredicted[a], cmp.Compare(a, b))
+	}) {
+		if n := t.unpredicted[reason]; n > 0 {
+			text += fmt.Sprintf("    %6d  unsure: %s\n", n, reason)
+		}
+	}
+	return text
+}
