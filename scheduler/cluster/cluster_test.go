@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -487,6 +488,76 @@ func TestOrders(t *testing.T) {
 	if err := at.View.State.Check(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestReservesInEveryOrder checks that no pod is reserved for which a pod that waits would find no
+// room if the kubelet decided about it later.
+func TestReservesInEveryOrder(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	c.Update("n", &cluster.Source{Node: observed(t)})
+	reserve := func(name string, cpus int) error {
+		t.Helper()
+		asked, err := cluster.Read(pod(name, cpus), c.After("n").Gates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Reserve("n", asked)
+		c.Unreserve("n", name)
+		return err
+	}
+	// NUMA node 0 has 7 CPUs for pods, and NUMA node 1 has 8. In both orders of these pods, 3 CPUs are
+	// left on NUMA node 1. If the kubelet decided about a pod of 3 CPUs first, it would take them of
+	// NUMA node 0, and only one of the others would fit.
+	w.set(bound(pod("first", 5), ""))
+	w.set(bound(pod("second", 5), ""))
+	if err := reserve("small", 2); err != nil {
+		t.Errorf("2 CPUs: %v", err)
+	}
+	if err := reserve("large", 3); err == nil || !strings.Contains(err.Error(), "has not decided about pod") {
+		t.Errorf("3 CPUs: %v", err)
+	}
+	w.remove("second")
+	if err := reserve("large", 3); err != nil {
+		t.Errorf("3 CPUs beside one pod: %v", err)
+	}
+}
+
+// TestEnds checks that pods which have ended, and are still in the kubelet's files, have ended before
+// or after it decides about a pod that was bound before that, and otherwise before it.
+func TestEnds(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	c.Update("n", &cluster.Source{Node: observed(t)})
+	w.set(bound(pod("old", 6), ""))
+	g, _ := c.After("n").View.State.Grant("old")
+	c.Update("n", &cluster.Source{Node: observed(t, g)})
+	shared := func() (all []string) {
+		at := c.After("n")
+		for _, view := range append([]*memo.Node{at.View}, at.Others...) {
+			s := view.State.SharedCPUs()
+			m := view.State.Machine()
+			all = append(all, fmt.Sprintf("%d+%d", s.Intersection(m.Nodes()[0].CPUs).Len(), s.Intersection(m.Nodes()[1].CPUs).Len()))
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := func(what string, lists ...string) {
+		t.Helper()
+		if got := shared(); !slices.Equal(got, lists) {
+			t.Errorf("%s: free CPUs by NUMA node %q, want %q", what, got, lists)
+		}
+	}
+	// One reserved CPU of NUMA node 0 is in the shared pool.
+	want("published", "2+8")
+	w.set(bound(pod("before", 5), ""))
+	want("with a pod that waits", "2+3")
+	w.remove("old")
+	want("when the old one has ended", "2+3", "3+8", "8+3")
+	w.remove("before")
+	want("without the one that waited", "2+8", "8+8")
+	w.set(bound(pod("after", 5), ""))
+	want("with one that was bound later", "2+3", "3+8")
 }
 
 // TestUnsure checks when an observed node takes every pod, or none.

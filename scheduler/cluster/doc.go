@@ -19,8 +19,13 @@
 // which rules the kubelet follows, all grants, and what the kubelet has beside them. The annotations
 // of pods have no effect there, and a reservation is a prediction. Pods about which the kubelet has
 // not decided are planned here in the order of their creation and, up to three of them, in every
-// other order (At.Others): a pod fits only if it fits after each. With more of them, the node takes
-// no pod until its kubelet has decided.
+// other order (At.Others): a pod fits only if it fits after each. A kubelet can also decide about
+// that pod before the others, so it is reserved only if they still fit then. With more than three
+// pods, the node takes no other one until its kubelet has decided.
+//
+// Pods that have ended are in the kubelet's files until its next admission. It has released what
+// they had when it decides about a pod that was bound after their objects were gone. It can have
+// decided about pods that were bound before, with or without them.
 //
 // If it is not known what the kubelet has, the node is unsure (At.Unsure): the agent only reads, so
 // it must not keep pods waiting, and the other plugins decide.

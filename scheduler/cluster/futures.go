@@ -82,10 +82,7 @@ func (f *futures) decide(view *memo.Node, waiting []undecided, ended []gone) boo
 	for i, next := range waiting {
 		rest := slices.Delete(slices.Clone(waiting), i, i+1)
 		for released, left := range splits(next, ended) {
-			after := f.release(view, released)
-			if placed, _, err := after.Place(next.pod); err == nil {
-				after = placed
-			}
+			after, _ := place(f.release(view, released), next.pod)
 			if !f.decide(after, rest, left) {
 				return false
 			}
@@ -145,7 +142,7 @@ func (f *futures) with(view, without *memo.Node, waiting []undecided, next *unde
 	}
 	if next != nil {
 		for released, left := range splits(*next, ended) {
-			placed, _, err := f.release(view, released).Place(next.pod)
+			placed, err := place(f.release(view, released), next.pod)
 			if err != nil {
 				return fmt.Errorf("if its kubelet decides in another order about the pods that wait: %w", err)
 			}
@@ -157,16 +154,10 @@ func (f *futures) with(view, without *memo.Node, waiting []undecided, next *unde
 	for i, p := range waiting {
 		rest := slices.Delete(slices.Clone(waiting), i, i+1)
 		for released, left := range splits(p, ended) {
-			after, afterWithout := f.release(view, released), f.release(without, released)
-			fitted, _, before := afterWithout.Place(p.pod)
-			placed, _, err := after.Place(p.pod)
-			switch {
-			case err != nil && before == nil:
+			after, err := place(f.release(view, released), p.pod)
+			afterWithout, before := place(f.release(without, released), p.pod)
+			if err != nil && before == nil {
 				return fmt.Errorf("its kubelet has not decided about pod %s yet, for which there would be no room if it decided later: %w", p.pod.Pod.ID(), err)
-			case before == nil:
-				after, afterWithout = placed, fitted
-			case err == nil:
-				after = placed
 			}
 			if err := f.with(after, afterWithout, rest, next, left); err != nil {
 				return err
@@ -174,6 +165,16 @@ func (f *futures) with(view, without *memo.Node, waiting []undecided, next *unde
 		}
 	}
 	return nil
+}
+
+// place returns the node after the kubelet has decided about a pod. The error is its rejection, which
+// leaves the node as it is.
+func place(view *memo.Node, pod fleet.Pod) (*memo.Node, error) {
+	next, plan, err := view.Place(pod)
+	if err == nil && plan.Rejection != nil {
+		err = plan.Rejection
+	}
+	return next, err
 }
 
 func (f *futures) release(view *memo.Node, pods []gone) *memo.Node {
