@@ -64,10 +64,13 @@ type session struct {
 	blind   bool
 	// before is the last look whose decisions were compared.
 	before reading
-	// config is the kubelet's configuration, as it answered.
-	config []byte
-	mu     sync.Mutex // guards ledger
-	ledger observe.Ledger
+	// config is the kubelet's configuration, as it answered. object is the Node, or nil, and
+	// configured is what the node has for pods according to the configuration, or nil.
+	config     []byte
+	object     *v1.Node
+	configured *request.Totals
+	mu         sync.Mutex // guards ledger
+	ledger     observe.Ledger
 }
 
 // unsettled is what the files have of a pod, and since when.
@@ -122,13 +125,15 @@ func (s *session) fail(now time.Time) {
 
 // reading is what a look reads.
 type reading struct {
+	listing
+
 	// signature is that of the files.
 	signature string
-	pods      inputs.Roster
-	asked     map[string]request.Pod
 	shown     *treatment.Shown
 	// texts are the files.
 	texts []treatment.Text
+	// sight is what is compared.
+	sight observe.Sight
 	// replaced is set if the files were replaced meanwhile, and torn if they do not add up.
 	replaced, torn bool
 }
@@ -136,28 +141,20 @@ type reading struct {
 // see takes in what a look shows.
 func (s *session) see(now time.Time, l reading) {
 	s.failing = time.Time{}
-	state, pods := l.shown.State, l.pods
+	state := l.shown.State
 	last := s.shown.Load()
 	next := &sight{signature: l.signature, taken: takenHugePages(state, s.pages)}
-	var decided []observe.Decision
-	var waiting []string
-	all := map[string]bool{}
-	for uid, pod := range pods {
-		if pods.Alive(uid) {
+	for uid := range l.pods {
+		if l.pods.Alive(uid) {
 			next.pods = append(next.pods, uid)
 		}
-		d := observe.Decision{Pod: l.asked[uid]}
-		is := decide(&d, pod, l.shown)
-		switch {
-		case !is:
-			if !podspec.Ended(pod) && treatment.Owns(state, &d.Pod) {
-				waiting = append(waiting, d.Pod.ID())
-			}
-			continue
-		case s.decided != nil && !s.decided[uid]:
+	}
+	all, waiting := s.decisions(&l)
+	var decided []observe.Decision
+	for uid, d := range all {
+		if s.decided != nil && !s.decided[uid] {
 			decided = append(decided, d)
 		}
-		all[uid] = true
 	}
 	slices.Sort(next.pods)
 	slices.SortFunc(decided, func(a, b observe.Decision) int {
@@ -167,7 +164,10 @@ func (s *session) see(now time.Time, l reading) {
 	settled := s.settled(now, &l, decided)
 	if settled {
 		compared = s.compare(now, &l, decided)
-		s.decided, s.before, s.blind = all, l, false
+		s.decided, s.before, s.blind = map[string]bool{}, l, false
+		for uid := range all {
+			s.decided[uid] = true
+		}
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
@@ -218,17 +218,16 @@ func (s *session) all(ofLook []view.Doubt) []view.Doubt {
 func (s *session) compare(now time.Time, l *reading, decided []observe.Decision) []observe.Comparison {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := l.shown.State
 	switch {
 	case s.decided == nil: // Nothing is known of what was decided before.
-		s.ledger.Begin(state)
+		s.ledger.Begin(l.sight)
 		return nil
 	case s.blind:
-		s.ledger.Skip(now, state, decided, "it was decided while the kubelet's files and answers could not be read, or while the kubelet was started again")
+		s.ledger.Skip(now, l.sight, decided, "it was decided while the kubelet's files and answers could not be read, or while the kubelet was started again")
 		return nil
 	}
 	s.ledger.Evidence = func(c *observe.Comparison) []byte { return s.evidence(l, decided, c) }
-	return s.ledger.Look(now, state, decided)
+	return s.ledger.Look(now, l.sight, decided)
 }
 
 // settled reports whether new decisions are complete. A kubelet writes what a pod gets container by
@@ -252,7 +251,7 @@ func (s *session) settled(now time.Time, l *reading, decided []observe.Decision)
 		all = all && now.Sub(u.since) >= settledAfter
 	}
 	if all && len(next) > 0 && s.decided != nil && !s.blind {
-		all = s.ledger.Fits(l.shown.State, decided)
+		all = s.ledger.Fits(l.sight, decided)
 	}
 	s.unsettled = next
 	switch {
@@ -296,7 +295,8 @@ func (s *session) tell(now time.Time, last *sight, state *node.State, compared [
 }
 
 // decide adds what the kubelet has decided about a pod, and reports whether it has decided. A pod
-// about which it has decided is in the files, has containers, or has a status that rejects it.
+// about which it has decided is in the files, has containers, or has a status that rejects it. The
+// files have nothing of other pods: the kubelet gives those that it has admitted a start time.
 func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 	_, listed := shown.State.Grant(d.Pod.UID)
 	switch status := treatment.PodStatusOf(pod, nil); {
@@ -305,14 +305,15 @@ func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 		return true
 	case status.Rejected:
 		d.Reason = pod.Status.Reason
-		if !slices.Contains(reasons(), d.Reason) {
-			d.Doubts = []string{"it was rejected for a reason that the resource managers do not decide"}
+		if !predictable(d.Reason) {
+			d.Doubts = []string{"it was rejected for " + cmp.Or(d.Reason, "no reason") + ", which is not predicted"}
 		} else if d.Reason == unexpected && !ofManagers(pod.Status.Message) {
 			d.Doubts = []string{"it was rejected by a device plugin, or for another reason that no file shows"}
 		}
 	case podspec.Ended(pod) && !listed && treatment.Owns(shown.State, &d.Pod):
 		d.Doubts = []string{"it ended before the kubelet's files with it were seen"}
-	case !listed && !treatment.Started(pod) && !podspec.Ended(pod):
+	case listed || treatment.Started(pod) || podspec.Ended(pod):
+	case pod.Status.StartTime == nil || treatment.Owns(shown.State, &d.Pod):
 		return false
 	}
 	for _, doubt := range shown.Doubts(&d.Pod) {
@@ -332,11 +333,6 @@ func ofManagers(message string) bool {
 		return strings.Contains(message, "requested number of devices unavailable") || strings.Contains(message, "no healthy devices present")
 	}
 	return strings.Contains(message, "cpu") || strings.Contains(message, "memory")
-}
-
-// reasons returns the reasons of rejections by the Topology, CPU, Memory and Device Managers.
-func reasons() []string {
-	return []string{"TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError", unexpected}
 }
 
 // trust returns how the predictions compare with what the kubelet did.

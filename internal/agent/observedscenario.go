@@ -24,8 +24,12 @@ import (
 // evidence returns a decision that differs from its prediction as a scenario with its recorded
 // result, in one compressed line: paddock replay decides again. It has what decides and nothing
 // else: the machine, the settings of the managers, the files before, the requests of the pods that
-// ran, and of those that were decided at the same time. It is nil if it cannot be made.
+// ran, and of those that were decided at the same time. It is nil if it cannot be made, and for a
+// prediction that does not follow from these.
 func (s *session) evidence(l *reading, decided []observe.Decision, c *observe.Comparison) []byte {
+	if c.Short != "" {
+		return nil
+	}
 	scenario, err := s.scenario(l, decided, c)
 	if err != nil {
 		return nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -93,6 +95,9 @@ type setUpAnswers struct {
 	process             uint64
 	metrics, config     []byte
 	ofMetrics, ofConfig error
+	// object is the Node. It is nil if it was not asked for, or for the reason ofObject.
+	object   *v1.Node
+	ofObject error
 }
 
 // ask waits for the answers for at most setUpTime. It uses a connection of its own, so that a
@@ -103,6 +108,9 @@ func (o *Observing) ask(ctx context.Context) setUpAnswers {
 	a := setUpAnswers{process: o.endpoint.Process()}
 	if a.metrics, a.ofMetrics = o.about.Get(ctx, "/metrics", mostMetrics); a.ofMetrics == nil {
 		a.config, a.ofConfig = o.about.Get(ctx, "/configz", mostConfigz)
+	}
+	if o.nodes != nil {
+		a.object, a.ofObject = o.nodes.Node(ctx, o.config.NodeName)
 	}
 	return a
 }
@@ -128,7 +136,9 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	}
 	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
 	o.process = a.process
+	o.takeObject(ctx, a)
 	if before != nil && before.digest == digest {
+		before.object = o.object
 		return nil
 	}
 	byFile := len(doubts) > 0
@@ -147,7 +157,15 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of the kubelet: %w", err)
 	}
-	s := &session{version: version, node: n, digest: digest, config: config, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config)}
+	s := &session{version: version, node: n, digest: digest, config: config, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config), object: o.object}
+	if !byFile {
+		reader.Stdin = bytes.NewReader(config)
+		total, err := reader.Allocatable("-", n)
+		if err != nil {
+			return fmt.Errorf("the configuration of the kubelet: %w", err)
+		}
+		s.configured = &total
+	}
 	if before != nil {
 		if last := before.shown.Load(); last != nil {
 			s.from = last.snapshot.State.Generation() + 1
@@ -166,6 +184,23 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
 	}
 	return nil
+}
+
+// takeObject takes in the Node. While the API server does not answer, the last one counts.
+func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) {
+	if o.nodes == nil {
+		return
+	}
+	if a.object != nil {
+		o.object = a.object
+	}
+	if failed := a.ofObject != nil; failed != o.withoutObject && ctx.Err() == nil {
+		if o.withoutObject = failed; failed {
+			o.log.WarnContext(ctx, "what the Node has for all pods is not known: it is computed from the kubelet's configuration, and without extended resources and ephemeral storage", "error", a.ofObject)
+		} else {
+			o.log.InfoContext(ctx, "the Node can be read")
+		}
+	}
 }
 
 // begin adds the page and the metrics of a session.

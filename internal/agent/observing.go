@@ -82,6 +82,11 @@ type Observing struct {
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
+	// nodes has object, the Node of this node. It is nil without an API server. withoutObject is
+	// set while the server does not answer.
+	nodes         *publication.Client
+	object        *v1.Node
+	withoutObject bool
 }
 
 // NewObserving returns an observing agent. It reads nothing of the node yet.
@@ -97,6 +102,12 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 		*to = endpoint
+	}
+	if c.NodeName != "" && (c.APIServer.URL != "" || w.Publication != nil) {
+		var err error
+		if o.nodes, err = w.client(c); err != nil {
+			return nil, err
+		}
 	}
 	if !c.Publish {
 		return o, nil
@@ -213,18 +224,18 @@ func deviceFile() string {
 func (o *Observing) look(ctx context.Context, s *session) error {
 	for try := 1; ; try++ {
 		signature := o.signature()
-		pods, asked, err := o.pods(ctx, s)
+		listed, err := o.pods(ctx, s)
 		if err != nil {
 			s.fail(o.world.Now())
 			return err
 		}
-		shown, texts, err := o.state(ctx, s, pods)
+		shown, texts, err := o.state(ctx, s, listed.pods)
 		if err != nil && try == tornTries {
 			s.fail(o.world.Now())
 			return err
 		}
 		if err == nil {
-			l := reading{signature: signature, pods: pods, asked: asked, shown: shown, texts: texts, replaced: signature != o.signature(), torn: s.torn(shown.State, pods)}
+			l := reading{listing: listed, signature: signature, shown: shown, texts: texts, replaced: signature != o.signature(), torn: s.torn(shown.State, listed.pods)}
 			if !l.replaced && !l.torn || try == tornTries {
 				s.see(o.world.Now(), l)
 				return nil
@@ -249,12 +260,20 @@ func (o *Observing) state(ctx context.Context, s *session, pods inputs.Roster) (
 	return shown, texts, err
 }
 
-// pods returns the pods of the node with their status, and their requests by UID. A kubelet that
+// listing is what the kubelet lists, by UID.
+type listing struct {
+	pods inputs.Roster
+	// asked are the requests by which the managers decide, and requests what the kubelet counts.
+	asked    map[string]request.Pod
+	requests map[string]request.Totals
+}
+
+// pods returns the pods of the node with their status, and their requests. A kubelet that
 // was started again lists its pods little by little: until all that were there before are listed,
 // at most for startingTime, the list is an error. A pod whose request cannot be read gets nothing
 // of its own, and is left out.
-func (o *Observing) pods(ctx context.Context, s *session) (pods inputs.Roster, asked map[string]request.Pod, err error) {
-	pods, asked = inputs.Roster{}, map[string]request.Pod{}
+func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
+	out := listing{inputs.Roster{}, map[string]request.Pod{}, map[string]request.Totals{}}
 	gates := podspec.GatesOf(s.node.Policy.Policy)
 	process, err := o.endpoint.Pods(ctx, func(item []byte) error {
 		var pod v1.Pod
@@ -262,16 +281,17 @@ func (o *Observing) pods(ctx context.Context, s *session) (pods inputs.Roster, a
 			return err
 		}
 		uid := podspec.UID(&pod)
-		if pods[uid] != nil {
+		if out.pods[uid] != nil {
 			return fmt.Errorf("it has the pod %s/%s (UID %s) twice", pod.Namespace, pod.Name, uid)
 		}
-		if r, err := podspec.Request(podspec.Default(&pod, gates), gates); err == nil {
-			pods[uid], asked[uid] = inputs.Slim(&pod), r
+		full := podspec.Default(&pod, gates)
+		if r, err := podspec.Request(full, gates); err == nil {
+			out.pods[uid], out.asked[uid], out.requests[uid] = inputs.Slim(&pod), r, requestsOf(full, gates)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("it is not known which pods are on the node: %w", err)
+		return listing{}, fmt.Errorf("it is not known which pods are on the node: %w", err)
 	}
 	if s.process != 0 && process.Number != s.process {
 		s.lose()
@@ -280,13 +300,13 @@ func (o *Observing) pods(ctx context.Context, s *session) (pods inputs.Roster, a
 	s.process = process.Number
 	if last := s.shown.Load(); last != nil && o.world.Now().Sub(s.restarted) < startingTime {
 		for _, uid := range last.pods {
-			if pods[uid] == nil {
-				return nil, nil, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
+			if out.pods[uid] == nil {
+				return listing{}, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
 			}
 		}
 		s.restarted = time.Time{} // From now on, a pod that is not listed is gone.
 	}
-	return pods, asked, nil
+	return out, nil
 }
 
 // notice returns why what is shown can be out of date.

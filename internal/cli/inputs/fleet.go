@@ -235,7 +235,7 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		state = state.As(as)
 		n.Policy.Text += "; kubelet " + kubelet.String() + " decides"
 	}
-	amounts, err := from.allocatable(relativeTo(dir, e.KubeletConfig), n)
+	amounts, err := from.Allocatable(relativeTo(dir, e.KubeletConfig), n)
 	if err != nil {
 		return err
 	}
@@ -244,10 +244,10 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 	return nil
 }
 
-// allocatable returns the amounts of a node that the scheduler counts: those that the kubelet
+// Allocatable returns the amounts of a node that the scheduler counts: those that the kubelet
 // reports, and the devices. Without a KubeletConfiguration, the reserved CPUs and memory of the
 // policy are subtracted.
-func (r Reader) allocatable(config string, n *Node) (fleet.Amounts, error) {
+func (r Reader) Allocatable(config string, n *Node) (fleet.Amounts, error) {
 	c := &kubeletcfg.Config{}
 	if config != "" {
 		var err error

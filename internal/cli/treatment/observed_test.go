@@ -61,7 +61,7 @@ func (o *observed) line(t *testing.T, line *recorded, every int) {
 	if w.shown = o.state(before, w.alive, w.node); w.shown == nil {
 		return
 	}
-	w.ledger.Begin(w.shown.State)
+	w.ledger.Begin(observe.Sight{State: w.shown.State})
 	for i := range line.Result.Events {
 		e, name := &line.Result.Events[i], fmt.Sprintf("%s event %d", line.Scenario.Name, i)
 		if e.StartError != "" || e.Panic != "" || e.Endless {
@@ -87,7 +87,7 @@ func (o *observed) line(t *testing.T, line *recorded, every int) {
 			return
 		}
 		if !fresh { // A restart or an end of a pod: what follows is predicted from there.
-			w.ledger.Begin(w.shown.State)
+			w.ledger.Begin(observe.Sight{State: w.shown.State})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (w *watcher) look(t *testing.T, files map[string]string, name string) bool 
 	if w.shown = w.state(files, w.alive, w.node); w.shown == nil {
 		return false
 	}
-	for _, c := range w.ledger.Look(time.Unix(1<<40, 0), w.shown.State, w.decided) {
+	for _, c := range w.ledger.Look(time.Unix(1<<40, 0), observe.Sight{State: w.shown.State}, w.decided) {
 		w.add(t, name, &c)
 	}
 	w.decided = nil

@@ -18,10 +18,11 @@ var counted = []v1.ResourceName{v1.ResourcePods, v1.ResourceCPU, v1.ResourceMemo
 
 // OutOf returns the rejection of a pod that a kubelet's managers admit: the kubelet then compares
 // the requests of all pods of the node with what the Node has for pods, whichever CPUs and memory
-// they have. It returns nil if the pod fits, or if the Node, which may be nil, does not have the
-// amounts. Extended resources are not compared, because the kubelet does not compare them, either.
+// they have. It returns nil if the pod fits, if it is critical, so that the kubelet ends other pods
+// instead, or if the Node, which may be nil, does not have the amounts. Extended resources are not
+// compared: the Device Manager rejects pods that ask for too many devices of a plugin.
 func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *view.PlanRejection {
-	if o == nil {
+	if o == nil || podspec.IsCritical(pod) {
 		return nil
 	}
 	for _, name := range counted {

@@ -96,7 +96,7 @@ func (n *node) stale() bool {
 // make sets the node with its pods. The error is about the node.
 func (c *Cluster) make(name string, n *node) error {
 	out := &Node{
-		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: amountsOf(n.object.Status.Allocatable)},
+		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: Amounts(n.object.Status.Allocatable)},
 		Object: n.object, Policy: kubeletcfg.Describe(n.shown.Policy),
 	}
 	var notes []string

@@ -176,14 +176,14 @@ func Asks(pod *v1.Pod, gates podspec.Gates) fleet.Amounts {
 		without.Spec.Overhead = nil
 		pod = &without
 	}
-	out := amountsOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources}))
+	out := Amounts(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources}))
 	out.Pods = 1
 	return out
 }
 
-// amountsOf returns the amounts of a list that the scheduler counts. It skips amounts that cannot
-// be calculated with.
-func amountsOf(list v1.ResourceList) fleet.Amounts {
+// Amounts returns the amounts of a list that the scheduler counts. It skips amounts that cannot be
+// calculated with.
+func Amounts(list v1.ResourceList) fleet.Amounts {
 	var a fleet.Amounts
 	for name, q := range list {
 		if podspec.CheckAmounts(v1.ResourceList{name: q}) != nil {

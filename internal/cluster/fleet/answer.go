@@ -63,7 +63,7 @@ func (f *Fleet) bound(c *Class, i int) {
 	a := answer{verdict: rejected}
 	if c.pod.Allowed != nil && !c.pod.Allowed(&m.Node) {
 		a.why = Why{NotAllowed: true}
-	} else if short := m.Allocatable.short(m.Used, c.pod.Asks); short != "" {
+	} else if short := m.Allocatable.Short(m.Used, c.pod.Asks); short != "" {
 		a.why = Why{Amounts: true, Resource: short}
 	} else {
 		a = answer{verdict: bounded, cost: m.leastCost(&c.pod)}

@@ -53,7 +53,7 @@ func (f *Fleet) Class(pod Pod) *Class {
 // answer. It consists of the key of the request, the amounts and the constraint.
 func (pod *Pod) Key() string {
 	var buffer [512]byte // Enough for most pods.
-	return string(append(pod.Asks.appendKey(pod.AppendKey(buffer[:0])), pod.Constraint...))
+	return string(append(pod.Asks.AppendKey(pod.AppendKey(buffer[:0])), pod.Constraint...))
 }
 
 // refresh replaces the answers of nodes that changed since the class last asked with bounds.

@@ -69,7 +69,7 @@ func guaranteed(name string, cpus int, memory int64) Pod {
 func dumb(f *Fleet, pod Pod) string {
 	best, least := "", Cost{}
 	for _, m := range f.members {
-		if m.Allocatable.short(m.Used, pod.Asks) != "" || pod.Allowed != nil && !pod.Allowed(&m.Node) {
+		if m.Allocatable.Short(m.Used, pod.Asks) != "" || pod.Allowed != nil && !pod.Allowed(&m.Node) {
 			continue
 		}
 		plan := m.State.Plan(pod.Pod)
@@ -263,12 +263,12 @@ func (f *Fleet) Remove(name, uid string, asks Amounts) error {
 	if _, found := m.State.Grant(uid); !found {
 		return nil
 	}
-	f.changed(i, m.Next(m.State.Release(uid), m.Used.minus(asks)))
+	f.changed(i, m.Next(m.State.Release(uid), minus(m.Used, asks)))
 	return nil
 }
 
 // minus returns a without b.
-func (a Amounts) minus(b Amounts) Amounts {
+func minus(a, b Amounts) Amounts {
 	b.Milli, b.Memory, b.Pods = -b.Milli, -b.Memory, -b.Pods
 	b.Others = slices.Clone(b.Others)
 	for i := range b.Others {

@@ -105,7 +105,7 @@ func (v *View) outlook(used Amounts) outlook {
 	o := outlook{table: v.table}
 	for i := range v.ranking.weights {
 		w := &v.ranking.weights[i]
-		short := v.Allocatable.short(used, w.asks)
+		short := v.Allocatable.Short(used, w.asks)
 		switch p := &v.table.portions[i]; {
 		case short != "" && (p.memory == 0 || short != request.Memory):
 			o.absent = append(o.absent, i)

@@ -46,7 +46,7 @@ func barsFrom(f *Fleet, pod Pod, n *Node) bool {
 func checkCounts(t *rapid.T, f *Fleet, pod Pod, why []Count) {
 	want, got, nodes := 0, 0, 0
 	for _, m := range f.members {
-		amounts := m.Allocatable.short(m.Used, pod.Asks) == ""
+		amounts := m.Allocatable.Short(m.Used, pod.Asks) == ""
 		if allowed := pod.Allowed == nil || pod.Allowed(&m.Node); allowed && amounts && m.Ask(&pod).Fits {
 			want++
 		}

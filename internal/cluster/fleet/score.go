@@ -87,7 +87,7 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 			continue
 		}
 		total += s.Count
-		key := string(s.Pod.Asks.appendKey(fmt.Appendf(nil, "%d ", cpus)))
+		key := string(s.Pod.Asks.AppendKey(fmt.Appendf(nil, "%d ", cpus)))
 		if merged[key] == nil {
 			merged[key] = &weight{cpus: cpus, asks: s.Pod.Asks}
 		}

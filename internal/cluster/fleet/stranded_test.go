@@ -72,7 +72,7 @@ func alone(views []*View, w weight) (sum float64) {
 	w.share = unit
 	ranking := &Ranking{scoring: LeastStranded, weights: []weight{w}, tables: map[machines]*table{}}
 	for _, v := range views {
-		if short := v.Allocatable.short(v.Used, w.asks); short == "" || short == "memory" {
+		if short := v.Allocatable.Short(v.Used, w.asks); short == "" || short == "memory" {
 			sum += ranking.View(v.Node).Stranded()
 		}
 	}

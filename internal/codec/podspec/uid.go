@@ -16,8 +16,22 @@ const (
 	hashAnnotation   = "kubernetes.io/config.hash"
 )
 
+// sourceAnnotation is the annotation in which a kubelet keeps where a pod came from.
+const sourceAnnotation = "kubernetes.io/config.source"
+
 // IsMirror reports whether a pod is only the mirror of a static pod of its node.
 func IsMirror(pod *v1.Pod) bool { return pod.Annotations[mirrorAnnotation] != "" }
+
+// systemCritical is the lowest priority of a critical pod, that of system-cluster-critical.
+const systemCritical = 2_000_000_000
+
+// IsCritical reports whether a kubelet ends other pods if the requests of this one exceed what its
+// Node has, instead of rejecting it.
+func IsCritical(pod *v1.Pod) bool {
+	source, has := pod.Annotations[sourceAnnotation]
+	static := has && source != "api"
+	return static || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+}
 
 // UID returns the key by which the kubelet and its files identify a pod: its metadata.uid, or, if
 // it has none, a digest of namespace, name and spec in the form of a UUID. The same manifest always

@@ -13,5 +13,10 @@
 // another order gives the answer, the comparison is Reordered, and it is not counted as a mistake.
 // A decision before which no state was seen has no prediction: it is Unsure, with the reason.
 //
-// Pods that get nothing of their own are not compared: no manager decides about them.
+// A kubelet that has asked its managers compares the requests of all pods with what its Node has
+// for pods, and rejects a pod for which there is too little (OutOfcpu). A Sight has these amounts.
+// Pods without resources of their own come and end without a trace in the files, so a rejection
+// that the seen pods do not explain is Unsure, and not a difference.
+//
+// Pods that get nothing of their own are compared only if they are rejected.
 package observe

@@ -32,9 +32,9 @@ func Results() []string {
 }
 
 const (
-	// keptStates is how many states from before are kept. The rejection of a pod shows in its
+	// keptSights is how many sights from before are kept. The rejection of a pod shows in its
 	// status later than the admission of the next one shows in the files.
-	keptStates = 8
+	keptSights = 8
 	// mostOrdered is how many pods that were decided between two looks are tried in every order:
 	// three have six orders.
 	mostOrdered = 3
@@ -46,16 +46,6 @@ const (
 	// of them may differ.
 	recent, mostDiffering = 20, 3
 )
-
-// Decision is a decision of the kubelet about a pod.
-type Decision struct {
-	Pod request.Pod
-	// Reason is the reason of the rejection in the status of the pod. It is empty for a pod that
-	// was admitted.
-	Reason string
-	// Doubts are why nothing is predicted about this pod.
-	Doubts []string
-}
 
 // Comparison is a decision beside its prediction.
 type Comparison struct {
@@ -70,6 +60,8 @@ type Comparison struct {
 	// if nothing was predicted.
 	Base *node.State
 	Plan *node.Plan
+	// Short is the resource of which the Node has too little for the pod, if that was predicted.
+	Short request.Resource
 	// Evidence is what Ledger.Evidence returned for a decision that differs.
 	Evidence []byte
 }
@@ -83,9 +75,9 @@ type Ledger struct {
 	// who looks for the cause. It may be nil.
 	Evidence func(*Comparison) []byte
 
-	// states are the last states that were seen, the newest last.
-	states []*node.State
-	// until has, for each state, when the next one was seen.
+	// sights are the last ones, the newest last.
+	sights []*Sight
+	// until has, for each sight, when the next one was seen.
 	until       []time.Time
 	lately      []Result
 	admissions  Count
@@ -94,15 +86,15 @@ type Ledger struct {
 	differences []Comparison
 }
 
-// Begin makes a state the one from before the next decisions. What was decided earlier is not
+// Begin makes a sight the one from before the next decisions. What was decided earlier is not
 // compared, for example because the kubelet was started again or the files could not be read.
-func (l *Ledger) Begin(s *node.State) { l.states, l.until = []*node.State{s}, nil }
+func (l *Ledger) Begin(s Sight) { l.sights, l.until = []*Sight{&s}, nil }
 
 // Skip makes now the state from before the next decisions, as Begin does. Decisions since the last
 // look are Unsure, for the reason why.
-func (l *Ledger) Skip(at time.Time, now *node.State, decided []Decision, why string) {
+func (l *Ledger) Skip(at time.Time, now Sight, decided []Decision, why string) {
 	for _, c := range unsure(decided, why) {
-		if _, listed := now.Grant(c.UID); listed || !c.Admitted {
+		if _, listed := now.State.Grant(c.UID); listed || !c.Admitted {
 			c.At = at
 			l.count(&c)
 		}
@@ -111,12 +103,12 @@ func (l *Ledger) Skip(at time.Time, now *node.State, decided []Decision, why str
 }
 
 // Look compares what the kubelet has decided since the last look, in the order in which the pods
-// were created, with the predictions. now is the state that its files show. The comparisons are in
+// were created, with the predictions. now is what the node shows. The comparisons are in
 // the order of the pods. Pods that no manager decides about are left out.
-func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Comparison {
+func (l *Ledger) Look(at time.Time, now Sight, decided []Decision) []Comparison {
 	var all []Comparison
-	if len(l.states) > 0 {
-		all = l.compare(now, decided)
+	if len(l.sights) > 0 {
+		all = l.compare(&now, decided)
 	} else {
 		all = unsure(decided, "no state from before this decision was seen")
 	}
@@ -124,18 +116,18 @@ func (l *Ledger) Look(at time.Time, now *node.State, decided []Decision) []Compa
 		all[i].At = at
 		l.count(&all[i])
 	}
-	if len(l.states) > 0 {
+	if len(l.sights) > 0 {
 		l.until = append(l.until, at)
 	}
-	l.states = append(l.states, now)
-	l.states = l.states[max(0, len(l.states)-keptStates):]
-	l.until = l.until[max(0, len(l.until)-keptStates+1):]
+	l.sights = append(l.sights, &now)
+	l.sights = l.sights[max(0, len(l.sights)-keptSights):]
+	l.until = l.until[max(0, len(l.until)-keptSights+1):]
 	return all
 }
 
 // Fits reports whether Look would find no difference.
-func (l *Ledger) Fits(now *node.State, decided []Decision) bool {
-	return len(l.states) == 0 || !slices.ContainsFunc(l.compare(now, decided), func(c Comparison) bool { return c.Result == Differs })
+func (l *Ledger) Fits(now Sight, decided []Decision) bool {
+	return len(l.sights) == 0 || !slices.ContainsFunc(l.compare(&now, decided), func(c Comparison) bool { return c.Result == Differs })
 }
 
 func (l *Ledger) count(c *Comparison) {
@@ -200,19 +192,14 @@ func (l *Ledger) Doubt() string {
 }
 
 // compare finds an order in which all decisions are as predicted.
-func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
-	before := l.states[len(l.states)-1]
-	ended := gone(before, now)
-	without := before
-	for _, uid := range ended {
-		without = without.Release(uid)
-	}
-	without = without.Swept()
+func (l *Ledger) compare(now *Sight, decided []Decision) []Comparison {
+	before := l.sights[len(l.sights)-1]
+	without, gone, ended := before.without(now)
 	for o, order := range ordersOf(decided) {
-		for _, base := range []*node.State{without, before} {
+		for _, base := range []position{without, before.at()} {
 			for _, run := range []bool{false, true} {
-				if plans, is := try(base, now, order, run); is {
-					return labelled(plans, decided, o == 0)
+				if predicted, is := try(base, now, order, run); is {
+					return labelled(predicted, decided, o == 0)
 				}
 			}
 		}
@@ -223,10 +210,10 @@ func (l *Ledger) compare(now *node.State, decided []Decision) []Comparison {
 	switch {
 	case len(decided) > mostOrdered:
 		return unsure(decided, "more pods were decided at the same time than can be tried in every order")
-	case len(ended) > 0:
+	case gone > 0:
 		return unsure(decided, "other pods ended at the same time")
 	}
-	return l.apart(without, now, decided)
+	return l.apart(without, now, decided, ended)
 }
 
 // unsure returns comparisons of decisions that are not predicted.
@@ -242,52 +229,13 @@ func unsure(decided []Decision, why string) []Comparison {
 	return all
 }
 
-// greedy finds an order of many decisions: each time the first one that is as planned. found is
-// false if it gets stuck, which does not mean that there is no order.
-func greedy(base, now *node.State, decided []Decision) (all []Comparison, found bool) {
-	if len(decided) <= mostOrdered {
-		return nil, false
-	}
-	plans, s, left := map[string]planned{}, base, slices.Clone(decided)
-	inOrder := true
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(d Decision) bool { return len(d.Doubts) == 0 && d.matches(s.Plan(d.Pod), now) })
-		if at < 0 {
-			return nil, false
-		}
-		d := left[at]
-		plan := s.Plan(d.Pod)
-		plans[d.Pod.UID] = planned{s, plan}
-		if d.Reason == "" {
-			next, err := s.Apply(plan)
-			if err != nil {
-				return nil, false
-			}
-			s = next
-		}
-		inOrder = inOrder && at == 0
-		left = slices.Delete(left, at, at+1)
-	}
-	return labelled(plans, decided, inOrder), true
-}
-
-// gone returns the UIDs of the pods of the first state that are not in the second.
-func gone(before, now *node.State) []string {
-	var uids []string
-	for g := range before.AllGrants() {
-		if _, there := now.Grant(g.Pod.UID); !there {
-			uids = append(uids, g.Pod.UID)
-		}
-	}
-	return uids
-}
-
 // apart compares the decisions one by one, because no order explains all of them. A rejection can
-// be one on an earlier state.
-func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
+// be one on an earlier state. ended is how many pods of the last sight have ended.
+func (l *Ledger) apart(at position, now *Sight, decided []Decision, ended int) []Comparison {
 	var all []Comparison
-	s, after := base, ""
-	for _, d := range decided {
+	after := ""
+	for i := range decided {
+		d := &decided[i]
 		switch {
 		case len(d.Doubts) > 0:
 			all = append(all, d.unsure(strings.Join(d.Doubts, "; ")))
@@ -297,198 +245,42 @@ func (l *Ledger) apart(base, now *node.State, decided []Decision) []Comparison {
 			all = append(all, d.unsure("it was decided after "+after+", whose decision was not predicted"))
 			continue
 		}
-		plan := s.Plan(d.Pod)
-		c := d.comparison(s, plan, AsPredicted)
-		switch {
-		case d.matches(plan, now):
-		default:
-			if earlier := l.earlier(&d, now); earlier != nil {
-				all = append(all, d.comparison(earlier, earlier.Plan(d.Pod), Reordered))
+		p := at.predict(d)
+		c := d.comparison(&p, AsPredicted)
+		if !d.matches(&p, now) {
+			if earlier := l.earlier(d, now); earlier != nil {
+				all = append(all, d.comparison(earlier, Reordered))
 				continue
 			}
-			c.Result, c.Predicted, c.Actual = Differs, described(plan.Rejection != nil, reasonOf(plan), plan.Grant), d.actual(now)
+			if why := d.unpredictable(&p, ended); why != "" {
+				c = d.unsure(why)
+			} else {
+				c.Result, c.Predicted, c.Actual = Differs, described(p.reason(), p.grant()), d.actual(now)
+			}
 		}
-		if plan.Grant == nil || plan.Grant.OwnsAnything() || c.Result == Differs {
+		if c.Result != AsPredicted || d.matters(&p) {
 			all = append(all, c)
 		}
-		next, err := s.Apply(plan)
-		if err != nil || c.Result == Differs && d.Reason == "" {
+		next, err := p.then(d)
+		if err != nil || c.Result != AsPredicted && d.Reason == "" {
 			after = d.Pod.ID()
 			continue
 		}
-		if d.Reason == "" {
-			s = next
-		}
+		at = next
 	}
 	return all
 }
 
-// earlier returns the newest of the states before the last one on which a rejection is the
-// prediction, or nil.
-func (l *Ledger) earlier(d *Decision, now *node.State) *node.State {
-	for i := len(l.states) - 2; i >= 0 && d.Reason != ""; i-- {
+// earlier returns the prediction of a rejection on the newest of the sights before the last one on
+// which it is as decided, or nil.
+func (l *Ledger) earlier(d *Decision, now *Sight) *prediction {
+	for i := len(l.sights) - 2; i >= 0 && d.Reason != ""; i-- {
 		if l.until[i].Unix() < d.Pod.Created { // The pod did not exist yet.
 			return nil
 		}
-		if d.matches(l.states[i].Plan(d.Pod), now) {
-			return l.states[i]
+		if p := l.sights[i].at().predict(d); d.matches(&p, now) {
+			return &p
 		}
 	}
 	return nil
-}
-
-type planned struct {
-	base *node.State
-	plan *node.Plan
-}
-
-// try plans decisions in an order, and returns the plans by UID. It reports false if a decision is
-// not as planned. If run is set, the containers of each pod run before the next pod is decided, so
-// that the memory of its init containers is free by then.
-func try(base, now *node.State, order []Decision, run bool) (map[string]planned, bool) {
-	plans, s := map[string]planned{}, base
-	for _, d := range order {
-		plan := s.Plan(d.Pod)
-		if len(d.Doubts) > 0 || !d.matches(plan, now) {
-			return nil, false
-		}
-		plans[d.Pod.UID] = planned{s, plan}
-		if d.Reason != "" {
-			continue
-		}
-		next, err := s.Apply(plan)
-		if err != nil {
-			return nil, false
-		}
-		if s = next; run {
-			s = s.ContainerCreated(d.Pod.UID, d.Pod.Containers[len(d.Pod.Containers)-1].Name)
-		}
-	}
-	return plans, true
-}
-
-// labelled returns the comparisons of decisions that are all as planned.
-func labelled(plans map[string]planned, decided []Decision, inOrder bool) []Comparison {
-	result := AsPredicted
-	if !inOrder {
-		result = Reordered
-	}
-	var all []Comparison
-	for _, d := range decided {
-		p := plans[d.Pod.UID]
-		if p.plan.Grant == nil || p.plan.Grant.OwnsAnything() {
-			all = append(all, d.comparison(p.base, p.plan, result))
-		}
-	}
-	return all
-}
-
-func (d *Decision) comparison(base *node.State, plan *node.Plan, r Result) Comparison {
-	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: r, Admitted: d.Reason == "", Base: base, Plan: plan}
-}
-
-func (d *Decision) unsure(why string) Comparison {
-	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: Unsure, Admitted: d.Reason == "", Why: why}
-}
-
-// matches reports whether a plan is the kubelet's decision.
-func (d *Decision) matches(plan *node.Plan, now *node.State) bool {
-	if d.Reason != "" || plan.Rejection != nil {
-		return plan.Rejection != nil && reasonOf(plan) == d.Reason
-	}
-	has, listed := now.Grant(d.Pod.UID)
-	switch {
-	case !listed || !has.OwnsAnything():
-		return leavesNothing(plan.Grant)
-	case !plan.Grant.OwnsAnything():
-		return false
-	}
-	return samePlace(plan.Grant, has)
-}
-
-// leavesNothing reports whether a pod has nothing once its init containers have ended.
-func leavesNothing(g *node.Grant) bool {
-	if !g.Pool.IsEmpty() || len(g.PoolMemory) > 0 {
-		return false
-	}
-	for i := range g.Containers {
-		c := &g.Containers[i]
-		if !c.CPUs.IsEmpty() || len(c.Devices) > 0 || len(c.Memory) > 0 && g.Pod.Containers[i].Type != request.Init {
-			return false
-		}
-	}
-	return true
-}
-
-func reasonOf(p *node.Plan) string {
-	if p.Rejection == nil {
-		return ""
-	}
-	return string(p.Rejection.Reason)
-}
-
-// samePlace reports whether a pod has the predicted CPUs and memory. Memory of init containers that
-// end is used again by later containers, so that the files may not show it.
-func samePlace(want, has *node.Grant) bool {
-	if len(want.Containers) != len(has.Containers) || !want.Pool.Equal(has.Pool) || !slices.Equal(want.PoolMemory, has.PoolMemory) {
-		return false
-	}
-	for i := range want.Containers {
-		w, h := &want.Containers[i], &has.Containers[i]
-		if !w.CPUs.Equal(h.CPUs) || want.Pod.Containers[i].Type != request.Init && !slices.Equal(w.Memory, h.Memory) {
-			return false
-		}
-	}
-	return true
-}
-
-// actual describes what the kubelet did.
-func (d *Decision) actual(now *node.State) string {
-	has, _ := now.Grant(d.Pod.UID)
-	return described(d.Reason != "", d.Reason, has)
-}
-
-func described(rejected bool, reason string, g *node.Grant) string {
-	switch {
-	case rejected:
-		return "rejected (" + reason + ")"
-	case g == nil || !g.OwnsAnything():
-		return "admitted, without CPUs and memory of its own"
-	}
-	var parts []string
-	if !g.Pool.IsEmpty() {
-		parts = append(parts, "pool "+g.Pool.String())
-	}
-	for i := range g.Containers {
-		c := &g.Containers[i]
-		text := g.Pod.Containers[i].Name
-		if !c.CPUs.IsEmpty() {
-			text += " CPUs " + c.CPUs.String()
-		}
-		for _, b := range c.Memory {
-			text += fmt.Sprintf(" %s of %s on %s", request.RoundedBytes(b.Size), b.Type, b.Nodes.Text())
-		}
-		if text != g.Pod.Containers[i].Name {
-			parts = append(parts, text)
-		}
-	}
-	return "admitted: " + strings.Join(parts, "; ")
-}
-
-// ordersOf returns all orders of a few decisions, the given one first, or only the given one.
-func ordersOf(decided []Decision) [][]Decision {
-	if len(decided) > mostOrdered {
-		return [][]Decision{decided}
-	}
-	if len(decided) == 0 {
-		return [][]Decision{nil}
-	}
-	var all [][]Decision
-	for i := range decided {
-		rest := slices.Concat(decided[:i], decided[i+1:])
-		for _, order := range ordersOf(rest) {
-			all = append(all, append([]Decision{decided[i]}, order...))
-		}
-	}
-	return all
 }

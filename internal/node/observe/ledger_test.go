@@ -58,6 +58,9 @@ func admitted(t *testing.T, s *node.State, pods ...request.Pod) *node.State {
 	return s
 }
 
+// of returns a sight of which only the state is known.
+func of(s *node.State) observe.Sight { return observe.Sight{State: s} }
+
 const rejected = "TopologyAffinityError"
 
 // TestLook has one case for each way in which a decision can compare with its prediction.
@@ -84,8 +87,8 @@ func TestLook(t *testing.T) {
 		{"after a difference", admitted(t, start, pod("x", 1), a, b).Release("x"), []observe.Decision{{Pod: a}, {Pod: b}}, "a differs: admitted: c CPUs 0-1 / admitted: c CPUs 1-2, b unsure: it was decided after default/a, whose decision was not predicted"},
 	} {
 		var l observe.Ledger
-		l.Begin(start)
-		if got := texts(l.Look(time.Time{}, c.now, c.decided)); got != c.want {
+		l.Begin(of(start))
+		if got := texts(l.Look(time.Time{}, of(c.now), c.decided)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -131,17 +134,17 @@ func TestEndedInits(t *testing.T) {
 		t.Fatalf("the second pod is on %s", g.Containers[0].MemoryNodes.Text())
 	}
 	var l observe.Ledger
-	l.Begin(before)
-	for _, c := range l.Look(time.Unix(10, 0), now, []observe.Decision{{Pod: first}, {Pod: second}}) {
+	l.Begin(of(before))
+	for _, c := range l.Look(time.Unix(10, 0), of(now), []observe.Decision{{Pod: first}, {Pod: second}}) {
 		if c.Result != observe.AsPredicted {
 			t.Errorf("%s: %s: predicted %s; the kubelet: %s", c.Pod, c.Result, c.Predicted, c.Actual)
 		}
 	}
 	third := pod("third", 0)
 	third.Containers = []request.Container{init, {Name: "c", Type: request.App}}
-	l.Begin(before)
+	l.Begin(of(before))
 	now = admitted(t, before, third).ContainerCreated("third", "c")
-	for _, c := range l.Look(time.Unix(20, 0), now, []observe.Decision{{Pod: third}}) {
+	for _, c := range l.Look(time.Unix(20, 0), of(now), []observe.Decision{{Pod: third}}) {
 		if c.Result != observe.AsPredicted {
 			t.Errorf("%s: %s: predicted %s; the kubelet: %s", c.Pod, c.Result, c.Predicted, c.Actual)
 		}
@@ -156,8 +159,8 @@ func TestEnded(t *testing.T) {
 		"removed before": admitted(t, before.Release("a"), b), "removed after": admitted(t, before, b).Release("a"),
 	} {
 		var l observe.Ledger
-		l.Begin(before)
-		if got := texts(l.Look(time.Time{}, now, []observe.Decision{{Pod: b}})); got != "b as-predicted" {
+		l.Begin(of(before))
+		if got := texts(l.Look(time.Time{}, of(now), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -170,12 +173,12 @@ func TestLateRejection(t *testing.T) {
 	b := pod("b", 2)
 	full := admitted(t, empty(t), a, pod("z", 4))
 	var l observe.Ledger
-	l.Begin(full)
+	l.Begin(of(full))
 	free := full.Release("a").Release("z")
-	if got := texts(l.Look(time.Unix(100, 0), admitted(t, free, b), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
+	if got := texts(l.Look(time.Unix(100, 0), of(admitted(t, free, b)), []observe.Decision{{Pod: b}})); got != "b as-predicted" {
 		t.Error(got)
 	}
-	if got := texts(l.Look(time.Unix(100, 0), admitted(t, free, b), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four reordered" {
+	if got := texts(l.Look(time.Unix(100, 0), of(admitted(t, free, b)), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four reordered" {
 		t.Error(got)
 	}
 }
@@ -187,10 +190,10 @@ func TestRejectionBeforeItExisted(t *testing.T) {
 	four := pod("four", 4)
 	four.Created = 200
 	var l observe.Ledger
-	l.Begin(full)
+	l.Begin(of(full))
 	free := full.Release("a")
-	l.Look(time.Unix(100, 0), free, nil)
-	if got := texts(l.Look(time.Unix(300, 0), free, []observe.Decision{{Pod: four, Reason: rejected}})); got != "four differs: admitted: c CPUs 0-3 / rejected (TopologyAffinityError)" {
+	l.Look(time.Unix(100, 0), of(free), nil)
+	if got := texts(l.Look(time.Unix(300, 0), of(free), []observe.Decision{{Pod: four, Reason: rejected}})); got != "four differs: admitted: c CPUs 0-3 / rejected (TopologyAffinityError)" {
 		t.Error(got)
 	}
 }
@@ -205,13 +208,13 @@ func TestMany(t *testing.T) {
 	}
 	start := empty(t)
 	var l observe.Ledger
-	l.Begin(start)
-	if got := texts(l.Look(time.Unix(100, 0), admitted(t, start, pods...), decided)); got != "c reordered, a reordered, d reordered, b reordered" {
+	l.Begin(of(start))
+	if got := texts(l.Look(time.Unix(100, 0), of(admitted(t, start, pods...)), decided)); got != "c reordered, a reordered, d reordered, b reordered" {
 		t.Error(got)
 	}
-	l.Begin(start)
+	l.Begin(of(start))
 	wrong := admitted(t, admitted(t, start, pod("x", 1)), pods[:3]...).Release("x")
-	got := texts(l.Look(time.Unix(100, 0), admitted(t, wrong, pods[3]), decided))
+	got := texts(l.Look(time.Unix(100, 0), of(admitted(t, wrong, pods[3])), decided))
 	if strings.Contains(got, "differs") || !strings.Contains(got, "c unsure: more pods were decided at the same time") {
 		t.Error(got)
 	}
@@ -222,11 +225,11 @@ func TestMany(t *testing.T) {
 func TestDoubt(t *testing.T) {
 	var l observe.Ledger
 	s := empty(t)
-	l.Begin(s)
+	l.Begin(of(s))
 	for i := range 30 {
 		p := pod(fmt.Sprint("p", i), 1)
-		l.Look(time.Time{}, admitted(t, s, p), []observe.Decision{{Pod: p}})
-		l.Begin(s)
+		l.Look(time.Time{}, of(admitted(t, s, p)), []observe.Decision{{Pod: p}})
+		l.Begin(of(s))
 	}
 	if why := l.Doubt(); why != "" || l.Admissions()[observe.AsPredicted] != 30 {
 		t.Errorf("%q, %v", why, l.Admissions())
@@ -234,8 +237,8 @@ func TestDoubt(t *testing.T) {
 	noticed := 0
 	for i := range 120 {
 		p := pod(fmt.Sprint("q", i), 1)
-		l.Look(time.Time{}, admitted(t, s, pod("x", 1), p).Release("x"), []observe.Decision{{Pod: p}})
-		l.Begin(s)
+		l.Look(time.Time{}, of(admitted(t, s, pod("x", 1), p).Release("x")), []observe.Decision{{Pod: p}})
+		l.Begin(of(s))
 		if l.Doubt() != "" && noticed == 0 {
 			noticed = i + 1
 		}
@@ -252,7 +255,7 @@ func TestDoubt(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	var l observe.Ledger
 	a := pod("a", 2)
-	if got := texts(l.Look(time.Time{}, admitted(t, empty(t), a), []observe.Decision{{Pod: a}})); got != "a unsure: no state from before this decision was seen" {
+	if got := texts(l.Look(time.Time{}, of(admitted(t, empty(t), a)), []observe.Decision{{Pod: a}})); got != "a unsure: no state from before this decision was seen" {
 		t.Error(got)
 	}
 	if u := l.Unpredicted(); len(u) != 1 || l.Doubt() != "" {

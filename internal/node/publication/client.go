@@ -2,9 +2,11 @@ package publication
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -30,6 +32,19 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{core, own}, nil
+}
+
+// Node returns a Node.
+func (c *Client) Node(ctx context.Context, name string) (*v1.Node, error) {
+	var node v1.Node
+	there, err := reconcile.Read(ctx, c.core.Get().Resource("nodes").Name(name), &node)
+	if err == nil && !there {
+		err = errors.New("it does not exist")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", name, err)
+	}
+	return &node, nil
 }
 
 // addMachine creates a PaddockMachine if it does not exist.

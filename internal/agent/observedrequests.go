@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/observe"
+)
+
+// allocatable returns what the node has for the requests of all pods: what the Node shows, which is
+// what the kubelet compares with, or else what follows from the kubelet's configuration. It is nil
+// if neither is known.
+func (s *session) allocatable() *request.Totals {
+	if s.object == nil {
+		return s.configured
+	}
+	list := s.object.Status.Allocatable
+	total := clusterstate.Amounts(list)
+	if storage, has := list[v1.ResourceEphemeralStorage]; has {
+		total.Others = total.Others.With(string(v1.ResourceEphemeralStorage), storage.Value())
+	}
+	return &total
+}
+
+// requestsOf returns what a pod with defaults requests of all resources.
+func requestsOf(pod *v1.Pod, gates podspec.Gates) request.Totals {
+	asks := clusterstate.Asks(pod, gates)
+	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources})
+	if storage := all[v1.ResourceEphemeralStorage]; storage.Sign() > 0 {
+		asks.Others = asks.Others.With(string(v1.ResourceEphemeralStorage), storage.Value())
+	}
+	return asks
+}
+
+// compared returns the part of the requests that a kubelet compares with what the Node has in
+// total: not those for extended resources that the Node does not have. Neither are those for
+// devices of plugins, of which a state has an inventory: the Device Manager has assigned them
+// before, and rejects a pod for which there are too few.
+func compared(asks request.Totals, total *request.Totals, state *node.State) request.Totals {
+	if total == nil {
+		return asks
+	}
+	plugins := state.Devices().Inventory().Resources()
+	asks.Others = slices.DeleteFunc(slices.Clone(asks.Others), func(a request.Amount) bool {
+		_, has := total.Others.Get(a.Resource)
+		return !request.IsMemory(a.Resource) && (!has || slices.Contains(plugins, a.Resource))
+	})
+	return asks
+}
+
+// decisions returns the pods about which the kubelet has decided, by UID, with their decisions, and
+// those for whose decision it is waited.
+func (s *session) decisions(l *reading) (all map[string]observe.Decision, waiting []string) {
+	all = map[string]observe.Decision{}
+	l.sight = observe.Sight{State: l.shown.State, Requests: map[string]request.Totals{}, Allocatable: s.allocatable()}
+	for uid, pod := range l.pods {
+		d := observe.Decision{Pod: l.asked[uid], Critical: podspec.IsCritical(pod), Requests: compared(l.requests[uid], l.sight.Allocatable, l.shown.State)}
+		if !decide(&d, pod, l.shown) {
+			if !podspec.Ended(pod) && treatment.Owns(l.shown.State, &d.Pod) {
+				waiting = append(waiting, d.Pod.ID())
+			}
+			continue
+		}
+		if d.Pod.Kind == request.Unmanaged && s.version.Minor < featuresChecked {
+			d.Doubts = append(d.Doubts, "this kubelet ignores pod-level resources while feature gate PodLevelResources is off")
+		}
+		if l.pods.Alive(uid) {
+			l.sight.Requests[uid] = d.Requests
+		}
+		all[uid] = d
+	}
+	return all, waiting
+}
+
+// featuresChecked is the first minor that rejects pods for features that are off.
+const featuresChecked = 34
+
+// predictable reports whether rejections for this reason are predicted: those by the Topology, CPU,
+// Memory and Device Managers, those of pods that request more than the Node has left, and those of
+// pod-level resources.
+func predictable(reason string) bool {
+	switch rejection.Reason(reason) {
+	case rejection.TopologyAffinityError, rejection.SMTAlignmentError, rejection.EmptyPodSharedPoolError, unexpected, rejection.PodLevelResourcesNotSupported:
+		return true
+	}
+	return strings.HasPrefix(reason, "OutOf")
+}
