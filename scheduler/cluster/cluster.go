@@ -72,6 +72,9 @@ type At struct {
 	// decides about pods, and which pods have ended before (futures.go). View has the pods in the
 	// order of their creation, and those that have ended until the kubelet's files show it.
 	Others []*memo.Node
+	// Hidden is what pods of the node request that the API server does not show, so that the
+	// scheduler does not count them.
+	Hidden fleet.Amounts
 	// Problem describes why the node takes no pod that Concerns. If empty, it takes such pods.
 	Problem string
 	// Unsure describes why it is not known which pods the kubelet of the node rejects. The node then

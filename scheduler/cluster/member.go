@@ -71,6 +71,8 @@ type member struct {
 	// others.
 	contradictions    int
 	allocatable, used fleet.Amounts
+	// hidden is what pods request that the API server does not show.
+	hidden fleet.Amounts
 	// base is the node as its kubelet has it, without pods about which it has not decided. It is nil
 	// where no kubelet decides.
 	base *memo.Node
@@ -266,6 +268,7 @@ func (m *member) compare() {
 			ended = true
 		}
 	}
+	m.hide()
 	if rebuild || ended && m.contradictions > 0 {
 		m.rebuild()
 	}
@@ -410,7 +413,7 @@ func (m *member) check(pods []*v1.Pod) {
 	} else {
 		next.Problem = why
 	}
-	if next.Problem != at.Problem || next.Unsure != at.Unsure {
+	if next.Problem != at.Problem || next.Unsure != at.Unsure || !at.Hidden.Equal(m.hidden) {
 		m.set(next)
 	}
 }

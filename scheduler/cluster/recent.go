@@ -47,6 +47,7 @@ func (m *member) set(at *At) {
 		at.generation.Store(old.generation.Load())
 	}
 	at.replaced.Store(m.ended)
+	at.Hidden = m.hidden
 	m.at.Store(at)
 	if old != nil {
 		m.cluster.replace(old)

@@ -56,6 +56,9 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 	if i < 0 {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): the policy has just changed"), true
 	}
+	if short := short(at, info, c.asked.pods[i].Asks); short != "" {
+		return fwk.NewStatus(fwk.Unschedulable, "node(s): Insufficient "+short+", because of pods that the API server does not show"), true
+	}
 	every := c.asked.unknown && p.settings.everySet
 	if !every && len(at.Others) == 0 && view.Fits(c.asked.questions[i]) {
 		return nil, true
@@ -83,6 +86,15 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 	return fwk.NewStatus(code, c.reasons.of(answer, &c.asked.pods[i].Pod, view.State.Policy())), hit
 }
 
+// short returns a resource of which the kubelet of the node has too little for a pod beside pods
+// that the scheduler does not count, or "".
+func short(at *cluster.At, info fwk.NodeInfo, asks fleet.Amounts) request.Resource {
+	if at.Hidden.Pods == 0 { // On nearly every node.
+		return ""
+	}
+	return allocatable(info).Short(amounts(info.GetRequested(), len(info.GetPods())).Plus(at.Hidden), asks)
+}
+
 // movesForAnother is the reason for nodes that are moving pods to make room for another pod.
 const movesForAnother = "node(s): running pods are being moved for another pod"
 
@@ -95,13 +107,18 @@ func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
 	if changed, ok := c.changed[name]; ok {
 		return changed.at, changed.view
 	}
-	at := p.cluster.At(name, info.GetGeneration(), func() (allocatable, used fleet.Amounts) {
-		return amounts(info.GetAllocatable(), info.GetAllocatable().GetAllowedPodNumber()), amounts(info.GetRequested(), len(info.GetPods()))
+	at := p.cluster.At(name, info.GetGeneration(), func() (has, used fleet.Amounts) {
+		return allocatable(info), amounts(info.GetRequested(), len(info.GetPods()))
 	})
 	if at == nil {
 		return nil, nil
 	}
 	return at, at.View
+}
+
+// allocatable returns what the Node has for all pods.
+func allocatable(info fwk.NodeInfo) fleet.Amounts {
+	return amounts(info.GetAllocatable(), info.GetAllocatable().GetAllowedPodNumber())
 }
 
 // amounts returns the resources that the scheduler itself counts.

@@ -12,8 +12,9 @@ import (
 // TestScenarios runs testdata/*.txt: a whole scheduler with the plugin, on a fake API.
 //
 //	config                        the arguments of the plugin, before anything else
-//	node NAME [policy=P] [ready=false] [numa=N] [cpus=N] [whole-cores] [moves=N] [unmanaged]
-//	                              a Node with N NUMA nodes (default 2) of N CPUs each (default 8), and a PaddockNode
+//	node NAME [policy=P] [ready=false] [numa=N] [cpus=N] [allocatable=N] [whole-cores] [moves=N] [kubelet] [unmanaged]
+//	                              a Node with N NUMA nodes (default 2) of N CPUs each (default 8), and a PaddockNode;
+//	                              allocatable: CPUs for the requests of all pods, in place of twice those of the machine
 //	pod NAME cpus=N [memory=N] [priority=N] [device] [claim=NAME] [moves=CONSENT] [on=NODE [hand=CPUS]]
 //	                              a Guaranteed pod; on: another component binds it; hand: with a grant of these CPUs
 //	manage NODE                   the PaddockNode of a node that was unmanaged

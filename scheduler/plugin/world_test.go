@@ -246,6 +246,9 @@ func (w *world) object(name string, args map[string]string) {
 		v1.ResourceCPU: *resource.NewQuantity(int64(2*nodes*cpus), resource.DecimalSI), v1.ResourceMemory: resource.MustParse("512Gi"),
 		v1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("8"),
 	}
+	if cpus := number(w.t, args["allocatable"], 0); cpus > 0 {
+		capacity[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus), resource.DecimalSI)
+	}
 	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}, Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity}}
 	if _, err := w.client.CoreV1().Nodes().Create(w.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)

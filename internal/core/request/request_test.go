@@ -107,3 +107,27 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestTotals checks what a pod counts: its budget, or what its containers need at the same time.
+func TestTotals(t *testing.T) {
+	const gib = 1 << 30
+	memory := func(n int64) Amounts { return Amounts{{Memory, n * gib}} }
+	plain := Ask{Containers: []Container{
+		{Type: Init, CPURequest: 4500, Memory: memory(1)},
+		{Type: Sidecar, CPURequest: 500, Memory: memory(1)},
+		{Type: Init, CPURequest: 3000, Memory: memory(6)},
+		{Type: App, CPURequest: 2000, Memory: memory(2), Devices: Amounts{{"example.com/gpu", 2}}},
+		{Type: App, CPURequest: 1000, Devices: Amounts{{"example.com/gpu", 1}}},
+	}}
+	if got, want := plain.Totals(), (Totals{Milli: 4500, Memory: 7 * gib, Pods: 1, Others: Amounts{{"example.com/gpu", 3}}}); !got.Equal(want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	pool := plain
+	pool.BudgetCPUMilli, pool.BudgetMemory = 9000, memory(8)
+	if got, want := pool.Totals(), (Totals{Milli: 9000, Memory: 8 * gib, Pods: 1, Others: Amounts{{"example.com/gpu", 3}}}); !got.Equal(want) {
+		t.Errorf("with a budget: %+v, want %+v", got, want)
+	}
+	if got := (&Ask{}).Totals(); !got.Equal(Totals{Pods: 1}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+}

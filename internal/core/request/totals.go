@@ -17,6 +17,59 @@ type Totals struct {
 	Others Amounts
 }
 
+// Totals returns what a pod counts at least. An Ask has CPU time and devices, and memory as far as
+// a node pins it, which is all memory of a Guaranteed pod.
+func (a *Ask) Totals() Totals {
+	out := Totals{Pods: 1, Milli: a.BudgetCPUMilli}
+	if a.BudgetCPUMilli == 0 {
+		out.Milli = a.together(func(c *Container) int64 { return c.CPURequest })
+	}
+	budget := map[Resource]bool{}
+	add := func(r Resource, value int64) {
+		switch {
+		case value == 0:
+		case r == Memory:
+			out.Memory = value
+		default:
+			out.Others = out.Others.With(r, value)
+		}
+	}
+	for _, m := range a.BudgetMemory {
+		budget[m.Resource] = true
+		add(m.Resource, m.Value)
+	}
+	for i := range a.Containers {
+		for _, list := range []Amounts{a.Containers[i].Memory, a.Containers[i].Devices} {
+			for _, one := range list {
+				if r := one.Resource; !budget[r] {
+					budget[r] = true
+					add(r, a.together(func(c *Container) int64 {
+						memory, _ := c.Memory.Get(r)
+						devices, _ := c.Devices.Get(r)
+						return memory + devices
+					}))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// together returns what the containers need of a resource at the same time at most: an init
+// container runs with the sidecars before it, and the app containers with all sidecars.
+func (a *Ask) together(of func(*Container) int64) int64 {
+	var most, running int64
+	for i := range a.Containers {
+		c := &a.Containers[i]
+		if c.Type == Init {
+			most = max(most, running+of(c))
+			continue
+		}
+		running += of(c)
+	}
+	return max(most, running)
+}
+
 // Plus returns the sum of a and b.
 func (a Totals) Plus(b Totals) Totals {
 	a.Milli += b.Milli
