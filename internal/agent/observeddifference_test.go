@@ -55,6 +55,40 @@ func TestObservingBetweenTwoWrites(t *testing.T) {
 	}
 }
 
+// TestObservingWhileTheFilesAreReplaced checks that a look is not compared while the kubelet
+// replaces its files all the time, and that its decisions are unsure after settledAtMost, because
+// what it shows is of no one moment. Later decisions are predicted again.
+func TestObservingWhileTheFilesAreReplaced(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o := observer(t, c)
+	now := time.Now()
+	o.world.Now = func() time.Time { return now }
+	trust := func() view.TrustCount { return o.session.Load().trust().Admissions }
+	k.admit("a", "2")
+	k.onList = k.write // The same content, in a new file.
+	for range 3 {
+		if look(t, o); trust().All != 0 {
+			t.Fatalf("of no one moment: %+v", trust())
+		}
+		now = now.Add(settledAtMost / 4)
+	}
+	if got := holds(o.session.Load().shown.Load().snapshot.State); got != "a=1-2" {
+		t.Errorf("it shows %s", got)
+	}
+	now = now.Add(settledAtMost)
+	if look(t, o); trust() != (view.TrustCount{All: 1, Unsure: 1}) {
+		t.Errorf("after settledAtMost: %+v", trust())
+	}
+	if u := o.session.Load().trust().Unpredicted; len(u) != 1 || !strings.Contains(u[0].Reason, "could not be read") {
+		t.Errorf("the reason is %+v", u)
+	}
+	k.onList = nil
+	k.admit("b", "1")
+	if look(t, o); trust() != (view.TrustCount{All: 2, AsPredicted: 1, Unsure: 1}) {
+		t.Errorf("when the files stay: %+v, %+v", trust(), o.session.Load().trust().Unpredicted)
+	}
+}
+
 // TestObservingAPatchedKubelet checks that a kubelet that takes other CPUs than its version is
 // noticed within five admissions.
 func TestObservingAPatchedKubelet(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,10 @@ func TestObservingPublishes(t *testing.T) {
 		t.Errorf("without the name of the node: %v", err)
 	}
 	c.NodeName = "n7"
-	o, err := NewObserving(c, Here(), telemetry.Build{}, slog.New(slog.DiscardHandler))
+	var ahead atomic.Int64 // of the real clock
+	w := Here()
+	w.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	o, err := NewObserving(c, w, telemetry.Build{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +53,7 @@ func TestObservingPublishes(t *testing.T) {
 	k.admit("new", "2")
 	await("an admission", func(s *v1alpha1.PaddockNodeStatus) bool { return len(s.Grants) == 2 })
 	k.bind("waits", "1")
+	ahead.Add(int64(lookEvery)) // No file shows it.
 	await("a pod that waits", func(s *v1alpha1.PaddockNodeStatus) bool {
 		return s.Certainty.Answer == v1alpha1.CertaintyPending && s.Certainty.Pending == 1
 	})

@@ -38,7 +38,8 @@ type stockKubelet struct {
 	node   *inputs.Node
 	state  *node.State
 	server *httptest.Server
-	slow   bool // no container of an admitted pod starts
+	slow   bool   // no container of an admitted pod starts
+	onList func() // called when it lists its pods
 
 	mu      sync.Mutex
 	hangs   string // the path to which it does not answer
@@ -81,6 +82,9 @@ func (k *stockKubelet) serve(rw http.ResponseWriter, r *http.Request) {
 	answer, known := k.answers[r.URL.Path]
 	switch {
 	case r.URL.Path == "/pods":
+		if k.onList != nil {
+			k.onList()
+		}
 		_ = json.NewEncoder(rw).Encode(v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: k.list})
 	case known && answer != "":
 		_, _ = rw.Write([]byte(answer))
