@@ -29,6 +29,8 @@ import (
 
 // session is what is known of a kubelet as long as its version and configuration stay the same.
 type session struct {
+	// release is the version as the kubelet answered, and version the one whose rules it follows.
+	release string
 	version behavior.Version
 	node    *inputs.Node
 	digest  [sha256.Size]byte
@@ -64,9 +66,12 @@ type session struct {
 	blind   bool
 	// before is the last look whose decisions were compared.
 	before reading
-	// config is the kubelet's configuration, as it answered. object is the Node, or nil, and
-	// configured is what the node has for pods according to the configuration, or nil.
-	config     []byte
+	// config is the kubelet's configuration, as it answered.
+	config []byte
+	// gates are its feature gates, or nil, and unlike those that its configuration does not give.
+	gates, unlike map[string]bool
+	// object is the Node, or nil, and configured is what the node has for pods according to the
+	// configuration, or nil.
 	object     *v1.Node
 	configured *request.Totals
 	mu         sync.Mutex // guards ledger
@@ -206,7 +211,7 @@ func (s *session) keep(now time.Time, last *sight, certainty *view.Certainty) {
 
 // all returns the doubts about the node, those of the session first.
 func (s *session) all(ofLook []view.Doubt) []view.Doubt {
-	doubts := slices.Concat(s.doubts, ofLook)
+	doubts := slices.Concat(s.doubts, s.otherNode(), ofLook)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why := s.ledger.Doubt(); why != "" {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/observe"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // allocatable returns what the node has for the requests of all pods: what the Node shows, which is
@@ -29,6 +31,17 @@ func (s *session) allocatable() *request.Totals {
 		total.Others = total.Others.With(string(v1.ResourceEphemeralStorage), storage.Value())
 	}
 	return &total
+}
+
+// otherNode returns a doubt if the Node is that of another kubelet.
+func (s *session) otherNode() []view.Doubt {
+	if s.object == nil || s.object.Status.NodeInfo.KubeletVersion == "" || s.object.Status.NodeInfo.KubeletVersion == s.release {
+		return nil
+	}
+	return []view.Doubt{{
+		Reason: fmt.Sprintf("the observed kubelet is %s, and that of Node %s is %s", s.release, s.object.Name, s.object.Status.NodeInfo.KubeletVersion),
+		Give:   "wait until the kubelet has updated its Node, or set nodeName to the name of the node that is observed",
+	}}
 }
 
 // requestsOf returns what a pod with defaults requests of all resources.

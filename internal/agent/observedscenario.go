@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func (s *session) scenario(l *reading, decided []observe.Decision, c *observe.Co
 	if err != nil {
 		return nil, err
 	}
-	config, err := decisive(s.config)
+	config, err := decisive(s.config, s.unlike)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,9 @@ func startedIn(pod *v1.Pod) []string {
 	return names
 }
 
-// decisive returns the settings that decide, of the kubelet's answer or of its file.
-func decisive(answer []byte) (json.RawMessage, error) {
+// decisive returns the settings that decide, of the kubelet's answer or of its file. Feature gates
+// that differ from these are set.
+func decisive(answer []byte, unlike map[string]bool) (json.RawMessage, error) {
 	text, err := yaml.YAMLToJSON(answer)
 	if err != nil {
 		return nil, err
@@ -146,6 +148,20 @@ func decisive(answer []byte) (json.RawMessage, error) {
 	}
 	settings, err := collect.SettingsOf(text)
 	if err != nil {
+		return nil, err
+	}
+	if len(unlike) == 0 {
+		return json.Marshal(settings)
+	}
+	const field = "featureGates"
+	gates := map[string]bool{}
+	if set := settings[field]; set != nil {
+		if err := json.Unmarshal(set, &gates); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(gates, unlike)
+	if settings[field], err = json.Marshal(gates); err != nil {
 		return nil, err
 	}
 	return json.Marshal(settings)

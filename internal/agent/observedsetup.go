@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +62,8 @@ func (q *questions) pause() time.Duration {
 		return setUpAgain
 	case q.another():
 		return waitingEvery
+	case q.o.nodes != nil && q.o.world.Now().Sub(q.o.session.Load().since) < nodeSettles:
+		return setUpAgain
 	}
 	return setUpEvery
 }
@@ -125,46 +128,33 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	if err != nil {
 		return err
 	}
-	version, exact, err := behavior.OfNode(text)
-	if err != nil {
-		return err
-	}
 	before := o.session.Load()
 	config, doubts, err := o.configuration(a, before != nil && !before.byFile)
 	if err != nil {
 		return err
 	}
-	digest := sha256.Sum256(append([]byte(text+"\n"), config...))
+	s := &session{
+		release: text, config: config, gates: gatesIn(a.metrics), since: o.world.Now(), doubts: doubts, byFile: len(doubts) > 0,
+		pages: o.world.hugePages(o.config), object: o.takeObject(ctx, a),
+	}
+	s.digest = s.digestOf()
+	var exact bool
+	if s.version, exact, err = behavior.OfNode(text); err != nil {
+		return err
+	}
 	o.process = a.process
-	o.takeObject(ctx, a)
-	if before != nil && before.digest == digest {
-		before.object = o.object
+	if before != nil && before.digest == s.digest {
+		before.object = s.object
 		return nil
 	}
-	byFile := len(doubts) > 0
-	if newest, _ := behavior.Newest(version.Minor); !exact {
-		doubts = append(doubts, view.Doubt{
-			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the setUpAnswers of %s are recorded", text, newest),
+	if newest, _ := behavior.Newest(s.version.Minor); !exact {
+		s.doubts = append(s.doubts, view.Doubt{
+			Reason: fmt.Sprintf("the node runs kubelet %s, and of this minor the answers of %s are recorded", text, newest),
 			Give:   "compare the predictions: paddock trust",
 		})
 	}
-	reader := inputs.Reader{Names: inputs.Fields, Minor: version.Minor, Stdin: bytes.NewReader(config)}
-	quota, err := CPUQuotaConfig{Mode: QuotaKubelet, Ephemeral: o.config.CPUQuota.Ephemeral}.Policy()
-	if err != nil {
+	if err := o.resolve(ctx, s); err != nil {
 		return err
-	}
-	n, err := reader.Node(inputs.NodeFiles{Machine: o.config.Machine, Policy: "-", Devices: o.config.Devices, Quota: quota})
-	if err != nil {
-		return fmt.Errorf("the configuration of the kubelet: %w", err)
-	}
-	s := &session{version: version, node: n, digest: digest, config: config, since: o.world.Now(), doubts: doubts, byFile: byFile, pages: o.world.hugePages(o.config), object: o.object}
-	if !byFile {
-		reader.Stdin = bytes.NewReader(config)
-		total, err := reader.Allocatable("-", n)
-		if err != nil {
-			return fmt.Errorf("the configuration of the kubelet: %w", err)
-		}
-		s.configured = &total
 	}
 	if before != nil {
 		if last := before.shown.Load(); last != nil {
@@ -176,21 +166,64 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	if before != nil {
 		before.end()
 	}
-	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", version.String(), "policy", n.Policy.Text)
-	if p := &n.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
+	o.log.InfoContext(ctx, "the kubelet decides, and is observed", "kubelet", text, "as", s.version.String(), "policy", s.node.Policy.Text)
+	if p := &s.node.Policy.Policy; !p.StaticCPU && !p.StaticMemory {
 		o.log.WarnContext(ctx, "this kubelet assigns neither CPUs nor memory (cpuManagerPolicy none, memoryManagerPolicy None): there is nothing to predict on this node, and an observing agent is of use only if you plan to change that")
 	}
-	for _, d := range doubts {
+	for _, d := range s.doubts {
 		o.log.WarnContext(ctx, "predictions can be wrong", "reason", d.Reason, "do", d.Give)
 	}
 	return nil
 }
 
-// takeObject takes in the Node. While the API server does not answer, the last one counts.
-func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) {
-	if o.nodes == nil {
-		return
+// digestOf returns a digest of the version, the configuration and the feature gates.
+func (s *session) digestOf() [sha256.Size]byte {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s\n%v\n%s", s.release, s.gates, s.config) // A map is printed in the order of its keys.
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// resolve sets the node of a session, what it has for pods, and the gates that its configuration
+// does not have.
+func (o *Observing) resolve(ctx context.Context, s *session) error {
+	if s.gates == nil {
+		s.doubts = append(s.doubts, view.Doubt{
+			Reason: "the metrics of the kubelet have no feature gates (kubernetes_feature_enabled): those of its configuration and the defaults of its minor are assumed",
+			Give:   "ask the vendor of the kubelet for this metric, which Kubernetes has since 1.26",
+		})
 	}
+	reader := func() inputs.Reader {
+		return inputs.Reader{Names: inputs.Fields, Minor: s.version.Minor, Gates: s.gates, Stdin: bytes.NewReader(s.config)}
+	}
+	quota, err := CPUQuotaConfig{Mode: QuotaKubelet, Ephemeral: o.config.CPUQuota.Ephemeral}.Policy()
+	if err != nil {
+		return err
+	}
+	s.node, err = reader().Node(inputs.NodeFiles{Machine: o.config.Machine, Policy: "-", Devices: o.config.Devices, Quota: quota})
+	if err != nil {
+		return fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	config, err := reader().KubeletConfig("-")
+	if err != nil {
+		return fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	if s.unlike = config.Unlike(); len(s.unlike) > 0 {
+		o.log.InfoContext(ctx, "the kubelet has other feature gates than its configuration and its version give", "gates", s.unlike)
+	}
+	if s.byFile {
+		return nil
+	}
+	total, err := reader().Allocatable("-", s.node)
+	if err != nil {
+		return fmt.Errorf("the configuration of the kubelet: %w", err)
+	}
+	s.configured = &total
+	return nil
+}
+
+// takeObject takes in the Node, and returns it. While the API server does not answer, the last one
+// counts.
+func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) *v1.Node {
 	if a.object != nil {
 		o.object = a.object
 	}
@@ -200,6 +233,36 @@ func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) {
 		} else {
 			o.log.InfoContext(ctx, "the Node can be read")
 		}
+	}
+	return o.object
+}
+
+// limits returns the inputs that are missing and without which the agent goes on, each with its
+// consequence.
+func (o *Observing) limits() []string {
+	if all := o.missing.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// noteLimits keeps the limits for other goroutines.
+func (o *Observing) noteLimits() {
+	var all []string
+	if o.object == nil {
+		all = append(all, "without the Node: what it has for all pods is computed from the kubelet's configuration, without extended resources and ephemeral storage")
+	} else if o.withoutObject {
+		all = append(all, "the API server does not answer with the Node: what it had for all pods counts")
+	}
+	switch {
+	case o.config.Kubelet.PodResources == "":
+		all = append(all, "without the kubelet's PodResources socket: answers about pods that ask for devices of plugins that no pod has are unsure")
+	case o.near.failed:
+		all = append(all, "the kubelet's PodResources socket does not answer: answers about pods that ask for devices of plugins that no pod has are unsure, unless it listed them before")
+	}
+	if before := o.limits(); !slices.Equal(before, all) {
+		o.missing.Store(&all)
+		o.changed()
 	}
 }
 
@@ -213,7 +276,7 @@ func (o *Observing) begin(s *session) *session {
 	}
 	s.metrics = telemetry.New(telemetry.Config{
 		Policy: s.node.Policy.Policy, Build: o.build, Snapshot: snapshot, Stranded: stranded,
-		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready}},
+		Checks: []telemetry.Check{{Name: "kubelet", Ready: o.ready, Limits: o.limits}},
 	})
 	s.metrics.NewPredictions(observe.Results(), s.count)
 	s.metrics.NewHugePages(s.takenPages)
@@ -258,16 +321,43 @@ func (o *Observing) configuration(a setUpAnswers, answered bool) (config []byte,
 
 // versionIn returns the version that the kubelet's metrics have.
 func versionIn(metrics []byte) (string, error) {
-	const series, label = "kubernetes_build_info{", `git_version="`
 	for line := range bytes.Lines(metrics) {
-		if !bytes.HasPrefix(line, []byte(series)) {
-			continue
-		}
-		if _, rest, found := strings.Cut(string(line), label); found {
-			if version, _, closed := strings.Cut(rest, `"`); closed {
+		if bytes.HasPrefix(line, []byte("kubernetes_build_info{")) {
+			if version, has := labelIn(string(line), "git_version"); has {
 				return version, nil
 			}
 		}
 	}
 	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
+}
+
+// gatesIn returns the feature gates that the kubelet's metrics have, by name, or nil if they have
+// none. A configuration lacks the gates that are set in another way, and those whose default a
+// vendor has changed.
+func gatesIn(metrics []byte) map[string]bool {
+	var gates map[string]bool
+	for line := range bytes.Lines(metrics) {
+		if !bytes.HasPrefix(line, []byte("kubernetes_feature_enabled{")) {
+			continue
+		}
+		text := string(bytes.TrimSpace(line))
+		if name, has := labelIn(text, "name"); has {
+			if gates == nil {
+				gates = map[string]bool{}
+			}
+			gates[name] = strings.HasSuffix(text, " 1")
+		}
+	}
+	return gates
+}
+
+// labelIn returns the value of a label of a line of metrics.
+func labelIn(line, label string) (string, bool) {
+	for _, before := range []string{"{", ","} {
+		if _, rest, found := strings.Cut(line, before+label+`="`); found {
+			value, _, closed := strings.Cut(rest, `"`)
+			return value, closed
+		}
+	}
+	return "", false
 }

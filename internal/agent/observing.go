@@ -45,6 +45,9 @@ const (
 	// asks again after setUpAgain, or after waitingEvery if it has no answer from before. It waits
 	// for an answer for at most setUpTime, and looks meanwhile.
 	setUpEvery, setUpAgain, setUpTime = 10 * time.Minute, 10 * time.Second, 30 * time.Second
+	// nodeSettles is for how long a kubelet that was started can have an old Node. Until then, the
+	// Node is asked for again after setUpAgain.
+	nodeSettles = time.Minute
 	// tornTries is how often files are read again that do not add up, and tornWait the time
 	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
 	// that are shown and compared when they have not added up for settledAtMost.
@@ -79,6 +82,8 @@ type Observing struct {
 	// is none, or why the last look failed.
 	session atomic.Pointer[session]
 	problem atomic.Pointer[string]
+	// missing are the limits.
+	missing atomic.Pointer[[]string]
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
@@ -151,6 +156,7 @@ func (o *Observing) watch(ctx context.Context) error {
 		if s := o.session.Load(); s != nil && o.due(s, o.world.Now().Sub(looked)) {
 			looked, ofLook = o.world.Now(), o.look(ctx, s)
 		}
+		o.noteLimits()
 		o.trouble(ctx, cmp.Or(about.trouble(), ofLook))
 		wait := glanceEvery
 		if o.session.Load() == nil {

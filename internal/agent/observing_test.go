@@ -47,13 +47,15 @@ type stockKubelet struct {
 	answers map[string]string // by path; "" means that the kubelet forbids it
 }
 
+const gateLine = `kubernetes_feature_enabled{name="PodLevelResources",stage="BETA"} 1`
+
 const configz = `{"kubeletconfig":{"cpuManagerPolicy":"static","topologyManagerPolicy":"single-numa-node","reservedSystemCPUs":"0"}}`
 
 func newStockKubelet(t *testing.T) (*stockKubelet, Config) {
 	t.Helper()
 	b := newBench(t)
 	k := &stockKubelet{t: t, dir: t.TempDir(), answers: map[string]string{
-		"/configz": configz, "/metrics": "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{build_date=\"x\",git_version=\"v1.36.4\",major=\"1\"} 1\n",
+		"/configz": configz, "/metrics": "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{build_date=\"x\",git_version=\"v1.36.4\",major=\"1\"} 1\n" + gateLine,
 	}}
 	k.server = httptest.NewServer(http.HandlerFunc(k.serve))
 	t.Cleanup(k.server.Close)

@@ -24,6 +24,9 @@ func (o *Observing) view() publication.View {
 		return publication.View{}
 	}
 	v := s.view()
+	if v.Observed != nil {
+		v.Observed.Limits = o.limits()
+	}
 	if why := o.problem.Load(); why != nil && v.Observed != nil {
 		v.Observed.Doubts = append(v.Observed.Doubts, "what the kubelet does is not known: "+*why)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
@@ -123,6 +125,7 @@ type liveKubelet struct {
 	mu      sync.Mutex
 	listed  []*v1.Pod
 	configz []byte
+	metrics []byte
 }
 
 func beginLive(minor Minor, text []byte) (*liveKubelet, error) {
@@ -162,6 +165,7 @@ func (n *liveKubelet) listen() error {
 	if n.configz, err = configz(config); err != nil {
 		return err
 	}
+	n.metrics = metrics()
 	listener, err := net.Listen("tcp", n.address)
 	if err != nil {
 		return err
@@ -197,10 +201,22 @@ func (n *liveKubelet) handler() http.Handler {
 		_ = json.NewEncoder(rw).Encode(list) // The client is gone if this fails.
 	})
 	mux.HandleFunc("GET /configz", func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(n.configz) })
-	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(rw, "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=%q,major=\"1\"} 1\n", version())
-	})
+	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(n.metrics) })
 	return mux
+}
+
+// metrics are the version of the kubelet and its feature gates, which its start has set.
+func metrics() []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=%q,major=\"1\"} 1\n# TYPE kubernetes_feature_enabled gauge\n", version())
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		on := 0
+		if utilfeature.DefaultFeatureGate.Enabled(name) {
+			on = 1
+		}
+		fmt.Fprintf(&out, "kubernetes_feature_enabled{name=%q,stage=%q} %d\n", name, spec.PreRelease, on)
+	}
+	return out.Bytes()
 }
 
 // version is the version of k8s.io/kubernetes in this program.

@@ -30,7 +30,7 @@ func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.For(r.Minor), nil
+	return config.For(r.Minor).Running(r.Gates), nil
 }
 
 func (r Reader) kubeletConfig(name string) (*kubeletcfg.Config, error) {

@@ -36,6 +36,9 @@ type Reader struct {
 	// Minor is the minor of the Kubernetes whose feature gates a KubeletConfiguration may name. If
 	// zero, it is Paddock's own.
 	Minor int
+	// Gates are the feature gates of the kubelet that runs with a KubeletConfiguration, by name, as
+	// far as they are known. Nil means that they follow from the configuration and the minor.
+	Gates map[string]bool
 	// Stock reads the nodes of a fleet on which a kubelet decides. If nil, a fleet has none.
 	Stock StockReader
 	// Peers keeps the parts of pods and nodes of a fleet that other pods depend on: labels,

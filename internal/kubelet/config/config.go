@@ -39,6 +39,8 @@ type Config struct {
 	spec   v1beta1.KubeletConfiguration
 	// minor is that of For. If zero, it is ownMinor.
 	minor int
+	// running has the feature gates of a running kubelet by name, as far as they are known.
+	running map[string]bool
 	// effective is true for the configuration of a running kubelet, with its flags and defaults.
 	effective bool
 	// notes are those of Notes. origins has the drop-ins that set fields.

@@ -155,3 +155,24 @@ func gatesOf(set map[string]bool) (Gates, []Problem) {
 	r.resolveGates()
 	return r.gates, r.problems
 }
+
+// TestRunning checks that the gates of a running kubelet count, and which ones its configuration
+// does not give.
+func TestRunning(t *testing.T) {
+	m := plans["pair"].machine(t)
+	c, err := FromJSON([]byte(`{"featureGates":{"CPUManagerPolicyAlphaOptions":true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = c.For(36).Running(map[string]bool{"CPUManagerPolicyAlphaOptions": true, "PodLevelResourceManagers": true, "Foreign": true})
+	p, err := c.Resolve(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unlike := c.Unlike(); !p.PodLevelManagers || len(unlike) != 1 || !unlike["PodLevelResourceManagers"] {
+		t.Errorf("%v, pod-level managers %v", unlike, p.PodLevelManagers)
+	}
+	if unlike := c.Running(nil).Unlike(); len(unlike) != 0 {
+		t.Errorf("without the gates of the kubelet: %v", unlike)
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,32 @@ func (c *Config) For(minor int) *Config {
 	return &other
 }
 
+// Running returns the configuration of a running kubelet that has these feature gates, by name,
+// whatever the configuration and the defaults of its minor are. Other gates follow from these.
+func (c *Config) Running(gates map[string]bool) *Config {
+	other := *c
+	other.running = gates
+	return &other
+}
+
+// Unlike returns the feature gates that influence decisions, or need one that does, and that the
+// running kubelet has in another way than its configuration and the defaults of its minor.
+func (c *Config) Unlike() map[string]bool {
+	out := map[string]bool{}
+	has := &resolution{spec: &c.spec, minor: cmp.Or(c.minor, ownMinor), running: c.running}
+	follows := &resolution{spec: has.spec, minor: has.minor}
+	names := []string{gatePodLevelResources, gatePodLevelManagers, gateLiftQuota, gateCPUAlpha, gateCPUBeta, gateInPlace, gateDeclaredFeatures}
+	for _, d := range gateNeeds {
+		names = append(names, d.gate)
+	}
+	for _, name := range names {
+		if on := has.gate(name); on != follows.gate(name) {
+			out[name] = on
+		}
+	}
+	return out
+}
+
 func (r *resolution) knownGates() map[string]gate {
 	if known := allGates()[r.minor]; known != nil {
 		return known
@@ -119,26 +146,31 @@ var gateNeeds = []struct {
 	{"PodLevelResourcesFixKubeletQOSClass", []string{gatePodLevelResources}},
 }
 
-// resolveGates takes the value of each gate from the configuration, then from AllAlpha or AllBeta,
-// then from the defaults of the minor of Kubernetes. A gate that is set by its own name takes
-// precedence over AllAlpha and AllBeta, and a locked gate cannot be changed. It reports unknown
-// gates, locked gates that are set to the other value, and unmet dependencies.
-func (r *resolution) resolveGates() {
-	set := r.spec.FeatureGates
-	r.judgeGates()
-	value := func(name string) bool {
-		g := r.knownGates()[name]
-		if g.Locked {
-			return g.Default
-		}
-		if v, ok := set[name]; ok {
-			return v
-		}
-		if v, ok := set[g.group()]; ok {
-			return v
-		}
+// gate returns the value of a gate: that of the running kubelet, then that of the configuration,
+// then that of AllAlpha or AllBeta, then the default of the minor of Kubernetes. A gate that is set
+// by its own name takes precedence over AllAlpha and AllBeta, and a locked gate cannot be changed.
+func (r *resolution) gate(name string) bool {
+	if v, ok := r.running[name]; ok {
+		return v
+	}
+	g := r.knownGates()[name]
+	if g.Locked {
 		return g.Default
 	}
+	if v, ok := r.spec.FeatureGates[name]; ok {
+		return v
+	}
+	if v, ok := r.spec.FeatureGates[g.group()]; ok {
+		return v
+	}
+	return g.Default
+}
+
+// resolveGates sets the gates. It reports unknown gates, locked gates that are set to the other
+// value, and unmet dependencies.
+func (r *resolution) resolveGates() {
+	set, value := r.spec.FeatureGates, r.gate
+	r.judgeGates()
 	for _, d := range gateNeeds {
 		unmet := func(need string) bool { return !value(need) }
 		if !value(d.gate) || !slices.ContainsFunc(d.needs, unmet) {

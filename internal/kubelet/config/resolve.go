@@ -62,7 +62,8 @@ type resolution struct {
 	offline cpuset.Set // CPUs that the machine has but that are offline
 	minor   int        // of the Kubernetes whose gates and options these are
 	gates   Gates
-	// effective and origins are those of Config.
+	// running, effective and origins are those of Config.
+	running   map[string]bool
 	effective bool
 	origins   origins
 
@@ -74,7 +75,7 @@ type resolution struct {
 func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	r := &resolution{
 		spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor),
-		effective: c.effective, origins: c.origins,
+		running: c.running, effective: c.effective, origins: c.origins,
 	}
 	r.resolveGates()
 	r.policy.PodLevelResources = r.gates.PodLevelResources

@@ -48,6 +48,9 @@ type Observed struct {
 	// Waiting are the pods about which the kubelet has not decided, as "namespace/name". Doubts are
 	// why it can have another state.
 	Waiting, Doubts []string
+	// Limits are the inputs that are missing although the state is that of the kubelet, each with
+	// its consequence.
+	Limits []string
 	// TakenHugePages describe huge pages that the Memory Manager counts as free and that are in
 	// use.
 	TakenHugePages []string
@@ -176,7 +179,7 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 	switch {
 	case v.Observed != nil:
 		set(v1alpha1.ConditionManaging, false, "KubeletDecides", "kubelet "+v.Observed.Version+" decides; the agent observes it")
-		certain(s.Certainty, v.Observed.Waiting, set)
+		certain(s.Certainty, v.Observed, set)
 	case v.Unmanaged != nil:
 		set(v1alpha1.ConditionManaging, false, "Unmanaged", v.Unmanaged.Error())
 	default:
@@ -208,14 +211,15 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 }
 
 // certain sets the condition Certain.
-func certain(c *v1alpha1.Certainty, waiting []string, set func(kind string, is bool, reason, message string)) {
+func certain(c *v1alpha1.Certainty, o *Observed, set func(kind string, is bool, reason, message string)) {
+	message := func(reasons ...string) string { return strings.Join(slices.Concat(reasons, o.Limits), "; ") }
 	switch c.Answer {
 	case v1alpha1.CertaintyUnsure:
-		set(v1alpha1.ConditionCertain, false, "Unsure", strings.Join(c.Reasons, "; "))
+		set(v1alpha1.ConditionCertain, false, "Unsure", message(c.Reasons...))
 	case v1alpha1.CertaintyPending:
-		set(v1alpha1.ConditionCertain, false, "Pending", fmt.Sprintf("the kubelet has not decided about %d pods, such as %s", len(waiting), waiting[0]))
+		set(v1alpha1.ConditionCertain, false, "Pending", message(fmt.Sprintf("the kubelet has not decided about %d pods, such as %s", len(o.Waiting), o.Waiting[0])))
 	default:
-		set(v1alpha1.ConditionCertain, true, "Exact", "")
+		set(v1alpha1.ConditionCertain, true, "Exact", message())
 	}
 }
 
@@ -238,7 +242,7 @@ func (o *Observed) same(p *Observed) bool {
 	if o == nil || p == nil {
 		return o == p
 	}
-	return o.Version == p.Version && slices.Equal(o.Waiting, p.Waiting) && slices.Equal(o.Doubts, p.Doubts) &&
+	return o.Version == p.Version && slices.Equal(o.Waiting, p.Waiting) && slices.Equal(o.Doubts, p.Doubts) && slices.Equal(o.Limits, p.Limits) &&
 		slices.Equal(o.TakenHugePages, p.TakenHugePages)
 }
 

@@ -33,8 +33,9 @@ const (
 //
 //	/metrics        all metrics
 //	/healthz        200 while the process answers
-//	/readyz         200 if every check succeeds, 503 otherwise; one line for each check. Clients on the
-//	                node also get the errors, which can have names of files and pods, and addresses
+//	/readyz         200 if every check succeeds, 503 otherwise; one line for each check and for each of its
+//	                limits. Clients on the node also get the errors, which can have names of files
+//	                and pods, and addresses
 //	/debug/pprof/   Go's profiles, only if profile is true
 //
 // No request changes anything. Profiles show the memory of the program. internal/base/access
@@ -68,6 +69,11 @@ func (t *Telemetry) serveReady(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		fmt.Fprintf(&b, "%s: ready\n", c.Name)
+		if c.Limits != nil {
+			for _, limit := range c.Limits() {
+				fmt.Fprintf(&b, "%s: %s\n", c.Name, limit)
+			}
+		}
 	}
 	answer(w, status, b.String()+verdict)
 }

@@ -30,6 +30,9 @@ type Config struct {
 type Check struct {
 	Name  string
 	Ready func() error
+	// Limits returns what is missing although the check succeeds, each with its consequence. It may
+	// be nil.
+	Limits func() []string
 }
 
 // Build is the version of this program.
