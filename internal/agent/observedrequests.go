@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/node/observe"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -42,6 +44,14 @@ func (s *session) otherNode() []view.Doubt {
 		Reason: fmt.Sprintf("the observed kubelet is %s, and that of Node %s is %s", s.release, s.object.Name, s.object.Status.NodeInfo.KubeletVersion),
 		Give:   "wait until the kubelet has updated its Node, or set nodeName to the name of the node that is observed",
 	}}
+}
+
+// advise returns which pods to delete so that a larger pod fits on the node.
+func (s *session) advise(ctx context.Context, state *node.State, wish explain.Wish) (view.Defragmentation, error) {
+	last := s.shown.Load()
+	d, err := treatment.Advise(ctx, state, last.roster, wish)
+	d.Certainty = last.certainty
+	return d, err
 }
 
 // requestsOf returns what a pod with defaults requests of all resources.

@@ -283,6 +283,7 @@ func (o *Observing) begin(s *session) *session {
 	name, _ := os.Hostname() // A map without a name is better than none.
 	s.web = web.New(web.Config{
 		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
+		Advise: s.advise,
 		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
 			return explain.SearchOfKubelet(ctx, s, pod, nil)
 		},

@@ -59,9 +59,14 @@ one with pods on several NUMA nodes, and under policy best-effort. The same inpu
 With -o term, svg or html, it draws the node as paddock map does, with an arrow for each move. With -o term, it also draws
 the node after the moves.
 
+On a node whose kubelet decides (--state with the kubelet's directory, or an agent that observes), no pod can move. There it
+shows which pods of one NUMA node to delete, at most three, so that the largest pod that fits is larger. The larger pod
+comes first, and then their controllers create them again: they fit again, in every order. It never names a static pod or
+one of a DaemonSet, and never deletes a pod by itself.
+
 PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
 
-Exit codes: 0 there are such moves, 1 error, 2 no move makes room for a larger pod.`,
+Exit codes: 0 there are such moves, 1 error, 2 nothing makes room for a larger pod.`,
 		Example: `  paddock defragment --machine node7.json --state node7.state --kubelet-config kubelet.yaml
   paddock defragment --agent --all -o json`,
 		RunE: c.run,
@@ -109,10 +114,7 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 		return c.askAgent(cmd, s, paths, wish)
 	}
 	if kubelets, err := treatment.OfKubelet(s.Reader(), c.node.state); err == nil && kubelets {
-		if err := treatment.Usable(c.node.state); err != nil {
-			return fmt.Errorf("--state: %w", err)
-		}
-		return fmt.Errorf("--state %s is a kubelet's: a kubelet moves no running pod; paddock explain shows what else would admit a pod", c.node.state)
+		return c.advise(cmd, s, paths, wish)
 	}
 	n, state, err := c.node.read(s)
 	if err != nil {
@@ -131,6 +133,35 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 		return c.draw(s, n, state, states)
 	}
 	return c.print(s, view.Defragmentation{Machine: n.Found.Name, Policy: n.Policy.Text, Defragmentation: found})
+}
+
+// advise answers about a node whose kubelet decides: it moves no pod, so the answer is which pods
+// to delete.
+func (c *defragmentCommand) advise(cmd *cobra.Command, s console.Streams, paths []string, wish explain.Wish) error {
+	switch {
+	case slices.Contains(drawings, c.output.Value):
+		return fmt.Errorf("-o %s: with a kubelet's --state, expected text, json or yaml: a kubelet moves no pod, so there is nothing to draw", c.output.Value)
+	case cmd.Flags().Changed("memory") || c.all:
+		return errors.New("--memory and --all are about moves, and a kubelet moves no running pod: leave them out with a kubelet's --state")
+	case len(paths) > 0:
+		return fmt.Errorf("%q: with a kubelet's --state the pods are those of the node; paddock explain shows which pods to delete for a certain pod", paths[0])
+	}
+	c.node.as, c.node.kubeNode = &asFlag{}, c.decider.kubeNode
+	n, state, err := c.node.read(s)
+	if err != nil {
+		return err
+	}
+	k := c.node.stock
+	if state, err = k.shown.ForPlans(state); err != nil {
+		return err
+	}
+	d, err := treatment.Advise(cmd.Context(), state, c.node.objects.On(c.node.kubeNode), wish)
+	if err != nil {
+		return err
+	}
+	d.Machine, d.Policy = n.Found.Name, c.node.as.version.Name()+" decides: "+n.Policy.Text
+	d.Certainty = view.CertaintyOf(k.shown.OfNode(), podNames(k.waiting))
+	return c.print(s, d)
 }
 
 // drawings are the output forms that draw a map.
@@ -185,7 +216,7 @@ func (c *defragmentCommand) print(s console.Streams, d view.Defragmentation) err
 	if err := s.Document(c.output.Value, console.Defragmentation, d, func() string { return d.Text(s.Style()) }); err != nil {
 		return err
 	}
-	if len(d.Moves) == 0 {
+	if !d.Gains() {
 		return &console.ExitError{Code: 2}
 	}
 	return nil
@@ -211,6 +242,9 @@ func (c *defragmentCommand) askAgent(cmd *cobra.Command, s console.Streams, path
 	var d view.Defragmentation
 	if err := json.Unmarshal(data, &d); err != nil || d.Machine == "" {
 		return fmt.Errorf("agent at %s: the answer is not a list of moves: is this the listen address of a Paddock agent, and does the agent have this version?", c.agent.address)
+	}
+	if d.Advice != nil && c.carry {
+		return errors.New("--carry-out: the kubelet of this node decides, and moves no running pod: leave out --carry-out to see which pods to delete")
 	}
 	err = c.print(s, d)
 	if err != nil || !c.carry {

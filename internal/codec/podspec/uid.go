@@ -22,15 +22,19 @@ const sourceAnnotation = "kubernetes.io/config.source"
 // IsMirror reports whether a pod is only the mirror of a static pod of its node.
 func IsMirror(pod *v1.Pod) bool { return pod.Annotations[mirrorAnnotation] != "" }
 
+// IsStatic reports whether a pod is a static pod of its node, or the mirror of one.
+func IsStatic(pod *v1.Pod) bool {
+	source, has := pod.Annotations[sourceAnnotation]
+	return has && source != "api" || IsMirror(pod)
+}
+
 // systemCritical is the lowest priority of a critical pod, that of system-cluster-critical.
 const systemCritical = 2_000_000_000
 
 // IsCritical reports whether a kubelet ends other pods if the requests of this one exceed what its
 // Node has, instead of rejecting it.
 func IsCritical(pod *v1.Pod) bool {
-	source, has := pod.Annotations[sourceAnnotation]
-	static := has && source != "api"
-	return static || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+	return IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
 // UID returns the key by which the kubelet and its files identify a pod: its metadata.uid, or, if

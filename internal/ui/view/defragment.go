@@ -15,19 +15,36 @@ type Defragmentation struct {
 	Machine string `json:"machine"`
 	Policy  string `json:"policy"`
 	explain.Defragmentation
+
+	// Advice is set in place of moves where a kubelet decides. Certainty is how surely the answer
+	// is that of this kubelet.
+	Advice    *Advice    `json:"advice,omitempty"`
+	Certainty *Certainty `json:"certainty,omitempty"`
+}
+
+// Gains reports whether there is something to do that makes room for a larger pod.
+func (d *Defragmentation) Gains() bool {
+	return len(d.Moves) > 0 || d.Advice != nil && len(d.Advice.Delete) > 0
 }
 
 // Text formats the moves for people.
 func (d Defragmentation) Text(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(head(style, d.Machine, d.Policy, "", nil) + "\n")
+	out.WriteString(head(style, d.Machine, d.Policy, "", d.Certainty) + "\n")
 	line := func(tone terminal.Tone, label, text string) {
 		out.WriteString(style.Paragraph("", "  ", tone.Of(label), terminal.Plain.Of(text)))
+	}
+	if d.Certainty.IsUnsure() {
+		for _, doubt := range d.Certainty.Doubts {
+			line(terminal.Warn, "unsure:", doubt.String())
+		}
 	}
 	gain := fmt.Sprintf("%s on NUMA node %d", Count(d.Before.CPUs, "CPU"), d.Before.Node)
 	switch {
 	case len(d.Moves) > 0:
 		line(terminal.Good, "largest pod that fits:", fmt.Sprintf("%d → %s on NUMA node %d, after %s", d.Before.CPUs, Count(d.After.CPUs, "CPU"), d.After.Node, Count(len(d.Moves), "move")))
+	case d.Gains():
+		line(terminal.Good, "largest pod that fits:", fmt.Sprintf("%d → %s on NUMA node %d, without %s", d.Before.CPUs, Count(d.After.CPUs, "CPU"), d.After.Node, Count(len(d.Advice.Delete), "pod")))
 	case d.Before.CPUs == 0:
 		line(terminal.Warn, "largest pod that fits:", "none: no NUMA node has a free CPU")
 	default:
@@ -35,6 +52,9 @@ func (d Defragmentation) Text(style terminal.Style) string {
 	}
 	if d.Reason != "" {
 		line(terminal.Warn, "nothing to gain:", d.Reason)
+	}
+	if len(d.Moves) == 0 && d.Gains() {
+		d.advice(&out, style)
 	}
 	if len(d.Moves) > 0 {
 		out.WriteString("\n" + d.table().Text(style))
@@ -57,7 +77,7 @@ func (d Defragmentation) Text(style terminal.Style) string {
 		line(terminal.Faint, "with the consent of all pods:", fmt.Sprintf("%s on NUMA node %d (--all)", Count(d.All.CPUs, "CPU"), d.All.Node))
 	}
 	if d.Cut {
-		line(terminal.Warn, "not everything was looked at:", "there are more sets of moves than the search tries, so there may be better ones")
+		line(terminal.Warn, "not everything was looked at:", "there are more sets of pods than the search tries, so there may be better ones")
 	}
 	return out.String()
 }

@@ -33,11 +33,18 @@ func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	body, ok := w.compute(rw, r, w.searches, func() ([]byte, error) {
-		found, _, err := explain.Defragment(r.Context(), m.state, wish)
+		var answer view.Defragmentation
+		var err error
+		if w.config.Advise != nil {
+			answer, err = w.config.Advise(r.Context(), m.state, wish)
+		} else {
+			answer.Defragmentation, _, err = explain.Defragment(r.Context(), m.state, wish)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return document(view.Defragmentation{Machine: w.config.Machine, Policy: w.config.Policy, Defragmentation: found})
+		answer.Machine, answer.Policy = w.config.Machine, w.config.Policy
+		return document(answer)
 	})
 	if ok {
 		rw.Header().Set(NoticeHeader, w.notice().Text)

@@ -67,6 +67,9 @@ type Config struct {
 	// Use returns how busy the node in a state is. It may read what was measured, and must not
 	// wait. If Use is nil, nothing is measured.
 	Use func(*node.State) *view.Use
+	// Advise answers in place of explain.Defragment where running pods cannot be moved. It may be
+	// nil.
+	Advise func(context.Context, *node.State, explain.Wish) (view.Defragmentation, error)
 	// Search finds what would admit a rejected pod. If nil, it is explain.Search.
 	Search func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
 	// Now and After are the clock.
