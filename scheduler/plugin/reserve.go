@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
@@ -21,8 +22,8 @@ import (
 // handedKey is the key of the annotation in the CycleState.
 const handedKey fwk.StateKey = Name + "/annotation"
 
-// annotation is the text that Bind sends. It is immutable.
-type annotation string
+// annotation is what Bind sends. It is immutable.
+type annotation struct{ key, text string }
 
 // Clone returns the same annotation.
 func (a annotation) Clone() fwk.StateData { return a }
@@ -80,8 +81,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		p.wake(other)
 	}
 	// A grant cannot contain devices that the kubelet chooses later, so the node plans the pod.
-	// A kubelet that decides reads no grant.
-	if !done.Predicted && done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
+	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
 		p.hand(ctx, state, pod, done)
 	}
 	// The next pod often has the same template. Planning for it now takes less than half the time,
@@ -94,14 +94,20 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 }
 
 // hand encodes the grant as the annotation of a pod. Without an annotation, the node plans the pod.
+// A kubelet that decides reads none: there the annotation is a prediction, under another key, so that
+// an agent that decides later does not apply it.
 func (p *Plugin) hand(ctx context.Context, state fwk.CycleState, pod *v1.Pod, r *cluster.Reservation) {
 	text, err := handover.Encode(r.Here.Node, r.Here.Machine, r.Here.Policy, r.Plan.Grant)
 	if err != nil {
 		klog.FromContext(ctx).Info("A pod is bound without its grant, and its node plans it", "pod", klog.KObj(pod), "node", r.Here.Node, "reason", err.Error())
 		return
 	}
+	if r.Predicted {
+		state.Write(handedKey, annotation{podspec.PredictionAnnotation, text})
+		return
+	}
 	p.cluster.Hand(r.Here.Node, string(pod.UID), text)
-	state.Write(handedKey, annotation(text))
+	state.Write(handedKey, annotation{handover.Annotation, text})
 }
 
 // assignsAll reports whether the node itself assigns all extended resources of the pod.
@@ -171,13 +177,13 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 // without a grant is left to the next bind plugin.
 func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	data, err := state.Read(handedKey)
-	text, handed := data.(annotation)
+	a, handed := data.(annotation)
 	if err != nil || !handed {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: map[string]string{handover.Annotation: string(text)},
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: map[string]string{a.key: a.text},
 		},
 		Target: v1.ObjectReference{Kind: "Node", Name: nodeName},
 	}

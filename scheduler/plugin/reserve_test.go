@@ -152,7 +152,7 @@ func TestReserveFollowsClaims(t *testing.T) {
 	if !ok {
 		t.Fatalf("the state has %T", data)
 	}
-	text, err := handover.Decode(string(handed))
+	text, err := handover.Decode(handed.text)
 	if err != nil || text.Grant.CPUs().String() != "32-51" {
 		t.Errorf("the grant has CPUs %s (%v)", text.Grant.CPUs(), err)
 	}

@@ -164,6 +164,9 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 			continue
 		}
 		text = "CPUs " + decoded.Grant.CPUs().String()
+		if key == podspec.PredictionAnnotation {
+			text = "predicted " + text
+		}
 	}
 	if err := w.client.Tracker().Update(resource, pod, pod.Namespace); err != nil {
 		return true, nil, err

@@ -136,7 +136,12 @@ func slimRaw(raw []byte, assumed identity) []byte {
 	return out
 }
 
+// PredictionAnnotation is the annotation in which a scheduler shows which grant it predicts where a
+// kubelet decides. It is for people: no program reads it, because the files of the kubelet show
+// what the pod has.
+const PredictionAnnotation = "paddock-project.github.io/predicted-grant"
+
 // keptAnnotation reports whether an annotation can influence a decision.
 func keptAnnotation(key string) bool {
-	return strings.HasPrefix(key, "paddock-project.github.io/") || strings.HasPrefix(key, "kubernetes.io/config.")
+	return strings.HasPrefix(key, "paddock-project.github.io/") && key != PredictionAnnotation || strings.HasPrefix(key, "kubernetes.io/config.")
 }

@@ -60,3 +60,13 @@ func TestCheckAmounts(t *testing.T) {
 		}
 	}
 }
+
+// TestSlimDropsPredictions checks that the prediction of a scheduler, which decides nothing, is not
+// kept.
+func TestSlimDropsPredictions(t *testing.T) {
+	pod := &v1.Pod{}
+	pod.Annotations = map[string]string{PredictionAnnotation: "{}", MovesAnnotation: "anywhere", "note": "x"}
+	if kept := Slim(pod).Annotations; len(kept) != 1 || kept[MovesAnnotation] != "anywhere" {
+		t.Errorf("kept: %v", kept)
+	}
+}
