@@ -62,7 +62,7 @@ func (q *questions) pause() time.Duration {
 		return setUpAgain
 	case q.another():
 		return waitingEvery
-	case q.o.nodes != nil && q.o.world.Now().Sub(q.o.session.Load().since) < nodeSettles:
+	case q.o.askObject != nil && q.o.world.Now().Sub(q.o.session.Load().since) < nodeSettles:
 		return setUpAgain
 	}
 	return setUpEvery
@@ -112,8 +112,8 @@ func (o *Observing) ask(ctx context.Context) setUpAnswers {
 	if a.metrics, a.ofMetrics = o.about.Get(ctx, "/metrics", mostMetrics); a.ofMetrics == nil {
 		a.config, a.ofConfig = o.about.Get(ctx, "/configz", mostConfigz)
 	}
-	if o.nodes != nil {
-		a.object, a.ofObject = o.nodes.Node(ctx, o.config.NodeName)
+	if o.askObject != nil {
+		a.object, a.ofObject = o.askObject(ctx)
 	}
 	return a
 }

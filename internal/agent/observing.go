@@ -87,9 +87,9 @@ type Observing struct {
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
-	// nodes has object, the Node of this node. It is nil without an API server. withoutObject is
-	// set while the server does not answer.
-	nodes         *publication.Client
+	// askObject returns the Node of this node. It is nil without an API server. object is its last
+	// answer, and withoutObject is set while it does not answer.
+	askObject     func(context.Context) (*v1.Node, error)
 	object        *v1.Node
 	withoutObject bool
 }
@@ -108,11 +108,12 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 		}
 		*to = endpoint
 	}
-	if c.NodeName != "" && (c.APIServer.URL != "" || w.Publication != nil) {
-		var err error
-		if o.nodes, err = w.client(c); err != nil {
+	if o.askObject = w.Object; o.askObject == nil && c.NodeName != "" && (c.APIServer.URL != "" || w.Publication != nil) {
+		client, err := w.client(c)
+		if err != nil {
 			return nil, err
 		}
+		o.askObject = func(ctx context.Context) (*v1.Node, error) { return client.Node(ctx, c.NodeName) }
 	}
 	if !c.Publish {
 		return o, nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
@@ -43,6 +45,9 @@ type World struct {
 	// Allocatable returns the devices of the kubelet's device plugins. If nil, the kubelet is asked
 	// at Config.Kubelet.PodResources. Only an observing agent uses it.
 	Allocatable func(context.Context) ([]kubeletdevices.Device, error)
+	// Object returns the Node of this node. If nil, Config.APIServer is asked. Only an observing
+	// agent uses it.
+	Object func(context.Context) (*v1.Node, error)
 	// FreeHugePages returns the free huge pages of a size, in bytes, on a NUMA node. If nil, sysfs
 	// has them if Config.Machine is the machine on which the process runs. Only an observing agent
 	// uses it.
