@@ -35,9 +35,10 @@ func (f *agentFlag) register(cmd *cobra.Command, usage string) {
 	cmd.Flags().Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
 }
 
-// check returns an error if flags that describe a node are given too, or if the address is invalid.
+// check returns an error if flags that describe a node, or how it decides, are given too, or if the
+// address is invalid.
 func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
-	for _, name := range append([]string{"machine", "state", "pods", "kubelet-config", "devices"}, others...) {
+	for _, name := range append([]string{"machine", "state", "pods", "kubelet-config", "devices", "as", "node", "resize", "cpu-quota", "started"}, others...) {
 		if cmd.Flags().Changed(name) {
 			return fmt.Errorf("--agent and --%s cannot be combined: the agent knows its own node; leave out --%s, or leave out --agent to use files", name, name)
 		}

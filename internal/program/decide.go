@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -105,6 +106,16 @@ func (d *decider) register(cmd *cobra.Command) {
 	d.as.register(cmd, "answer as this kubelet does, with its known faults; CFS quotas are then the kubelet's, and no moves of running pods are proposed")
 	kubeNodeFlag(cmd, &d.kubeNode)
 	cmd.Flags().BoolVar(&d.started, "started", true, "start each admitted pod before the next one is decided, so that memory of its init containers is free again")
+}
+
+// pods reads manifests for the node.
+func (d *decider) pods(s console.Streams, files inputs.PodFiles) (inputs.Pods, error) {
+	files.Node, files.Allocator = d.kubeNode, d.allocator
+	read, err := s.Pods(files)
+	if read.Unnamed != "" && d.stock == nil { // The files of a kubelet have the name otherwise.
+		s.Notes([]string{read.Unnamed})
+	}
+	return read, err
 }
 
 // quota sets the mode of --cpu-quota for a command.

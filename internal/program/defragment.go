@@ -121,9 +121,12 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	if len(paths) > 0 {
-		if state, err = c.admit(cmd, s, state, paths); err != nil {
-			return err
-		}
+		state, err = c.admit(cmd, s, state, paths)
+	} else {
+		err = console.NoEffect(cmd, "without PODS", "node")
+	}
+	if err != nil {
+		return err
 	}
 	found, states, err := explain.Defragment(cmd.Context(), state, wish)
 	if err != nil {
@@ -198,7 +201,7 @@ func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.
 // admit admits the pods in the files. It returns an error if one is rejected.
 func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *node.State, paths []string) (*node.State, error) {
 	gates := podspec.GatesOf(state.Policy())
-	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod})
+	read, err := c.decider.pods(s, inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Strict: c.strict, Ended: inputs.OnlyPod})
 	if err != nil {
 		return nil, err
 	}

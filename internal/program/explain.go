@@ -144,6 +144,11 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	if err := c.name(s, args); err != nil {
 		return err
 	}
+	if c.named == nil && c.pod == "" {
+		if err := console.NoEffect(cmd, "without the name of a pod", "namespace"); err != nil {
+			return err
+		}
+	}
 	candidates, err := c.candidates(s)
 	if err != nil {
 		return err
@@ -177,12 +182,12 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 // the nodes.
 func (c *explainCommand) explain(ctx context.Context, s console.Streams, candidates []candidate, args []string) (view.Explanation, error) {
 	at := candidates[0]
-	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict}
+	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Strict: c.strict}
 	if len(c.resize.paths) > 0 {
 		return c.explainResize(ctx, s, at.state, files)
 	}
 	files.Ended = func(pod *v1.Pod, only bool) bool { return only && c.pod == "" || c.pod == pod.Namespace+"/"+pod.Name }
-	read, err := s.Pods(files)
+	read, err := c.decider.pods(s, files)
 	if errors.Is(err, fs.ErrNotExist) {
 		return view.Explanation{}, fmt.Errorf("%w; arguments are files of manifests: choose one of their pods with --pod NAMESPACE/NAME. About a pod of a node, give what the script of \"paddock collect --print\" brought with --state FOLDER, or ask the node's agent with --agent", err)
 	}

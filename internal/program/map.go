@@ -81,10 +81,16 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
+	c.decider.stock = c.node.stock
+	if len(paths) == 0 && c.node.stock == nil {
+		if err := console.NoEffect(cmd, "without PODS", "node"); err != nil {
+			return err
+		}
+	}
 	var decided []decision
 	if len(paths) > 0 {
 		gates := podspec.GatesOf(state.Policy())
-		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod})
+		read, err := c.decider.pods(s, inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Strict: c.strict, Ended: inputs.OnlyPod})
 		if err != nil {
 			return err
 		}

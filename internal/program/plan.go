@@ -86,7 +86,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
-	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict, Ended: inputs.OnlyPod}
+	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Strict: c.strict, Ended: inputs.OnlyPod}
 	pods, decided, state, err := c.resize.decideAll(cmd.Context(), s, &c.decider, before, files)
 	if errors.Is(err, fs.ErrNotExist) && c.node.stock != nil {
 		return fmt.Errorf("%w; plan takes files of manifests: to ask about a pod of the node, use paddock explain NAMESPACE/NAME", err)

@@ -78,6 +78,7 @@ Exit codes: 0 done, 1 error, such as a listed difference that no longer occurs, 
 	cmd.Flags().StringVar(&r.divergences, "divergences", defaultDivergences, "`FILE` that lists the intended differences")
 	r.as.register(cmd, "decide as this kubelet does, with its known faults")
 	cmd.Flags().BoolVar(&r.check, "check", false, "compare with the recorded results instead of printing ours")
+	console.Need(cmd, "--check", func() bool { return r.check }, "divergences")
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decide
 	var pods []*v1.Pod
 	var decided []decision
 	if len(files.Paths) > 0 {
-		read, err := s.Pods(files)
+		read, err := d.pods(s, files)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -52,7 +52,7 @@ func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decide
 	}
 	for _, path := range f.paths { // A pod may be resized several times.
 		files.Paths = []string{path}
-		changed, err := s.Pods(files)
+		changed, err := d.pods(s, files)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("--resize: %w", err)
 		}

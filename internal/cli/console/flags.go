@@ -74,6 +74,28 @@ func Exclude(cmd *cobra.Command, one, other string) {
 	})
 }
 
+// Need makes it an error to set flags that have no effect, because the command line lacks what they
+// need. has reports whether it is there, and what describes it: "--fill".
+func Need(cmd *cobra.Command, what string, has func() bool, flags ...string) {
+	also(cmd, func(cmd *cobra.Command) error {
+		if has() {
+			return nil
+		}
+		return NoEffect(cmd, "without "+what, flags...)
+	})
+}
+
+// NoEffect returns an error if one of the flags was set. The caller has found that they have no
+// effect on this input, which where describes: "without --fill".
+func NoEffect(cmd *cobra.Command, where string, flags ...string) error {
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s has no effect %s: leave it out", flag, where)
+		}
+	}
+	return nil
+}
+
 // also adds a check of the flags to that of the arguments, which comes first.
 func also(cmd *cobra.Command, check func(*cobra.Command) error) {
 	before := cmd.Args

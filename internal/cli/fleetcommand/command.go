@@ -31,6 +31,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/kubectl"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/shapes"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -89,8 +91,7 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	}
 	c.register(cmd)
 	flags := cmd.Flags()
-	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	c.registerFill(cmd)
 	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
 	c.output.Register(cmd, p.forms("table", "json", "yaml", "csv", "html")...)
 	with := func() *fleetCommand { return &fleetCommand{program: p} }
@@ -110,7 +111,7 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 	c.registerNodes(cmd)
 	flags.StringArrayVar(&c.pods, "pods", nil, "the pods: a `FILE` or directory of manifests, a CSV file of shapes, or \"-\" for manifests on standard input; can be repeated")
 	flags.StringVar(&c.columns, "columns", "", "names of CSV columns: a YAML `FILE` such as {vcpus: cpu, owner: \"-\"}")
-	flags.StringVar(&c.gpu, "gpu", "", "the `RESOURCE` of CSV column gpu (default nvidia.com/gpu)")
+	flags.StringVar(&c.gpu, "gpu", shapes.DefaultGPU, "the `RESOURCE` of CSV column gpu")
 	flags.BoolVar(&c.whole, "whole-cpus", false, "round the CPUs of CSV shapes up, so that all qualify for exclusive CPUs")
 	flags.BoolVar(&c.keep, "keep-going", false, "report kinds of nodes, CSV columns and CSV rows that cannot be read, and go on without them")
 	var words []string
@@ -124,6 +125,14 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 	}
 	flags.StringVar(&c.order, "order", words[0], "the order in which pods are placed: "+strings.Join(words, ", "))
 	console.StrictFlag(cmd, &c.strict)
+	console.Need(cmd, "a CSV file in --pods", func() bool { return slices.ContainsFunc(c.pods, isCSV) }, "columns", "gpu", "whole-cpus")
+}
+
+// registerFill defines the flags that draw pods at random.
+func (c *fleetCommand) registerFill(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
+	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	console.Need(cmd, "--fill", func() bool { return cmd.Flags().Changed("fill") }, "seed")
 }
 
 // registerNodes defines the flags that name the source of the nodes.
@@ -131,6 +140,7 @@ func (c *fleetCommand) registerNodes(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&c.nodes, "nodes", nil, "the nodes: a `FILE`, \"-\" for standard input, or \"live\" for the cluster of kubectl")
 	console.Require(cmd, "nodes", "a file with the nodes, \"-\" for standard input, or live for the cluster of kubectl")
 	c.cluster.RegisterContext(cmd.Flags())
+	console.Need(cmd, "--nodes live", func() bool { return slices.Contains(c.nodes, discover.LiveName) }, "kubeconfig", "context")
 }
 
 func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
@@ -140,8 +150,14 @@ func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(q.items, func(i capacity.Item) bool { return i.Count > 0 }) && len(c.pods) > 0 {
-		return fmt.Errorf("%s: there are no pods to place", strings.Join(c.pods, ", "))
+	switch {
+	case len(c.pods) == 0 && !q.nodes.Running: // Without pods, no node is chosen.
+		err = console.NoEffect(cmd, "without --pods", "scoring", "order", "placements")
+	case len(c.pods) > 0 && !slices.ContainsFunc(q.items, func(i capacity.Item) bool { return i.Count > 0 }):
+		err = fmt.Errorf("%s: there are no pods to place", strings.Join(c.pods, ", "))
+	}
+	if err != nil {
+		return err
 	}
 	q.options.Placements = c.placements || c.output.Value == "html"
 	r, answer, err := c.place(cmd, s, q)
@@ -272,8 +288,7 @@ largest-first, the order of a file does not decide which setting is best.`,
 		RunE:    c.try,
 	}
 	c.register(cmd)
-	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	c.registerFill(cmd)
 	c.output.Register(cmd, c.program.forms("table", "json", "yaml", "csv")...)
 	return cmd
 }

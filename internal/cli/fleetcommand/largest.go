@@ -38,6 +38,7 @@ Exit codes: 0 done, 1 error, 2 no node takes such a pod of any size.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.largest(cmd, like) },
 	}
 	c.register(cmd)
+	console.Need(cmd, "--pods", func() bool { return len(c.pods) > 0 }, "scoring", "order")
 	cmd.Flags().StringVar(&like, "like", "", "the pod: a `FILE` with its manifest, or \"-\" for standard input")
 	console.Require(cmd, "like", "a file with the manifest of a pod")
 	c.output.Register(cmd, "table", "json", "yaml")

@@ -100,7 +100,7 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	}
 	for _, name := range c.pods {
 		read := c.manifests
-		if strings.HasSuffix(strings.ToLower(name), ".csv") {
+		if isCSV(name) {
 			read = c.shapes
 		}
 		items, err := read(s, q.nodes, gates, name)
@@ -126,6 +126,9 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	q.options.Placements = c.placements
 	return q, unique(q.items)
 }
+
+// isCSV reports whether a file of pods has shapes instead of manifests.
+func isCSV(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".csv") }
 
 // unique returns an error if a pod is listed twice, in one file or in two, because a node would
 // treat both as one pod.
@@ -217,6 +220,9 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	data, err := s.Reader().File(name)
 	if err != nil {
 		return nil, fmt.Errorf("--pods: %w", err)
+	}
+	if c.gpu == "" {
+		return nil, errors.New("--gpu is empty: expected the name of a resource, such as " + shapes.DefaultGPU)
 	}
 	o := shapes.Options{GPU: c.gpu, WholeCPUs: c.whole, KeepGoing: c.keep}
 	if len(c.pods) > 1 { // Rows of several files have the same numbers.

@@ -46,15 +46,20 @@ The page names pods. It is served on the loopback interface unless --everywhere 
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd, listen, everywhere) },
 	}
 	c.register(cmd)
+	c.registerFill(cmd)
 	flags := cmd.Flags()
-	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
 	flags.StringVar(&listen, "listen", "127.0.0.1:9927", "the `ADDR` to serve the page on")
 	flags.BoolVar(&everywhere, "everywhere", false, "serve clients on every interface")
 	return cmd
 }
 
 func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool) error {
+	live := slices.Equal(c.nodes, []string{discover.LiveName})
+	if live { // Only the pods without a node are placed there, as the scheduler tries them.
+		if err := console.NoEffect(cmd, "with --nodes live", "fill", "order"); err != nil {
+			return err
+		}
+	}
 	s := console.StreamsOf(cmd)
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,7 +68,7 @@ func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool)
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer listener.Close()
-	if slices.Equal(c.nodes, []string{discover.LiveName}) {
+	if live {
 		return c.serveLive(ctx, s, listener, everywhere)
 	}
 	q, err := c.one(ctx, s, false)

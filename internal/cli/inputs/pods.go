@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -48,6 +50,8 @@ type Pods struct {
 	// Namespaces maps the names of the Namespaces in the files to their labels, if the reader keeps
 	// Peers.
 	Namespaces map[string]map[string]string
+	// Unnamed is a note if no object names PodFiles.Node, which then has no effect.
+	Unnamed string
 	// Claims finds the devices of the pods' ResourceClaims.
 	Claims *claims.Resolver
 }
@@ -86,6 +90,7 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 		name = nodeOf(sources, &objects)
 	}
 	read.Claims = objects.On(name)
+	read.Unnamed = unnamed(files.Node, sources, &objects)
 	var problems PodErrors
 	for _, s := range sources {
 		if at := s.Pod.Spec.NodeName; files.Node != "" && at != "" && at != files.Node {
@@ -156,6 +161,34 @@ func (p *Pods) namespace(data []byte) error {
 	}
 	p.Namespaces[o.Name] = o.Labels
 	return nil
+}
+
+// unnamed returns a note about the name of a node that neither a pod nor another object has. It
+// returns "" if the name has an effect.
+func unnamed(node string, sources []podspec.Source, objects *claims.Objects) string {
+	names, anyNode := objects.NodeNames()
+	for _, s := range sources {
+		if at := s.Pod.Spec.NodeName; at != "" {
+			names = append(names, at)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch {
+	case node == "" || anyNode || slices.Contains(names, node):
+		return ""
+	case len(names) == 0:
+		return fmt.Sprintf("--node %s has no effect: no pod, Node or ResourceSlice there names a Kubernetes node", node)
+	}
+	const few = 3
+	of := spelling.Or(names)
+	if len(names) > few {
+		of = fmt.Sprintf("%d others, such as %s", len(names), names[0])
+	}
+	if meant := spelling.Nearest(node, names); meant != "" {
+		of += "; did you mean " + meant + "?"
+	}
+	return fmt.Sprintf("--node %s: no pod, Node or ResourceSlice there names it, only %s", node, of)
 }
 
 // nodeOf returns the Kubernetes node of all pods or, if they have none, of all ResourceSlices. It

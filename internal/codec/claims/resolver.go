@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,6 +89,20 @@ func (o *Objects) NodeName() string {
 		}
 	}
 	return name
+}
+
+// NodeNames returns the names of the Kubernetes nodes that the Nodes and ResourceSlices name. If
+// anyNode is true, there are ResourceSlices that other nodes can match, too.
+func (o *Objects) NodeNames() (names []string, anyNode bool) {
+	names = slices.AppendSeq(names, maps.Keys(o.nodes))
+	for _, s := range o.slices {
+		if n := s.Spec.NodeName; n != nil && *n != "" {
+			names = append(names, *n)
+		} else {
+			anyNode = true
+		}
+	}
+	return names, anyNode
 }
 
 // On returns a resolver for a Kubernetes node. If name is empty, claims without an allocation

@@ -25,6 +25,7 @@
 package shapes
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ import (
 type Options struct {
 	// Columns maps names in the header to the column names of the package comment.
 	Columns map[string]string
-	// GPU is the resource of column gpu. If empty, nvidia.com/gpu is used.
+	// GPU is the resource of column gpu. If empty, it is DefaultGPU.
 	GPU string
 	// WholeCPUs rounds CPUs up to whole CPUs.
 	WholeCPUs bool
@@ -82,7 +83,8 @@ func (e *RowError) Error() string {
 func (e *RowError) Unwrap() error { return e.Err }
 
 const (
-	defaultGPU = "nvidia.com/gpu"
+	// DefaultGPU is the usual value of Options.GPU.
+	DefaultGPU = "nvidia.com/gpu"
 	ignored    = "-"
 	// maxCount is the maximum number of pods for one row. A larger number is most likely a mistake
 	// in the file. For more pods of one shape, a file can have several rows.
@@ -241,11 +243,7 @@ func read(row []string, at map[string]int, o Options) (Shape, *RowError) {
 		}
 	}
 	if n := r.number("gpu", maxCount); n > 0 {
-		name := v1.ResourceName(defaultGPU)
-		if o.GPU != "" {
-			name = v1.ResourceName(o.GPU)
-		}
-		list[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		list[v1.ResourceName(cmp.Or(o.GPU, DefaultGPU))] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	shape := Shape{Name: r.text("name"), Count: 1}
 	if has(at, "count") {
