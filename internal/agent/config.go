@@ -13,6 +13,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/node/apiserver"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
@@ -214,6 +215,9 @@ func DefaultConfig() Config {
 // fields are errors.
 func ReadConfig(name string, data []byte) (Config, error) {
 	c := DefaultConfig()
+	if err := malformed.CutOff(data); err != nil {
+		return Config{}, fmt.Errorf("%s: %w: %w", name, ErrConfig, err)
+	}
 	object, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w: %w", name, ErrConfig, err)

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/replay"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // maxLine limits one scenario line, in bytes. The largest line of the golden files has 0.3 MiB.
@@ -41,6 +45,7 @@ type replayCommand struct {
 	meant              *replay.Divergences
 	lines              int // that are not empty
 	scenarios, equal   int
+	others             map[string]int // scenarios of the file by the kubelet that wrote their state files, if another one decides
 	events, apart      int
 	unlisted, problems int
 }
@@ -150,6 +155,7 @@ func (r *replayCommand) file(name string) error {
 	}
 	r.player.Machine = func(machineName string) (*machine.Machine, error) { return r.machine(name, machineName) }
 	before, beforeEqual := r.scenarios, r.equal
+	r.others = map[string]int{}
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, maxLine)
 	number := 0
@@ -162,13 +168,26 @@ func (r *replayCommand) file(name string) error {
 			}
 		}
 	}
-	if err := scanner.Err(); err != nil {
+	switch err := scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%s:%d: the line has more than %s, the most that is read: expected one scenario on each line", name, number+1, request.RoundedBytes(maxLine))
+	case err != nil:
 		return fmt.Errorf("%s:%d: %w", name, number+1, err)
 	}
+	r.noteOthers(name)
 	if r.check {
 		fmt.Fprintf(r.out, "%s: %d of %d scenarios equal\n", name, r.equal-beforeEqual, r.scenarios-before)
 	}
 	return nil
+}
+
+// noteOthers adds a note for each kubelet that wrote the files of scenarios for which --as names
+// another one.
+func (r *replayCommand) noteOthers(name string) {
+	for _, version := range slices.Sorted(maps.Keys(r.others)) {
+		r.Notes([]string{fmt.Sprintf("%s: kubelet %s wrote the state files of %s, and --as %s reads them and decides",
+			name, version, view.Count(r.others[version], "scenario"), r.as.String())})
+	}
 }
 
 func (r *replayCommand) problem(format string, args ...any) {
@@ -180,6 +199,9 @@ func (r *replayCommand) line(line []byte) error {
 	c, err := replay.Decode(line)
 	if err != nil {
 		return err
+	}
+	if found := c.Scenario.Found; found != nil && r.as.kubelet() && found.Version != r.as.version.String() {
+		r.others[found.Version]++
 	}
 	if r.check {
 		return r.compare(&c)

@@ -3,6 +3,7 @@ package fleetcommand
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
@@ -229,12 +231,8 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 		o.Prefix = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + "-"
 	}
 	if c.columns != "" {
-		text, err := s.Reader().File(c.columns)
-		if err != nil {
+		if o.Columns, err = c.readColumns(s); err != nil {
 			return nil, fmt.Errorf("--columns: %w", err)
-		}
-		if err := yaml.UnmarshalStrict(text, &o.Columns); err != nil {
-			return nil, fmt.Errorf("--columns: %s: %w", c.columns, err)
 		}
 		var ignored []string
 		for name, to := range o.Columns {
@@ -243,7 +241,7 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 			}
 		}
 		if slices.Sort(ignored); len(ignored) > 0 {
-			s.Notes([]string{fmt.Sprintf("%s: columns %s are not counted, as %s says", name, strings.Join(ignored, ", "), c.columns)})
+			s.Notes([]string{fmt.Sprintf("%s: columns %s are not counted, because %s has \"-\" for them", name, strings.Join(ignored, ", "), c.columns)})
 		}
 	}
 	all, bad, err := shapes.Read(name, bytes.NewReader(data), o)
@@ -275,6 +273,24 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	}
 	s.Notes(nodes.Uncounted(pods))
 	return items, nil
+}
+
+// readColumns reads the file of --columns.
+func (c *fleetCommand) readColumns(s console.Streams) (columns map[string]string, err error) {
+	data, err := s.Reader().File(c.columns)
+	if err != nil {
+		return nil, err
+	}
+	if err = malformed.CutOff(data); err == nil {
+		data, err = yaml.YAMLToJSONStrict(data)
+	}
+	if err == nil {
+		err = malformed.JSON(data, json.Unmarshal(data, &columns))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.columns, err)
+	}
+	return columns, nil
 }
 
 // one reads a question about one file of nodes.

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
@@ -78,7 +79,7 @@ func (c *clusterFile) take(kind, apiVersion string, data []byte) (bool, error) {
 
 func decode(data []byte, o any, name *string) error {
 	if err := json.Unmarshal(data, o); err != nil {
-		return err
+		return malformed.JSON(data, err)
 	}
 	if *name == "" {
 		return errors.New("metadata.name is missing")

@@ -3,7 +3,6 @@ package inputs
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
@@ -19,6 +19,9 @@ var errNoList = errors.New("it has no list of nodes: expected nodes: [{name, cou
 
 // decodeFleet decodes a file of nodes. An error names the field.
 func decodeFleet(data []byte, file *fleetFile) error {
+	if err := malformed.CutOff(data); err != nil {
+		return err
+	}
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		if strings.Contains(err.Error(), "unsupported value") { // JSON does not have such numbers.
@@ -31,14 +34,8 @@ func decodeFleet(data []byte, file *fleetFile) error {
 	switch {
 	case errors.As(err, &mismatch) && mismatch.Field == "":
 		return errNoList
-	case errors.As(err, &mismatch):
-		want := mismatch.Type.Kind().String()
-		if words, known := map[string]string{"slice": "a list", "struct": "an object with fields"}[want]; known {
-			want = words
-		}
-		return fmt.Errorf("%s: it is a %s, expected %s", mismatch.Field, mismatch.Value, want)
 	case err != nil:
-		return err
+		return malformed.JSON(text, err)
 	case len(strict) > 0 && len(file.Nodes) == 0:
 		return errNoList
 	}

@@ -61,6 +61,9 @@ func (p *Player) decider(s *Scenario) (*Player, error) {
 	if p.asKubelet() {
 		return p, nil
 	}
+	if _, err := behavior.Of(version); err != nil {
+		return nil, fmt.Errorf("found: version: %w", err)
+	}
 	as := *p
 	as.Kubelet = version
 	return &as, nil

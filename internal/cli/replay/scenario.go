@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
@@ -43,12 +44,12 @@ type Pods []*v1.Pod
 func (p *Pods) UnmarshalJSON(data []byte) error {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
-		return err
+		return fmt.Errorf("pods: %w", malformed.JSON(data, err))
 	}
 	for i, raw := range raws {
 		pod, err := podspec.DecodePod(raw)
 		if err != nil {
-			return fmt.Errorf("pods[%d]: %w", i, err)
+			return fmt.Errorf("pods[%d]: %w", i, malformed.JSON(raw, err))
 		}
 		*p = append(*p, pod)
 	}
@@ -96,7 +97,7 @@ func Decode(line []byte) (Case, error) {
 		Result   *Result         `json:"result"`
 	}
 	if err := json.Unmarshal(line, &both); err != nil {
-		return Case{}, fmt.Errorf("not a scenario: %w", err)
+		return Case{}, fmt.Errorf("not a scenario: %w", malformed.JSON(line, err))
 	}
 	text := []byte(both.Scenario)
 	if text == nil {
@@ -106,7 +107,7 @@ func Decode(line []byte) (Case, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c.Scenario); err != nil {
-		return Case{}, fmt.Errorf("not a scenario: %w", err)
+		return Case{}, fmt.Errorf("not a scenario: %w", malformed.JSON(text, err))
 	}
 	return c, c.Scenario.check()
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
@@ -144,7 +145,7 @@ func readSaved(r inputs.Reader, path string) (head savedHead, state []byte, err 
 		return head, nil, err
 	}
 	first, state, _ := bytes.Cut(data, []byte("\n"))
-	err = json.Unmarshal(first, &head)
+	err = malformed.JSON(first, json.Unmarshal(first, &head))
 	switch {
 	case err != nil:
 	case head.Format != savedFormat || head.Version != 1:

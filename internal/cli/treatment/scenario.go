@@ -20,6 +20,16 @@ func FromScenario(f *replay.Found, on replay.FoundOn) (*node.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, of := range []struct {
+		manager kubeletstate.Manager
+		static  bool
+		what    string
+	}{{kubeletstate.CPUManager, on.Policy.StaticCPU, "CPUs"}, {kubeletstate.MemoryManager, on.Policy.StaticMemory, "memory"}} {
+		name := of.manager.FileName()
+		if _, is := f.State.Checkpoints[name]; of.static && !is {
+			return nil, fmt.Errorf("found.state.checkpoints has no %s: expected the text of that file, which has the %s of the pods", name, of.what)
+		}
+	}
 	pods, err := rosterIn(f, on.Pods)
 	if err != nil {
 		return nil, err

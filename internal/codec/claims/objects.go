@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
 )
 
 // group is the API group of dynamic resource allocation.
@@ -64,7 +66,7 @@ func (o *Objects) Add(kind, apiVersion string, data []byte) error {
 	}
 	slice := &resourceapi.ResourceSlice{}
 	if err := json.Unmarshal(data, slice); err != nil {
-		return err
+		return malformed.JSON(data, err)
 	}
 	o.slices = append(o.slices, slice)
 	return nil
@@ -74,7 +76,7 @@ func (o *Objects) Add(kind, apiVersion string, data []byte) error {
 func add[T any](to *map[string]*T, data []byte, name func(*T) string) error {
 	object := new(T)
 	if err := json.Unmarshal(data, object); err != nil {
-		return err
+		return malformed.JSON(data, err)
 	}
 	if *to == nil {
 		*to = map[string]*T{}

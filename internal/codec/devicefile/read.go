@@ -14,6 +14,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
@@ -102,6 +103,8 @@ func toJSON(data []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+	} else if err := malformed.CutOff(data); err != nil {
+		return nil, err
 	} else {
 		decoder := yamlv2.NewDecoder(bytes.NewReader(data))
 		for n := 0; ; n++ {

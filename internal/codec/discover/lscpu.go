@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
@@ -86,7 +87,7 @@ func readTable(f File) (*cpuList, error) {
 		CPUs []row `json:"cpus"`
 	}
 	if err := json.Unmarshal(data, &table); err != nil {
-		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, explain(err), tableCommand)
+		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, malformed.JSON(data, err), tableCommand)
 	}
 	rows := table.CPUs
 	for i, r := range rows {

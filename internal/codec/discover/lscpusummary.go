@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
@@ -45,7 +46,7 @@ func readSummary(f File) (*cpuSummary, error) {
 		Fields []summaryField `json:"lscpu"`
 	}
 	if err := json.Unmarshal(f.Data, &text); err != nil {
-		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, explain(err), tableCommand)
+		return nil, fmt.Errorf("%s: %w: expected the output of %s", f.Name, malformed.JSON(f.Data, err), tableCommand)
 	}
 	s := &cpuSummary{file: f.Name, cpus: map[int]nodeCPUs{}}
 	if err := s.add(text.Fields); err != nil {

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/google/cadvisor/lib/model"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
 )
 
 // ErrNotMachineInfo is wrapped by the error for a file that is not a MachineInfo.
@@ -25,7 +26,7 @@ func Read(name string, data []byte) (*Found, error) {
 	}
 	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have no PCI devices.
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, explain(err), expected)
+		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, malformed.JSON(data, err), expected)
 	}
 	f, err := found(name, file.MachineInfo)
 	if err != nil {
@@ -55,12 +56,12 @@ func recognize(data []byte) error {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return explain(err)
+		return malformed.JSON(data, err)
 	}
 	if topology, ok := fields["topology"]; ok {
 		var nodes []map[string]json.RawMessage
 		if err := json.Unmarshal(topology, &nodes); err != nil {
-			return fmt.Errorf("its topology is not a list of NUMA nodes: %w", explain(err))
+			return fmt.Errorf("its topology is not a list of NUMA nodes: %w", malformed.JSON(topology, err))
 		}
 		for i, node := range nodes {
 			if _, ok := node["node_id"]; !ok { // A missing id would be read as 0.
@@ -76,21 +77,4 @@ func recognize(data []byte) error {
 		return errors.New("it is the output of lscpu")
 	}
 	return errors.New(`it has no "topology"`)
-}
-
-// explain adds the location in the file to an error, in terms of JSON.
-func explain(err error) error {
-	var syntax *json.SyntaxError
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax) && syntax.Error() == "unexpected end of JSON input":
-		return errors.New("the JSON is cut off")
-	case errors.As(err, &syntax):
-		return fmt.Errorf("JSON syntax error at byte %d: %w", syntax.Offset, syntax)
-	case errors.As(err, &mismatch) && mismatch.Field != "":
-		return fmt.Errorf("%s is a JSON %s", mismatch.Field, mismatch.Value)
-	case errors.As(err, &mismatch):
-		return fmt.Errorf("found a JSON %s at byte %d", mismatch.Value, mismatch.Offset)
-	}
-	return err
 }

@@ -21,9 +21,9 @@ func TestReadRejects(t *testing.T) {
 		{"lscpu -J", `{"lscpu":[{"field":"CPU(s):","data":"2"}]}`, "it is the output of lscpu"},
 		{"kubectl get node", `{"apiVersion":"v1","kind":"Node"}`, `it is a Kubernetes object of kind "Node"`},
 		{"without topology", `{"num_cores":2,"num_sockets":1}`, `it has no "topology"`},
-		{"topology is an object", `{"topology":{"nodes":[]}}`, "its topology is not a list of NUMA nodes: found a JSON object at byte"},
+		{"topology is an object", `{"topology":{"nodes":[]}}`, "its topology is not a list of NUMA nodes: it is an object, expected a list"},
 		{"node without id", `{"num_cores":2,"topology":[{"id":0}]}`, `entry 0 of its topology has no "node_id"`},
-		{"wrong type", strings.Replace(small, "[0,1]", `"0-1"`, 1), "thread_ids is a JSON string"},
+		{"wrong type", strings.Replace(small, "[0,1]", `"0-1"`, 1), `topology[0].cores[0].thread_ids: it is "0-1", expected a list`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := Read("m.json", []byte(c.data))

@@ -11,6 +11,8 @@ import (
 
 	yamlparser "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
 )
 
 // document is one object of a file, as JSON.
@@ -174,7 +176,7 @@ func isBlank(text []byte) bool {
 // cutOff returns err with what to do about it, if a text ends too early.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: it was cut off; collect it again", err)
+		return fmt.Errorf("%w; collect it again", malformed.ErrCutOff)
 	}
 	return err
 }

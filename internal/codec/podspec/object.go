@@ -155,11 +155,7 @@ type decoder struct {
 func (d *decoder) into(o any) error {
 	strict, err := kjson.UnmarshalStrict(d.raw, o)
 	if err != nil {
-		parse := func(text string) error {
-			_, err := ParseQuantity(text)
-			return err
-		}
-		if at := findQuantity(d.raw, parse); at != nil {
+		if at := wrongQuantity(d.raw); at != nil {
 			return at
 		}
 		var mismatch *json.UnmarshalTypeError

@@ -11,6 +11,7 @@
 package podspec
 
 import (
+	"cmp"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -89,7 +90,7 @@ func DecodePod(raw []byte) (*v1.Pod, error) {
 	}
 	pod := &v1.Pod{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
-		return nil, err
+		return nil, cmp.Or(wrongQuantity(raw), err)
 	}
 	return pod, nil
 }

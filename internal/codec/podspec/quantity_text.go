@@ -74,6 +74,15 @@ func findQuantity(raw []byte, check func(text string) error) error {
 	return walkQuantities(v, nil, knownQuantities(), check)
 }
 
+// wrongQuantity returns the error for the first quantity of an object that cannot be parsed, with
+// its field, which the error of a decoder does not have.
+func wrongQuantity(raw []byte) error {
+	return findQuantity(raw, func(text string) error {
+		_, err := ParseQuantity(text)
+		return err
+	})
+}
+
 func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) error) error {
 	switch v := v.(type) {
 	case []any:

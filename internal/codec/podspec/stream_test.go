@@ -50,7 +50,7 @@ func TestStreamErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":     {"{\n\n]", "f.json: json: line 3: invalid character ']'"},
 		"no object":   {"{}\n[1]", `f.json: json: line 2: "{" is wanted there, is [`},
-		"cut":         {begin + stored("a"), "f.json: json: line 6: item 1: unexpected EOF"},
+		"cut":         {begin + stored("a"), "f.json: json: line 6: item 1: the JSON is cut off; collect it again"},
 		"a bad item":  {begin + stored("a") + ",\n{\"x\": tru}]}", "f.json: json: line 7: item 2: invalid character '}'"},
 		"no list":     {`{"items": {"a": 1}}`, `f.json: json: line 1: "[" is wanted there, is {`},
 		"deep":        {begin + strings.Repeat("[", 20_000), "exceeded max depth"},

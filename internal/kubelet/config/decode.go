@@ -17,6 +17,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/malformed"
 	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
@@ -25,6 +26,9 @@ import (
 func toJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
+	}
+	if err := malformed.CutOff(data); err != nil {
+		return nil, err
 	}
 	documents := 0
 	for decoder := yamlv2.NewDecoder(bytes.NewReader(data)); ; {

@@ -90,7 +90,7 @@ var folders = []struct {
 	},
 	{
 		name: "a damaged config.yaml", folder: folder{files: map[string]string{"config.yaml": "{"}},
-		want: "node/config.yaml: not a usable KubeletConfiguration: neither YAML nor JSON",
+		want: "node/config.yaml: not a usable KubeletConfiguration: the JSON is cut off",
 	},
 	{
 		name:   "configz is preferred",

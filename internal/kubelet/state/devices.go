@@ -112,12 +112,22 @@ type (
 	}
 )
 
+// foreignError is an ErrForeign with its own text.
+type foreignError string
+
+func (e foreignError) Error() string { return string(e) }
+
+// Is reports whether the target is ErrForeign.
+func (foreignError) Is(target error) bool { return target == ErrForeign }
+
+const errNoDevices = foreignError("not a file of the kubelet about devices (kubelet_internal_checkpoint or dra_manager_state)")
+
 // RecogniseDevices parses a dra_manager_state or a kubelet_internal_checkpoint file, whichever the
 // text is. The checksum may be wrong. Errors wrap ErrDamaged, or ErrForeign if the text is neither.
 func RecogniseDevices(data []byte) (*DeviceFile, error) {
 	switch trimmed := bytes.TrimSpace(data); {
 	case len(data) > MaxSize:
-		return nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", ErrForeign, len(data), MaxSize)
+		return nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", errNoDevices, len(data), MaxSize)
 	case len(trimmed) == 0:
 		return nil, fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
@@ -126,7 +136,7 @@ func RecogniseDevices(data []byte) (*DeviceFile, error) {
 		if head := string(data[:min(len(data), 256)]); err != nil && strings.Contains(head, `"Data"`) {
 			return nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
 		}
-		return nil, fmt.Errorf(`%w: it has no field "Data"`, ErrForeign)
+		return nil, fmt.Errorf(`%w: it has no field "Data"`, errNoDevices)
 	}
 	read := readPlugins
 	if fields["Data"][0] == '"' {

@@ -95,14 +95,14 @@ func TestDamagedDevices(t *testing.T) {
 	}{
 		"":                        {kubeletstate.ErrDamaged, "it is empty"},
 		"\n":                      {kubeletstate.ErrDamaged, "it is empty"},
-		"[]":                      {kubeletstate.ErrForeign, `no field "Data"`},
+		"[]":                      {kubeletstate.ErrForeign, `not a file of the kubelet about devices (kubelet_internal_checkpoint or dra_manager_state): it has no field "Data"`},
 		`{"policyName":"static"}`: {kubeletstate.ErrForeign, `no field "Data"`},
 		`{"policyName":"static","defaultCpuSet":"","checksum":1,"data":"{}","dataChecksum":1}`: {kubeletstate.ErrForeign, `no field "Data"`},
 		`{"Data":`:                                  {kubeletstate.ErrDamaged, "cut off after 8 bytes"},
 		`{"Data":"{","Checksum":1}`:                 {kubeletstate.ErrDamaged, `its field "Data"`},
-		`{"Data":3,"Checksum":1}`:                   {kubeletstate.ErrDamaged, "cannot unmarshal number"},
-		`{"Data":"{}","Checksum":-1}`:               {kubeletstate.ErrDamaged, "cannot unmarshal number -1"},
-		`{"Data":"{}","Checksum":5e99}`:             {kubeletstate.ErrDamaged, "cannot unmarshal number"},
+		`{"Data":3,"Checksum":1}`:                   {kubeletstate.ErrDamaged, "Data: it is a number, expected an object"},
+		`{"Data":"{}","Checksum":-1}`:               {kubeletstate.ErrDamaged, "Checksum: it is -1, expected a whole number, 0 or more"},
+		`{"Data":"{}","Checksum":5e99}`:             {kubeletstate.ErrDamaged, "Checksum: it is 5e99, expected a whole number of at most 32 bits"},
 		strings.Repeat(" ", kubeletstate.MaxSize+1): {kubeletstate.ErrForeign, "at most"},
 	} {
 		_, err := kubeletstate.RecogniseDevices([]byte(text))

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
 )
 
 // MaxSize is the maximum size of a file, in bytes. 500 pods of four containers need a tenth of it.
@@ -155,7 +157,7 @@ func explain(err error, size int) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("JSON syntax error at byte %d: %w", syntax.Offset, syntax)
 	}
-	return err
+	return malformed.JSON(nil, err)
 }
 
 func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) error {
