@@ -132,6 +132,13 @@ func (s Streams) Binary(form string, write func(io.Writer) error) error {
 	return write(out)
 }
 
+// EndProgress removes the line of Progress after a computation that did not end.
+func (s Streams) EndProgress() {
+	if report := s.Progress(""); report != nil {
+		report(0, 0)
+	}
+}
+
 // Progress returns a function that prints the progress of a long computation on standard error. It
 // returns nil if standard error is not a terminal.
 func (s Streams) Progress(what string) func(tried, total int64) {

@@ -282,7 +282,9 @@ SNC mode of the same hardware. The best setting leaves the fewest pods that no n
 aligns the most CPUs: a policy that places pods anywhere is not best for that. Settings with equal results are one row; no setting is best that aligns no pod. Nodes are taken without their pods: those
 of a cluster are placed first, those of a state are left out. Ctrl-C ends the
 comparison with the settings that were tried. Another order of the pods gives other numbers: with --order
-largest-first, the order of a file does not decide which setting is best.`,
+largest-first, the order of a file does not decide which setting is best.
+
+Exit codes: 0 done, 1 error or interrupted.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,
 		RunE:    c.try,
@@ -329,6 +331,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 			return errors.New("interrupted before the first setting was tried")
 		}
 		if err != nil { // What is known so far is an answer, too.
+			s.EndProgress()
 			interrupted = fmt.Errorf("interrupted after %d of %d settings: the best of these is marked", len(answers), settings)
 			break
 		}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +37,9 @@ fit with one node fewer of any kind. The lower bound is the price of the parts: 
 Pods that no node of a kind takes, however empty, are left out: the number of nodes is that for all others, and the
 answer has the reasons. A mix leaves out the pods that no kind takes.
 
-Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, for some kind.`,
+Ctrl-C ends the search with what is known: a number of nodes is then "at most" if fewer can be enough.
+
+Exit codes: 0 done, 1 error or interrupted, 2 no number of nodes up to --most takes all pods, for some kind.`,
 		Example: `  paddock fleet size --nodes nodes.yaml --pods pods/`,
 		Args:    console.NoArguments,
 		RunE:    c.size,
@@ -66,39 +72,87 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 		scorings = []fleet.Scoring{q.options.Scoring}
 	}
 	q.options.Scoring = scorings[len(scorings)-1] // for the mix
-	answers := make([]view.Fleet, 0, len(q.nodes.Kinds))
-	code := 0
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	answers, code, err := c.sizes(ctx, q, scorings)
+	interrupted := ctx.Err() != nil && err != nil
+	switch {
+	case err != nil && !interrupted:
+		return err
+	case interrupted && len(answers) == 0:
+		return errors.New("interrupted before it was known for any kind how many nodes are enough")
+	case interrupted: // What is known so far is an answer, too.
+		s.EndProgress()
+		code = 1
+		err = errors.New("interrupted: " + unfinished(q, answers))
+	}
+	if wrong := c.printSizes(s, answers); wrong != nil {
+		return wrong
+	}
+	if code != 0 {
+		return &console.ExitError{Code: code, Err: err}
+	}
+	return nil
+}
+
+// sizes asks about each kind and about a mix of them. The code is that of the answers. If ctx ends,
+// it returns what is known, with an error.
+func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, scorings []fleet.Scoring) (answers []view.Fleet, code int, err error) {
 	for _, kind := range q.nodes.Kinds {
-		r, scoring, err := capacity.Fewest(cmd.Context(), kind, q.items, c.most, scorings, q.options)
+		r, scoring, err := capacity.Fewest(ctx, kind, q.items, c.most, scorings, q.options)
+		interrupted := err != nil && ctx.Err() != nil
 		switch {
+		case interrupted && (r == nil || r.Rejected > r.LeftOut):
+			return answers, code, err
+		case interrupted:
 		case errors.Is(err, capacity.ErrTooFew), errors.Is(err, capacity.ErrNever):
 			code = 2
 		case err != nil:
-			return err
+			return nil, 0, err
 		}
 		answer := view.FleetOf("size", scoring.String(), r, q.nodes.Policies)
-		answer.NotCounted = q.nodes.NotCounted
-		if err := answer.Explain(cmd.Context(), r); err != nil {
-			return err
-		}
+		answer.NotCounted, answer.AtMost = q.nodes.NotCounted, interrupted
 		if price, has := q.nodes.Prices[kind.Name]; has && r.Nodes > 0 && !answer.TooFew {
 			price *= float64(r.Nodes)
 			answer.Price = &price
 		}
+		if interrupted {
+			return append(answers, answer), code, err
+		}
+		if err := answer.Explain(ctx, r); err != nil {
+			return answers, code, err
+		}
 		answers = append(answers, answer)
 	}
-	mix, err := c.mix(cmd.Context(), q)
-	if err != nil {
-		return err
+	mix, err := c.mix(ctx, q)
+	return append(answers, mix...), code, err
+}
+
+// unfinished describes what the answers of an interrupted search leave open.
+func unfinished(q *fleetQuestion, answers []view.Fleet) string {
+	var open []string
+	last := answers[len(answers)-1]
+	if last.AtMost && last.Question == "size" {
+		open = append(open, "fewer nodes of kind "+last.Name()+" may be enough")
 	}
-	answers = append(answers, mix...)
-	if err := c.printSizes(s, answers); err != nil {
-		return err
+	switch n := len(answers); {
+	case n < len(q.nodes.Kinds):
+		var names []string
+		for _, k := range q.nodes.Kinds[n:] {
+			names = append(names, k.Name)
+		}
+		open = append(open, "no answer yet for "+strings.Join(names, ", "))
+	case last.Question == "mix":
+		open = append(open, "a cheaper mix may be enough")
+	case q.mixes():
+		open = append(open, "no mix is known yet")
 	}
-	if code != 0 {
-		return &console.ExitError{Code: code}
-	}
-	return nil
+	return strings.Join(open, "; ")
+}
+
+// mixes reports whether a mix of the kinds is asked for.
+func (q *fleetQuestion) mixes() bool {
+	return len(q.nodes.Kinds) > 1 && len(q.nodes.Prices) == len(q.nodes.Kinds)
 }
 
 func (c *fleetCommand) printSizes(s console.Streams, answers []view.Fleet) error {
@@ -111,7 +165,7 @@ func (c *fleetCommand) printSizes(s console.Streams, answers []view.Fleet) error
 // mix looks for a mix of the kinds if there are several and all have a price. It returns nothing if
 // no mix fits all pods.
 func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet, error) {
-	if len(q.nodes.Kinds) < 2 || len(q.nodes.Prices) < len(q.nodes.Kinds) {
+	if !q.mixes() {
 		return nil, nil
 	}
 	prices := make([]float64, len(q.nodes.Kinds))
@@ -122,10 +176,13 @@ func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet,
 	switch {
 	case m == nil && (errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew)):
 		return nil, nil // The answers about the single kinds have the reasons.
-	case err != nil && !errors.Is(err, capacity.ErrNever):
+	case m == nil, err != nil && !errors.Is(err, capacity.ErrNever) && ctx.Err() == nil:
 		return nil, err
 	}
 	answer := view.FleetOf("mix", q.options.Scoring.String(), m.Result, q.nodes.Policies)
 	answer.Price, answer.Mix = &m.Price, &view.FleetMix{LowerBound: m.LowerBound, Gap: m.Price/m.LowerBound - 1, Tried: m.Tried}
-	return []view.Fleet{answer}, nil
+	if answer.AtMost = ctx.Err() != nil; !answer.AtMost {
+		err = nil
+	}
+	return []view.Fleet{answer}, err
 }

@@ -32,7 +32,7 @@ var ErrPrice = errors.New("every kind needs a price above 0")
 // kind, until the pods do not fit with one node fewer of any kind. Then it replaces nodes of one
 // kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
 // the answer. Pods that no kind takes are left out, as by Size, and the error wraps ErrNever.
-// Without others, the mix is nil.
+// Without others, the mix is nil. If ctx ends, the mix is the cheapest so far, or nil.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
 	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
@@ -70,20 +70,23 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 	}
 	best := &Mix{Price: math.Inf(1)}
 	for _, start := range starts {
-		found, err := m.from(start)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil && found.Price < best.Price {
+		var found *Mix
+		if found, err = m.from(start); found != nil && found.Price < best.Price {
 			best = found
 		}
+		if err != nil {
+			break
+		}
 	}
-	if best.Result == nil {
+	switch {
+	case best.Result == nil && err != nil:
+		return nil, err
+	case best.Result == nil:
 		return nil, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
 	}
 	best.LowerBound, best.Tried = max(bound*(1-1e-9), slices.Min(prices)), m.tried // Rounded down, because it must not exceed the true bound.
 	best.Result.leaveOut(left)
-	return best, left.never()
+	return best, errors.Join(left.never(), err)
 }
 
 func takesAll(demands []demand, kind int) bool {
@@ -161,7 +164,7 @@ func (m *mixing) try(counts []int) (*Result, error) {
 }
 
 // from finds a mix that starts with fractions of nodes. It returns nil if there is none with at
-// most most nodes.
+// most most nodes. With an error, it returns the mix so far, or nil.
 func (m *mixing) from(parts []float64) (*Mix, error) {
 	grown := func(factor float64) []int {
 		counts := make([]int, len(parts))
@@ -204,20 +207,16 @@ func (m *mixing) from(parts []float64) (*Mix, error) {
 		}
 	}
 	mix := &Mix{Counts: grown(high), Result: result}
-	if err := m.reduce(mix); err != nil {
-		return nil, err
-	}
-	for {
-		better, err := m.exchange(mix.Counts)
-		if err != nil || better == nil {
-			mix.Price = m.price(mix.Counts)
-			return mix, err
+	err := m.reduce(mix)
+	for err == nil {
+		var better *Mix
+		if better, err = m.exchange(mix.Counts); better == nil {
+			break
 		}
-		if err := m.reduce(better); err != nil {
-			return nil, err
-		}
-		mix = better
+		mix, err = better, m.reduce(better)
 	}
+	mix.Price = m.price(mix.Counts)
+	return mix, err
 }
 
 func (m *mixing) price(counts []int) (sum float64) {

@@ -15,7 +15,8 @@ import (
 // does not. The result is that of the returned number of nodes. Pods that do not fit on a node
 // without pods are left out: the number is that for the others, and the result has them as rejected
 // pods. The error then wraps ErrNever; without others, the result has 0 nodes. The error wraps
-// ErrTooFew if most nodes do not take the pods; the result is then that of most nodes.
+// ErrTooFew if most nodes do not take the pods; the result is then that of most nodes. If ctx ends,
+// the result is that of the smallest number that is known to take all pods, or nil.
 func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
 	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
@@ -62,7 +63,7 @@ func fewest(ctx context.Context, kind Kind, items []Item, bound, most int, o Opt
 		middle := fails + (enough-fails)/2
 		r, err := try(middle)
 		if err != nil {
-			return nil, err
+			return result, err
 		}
 		if r.Rejected > 0 {
 			fails = middle
@@ -75,17 +76,18 @@ func fewest(ctx context.Context, kind Kind, items []Item, bound, most int, o Opt
 
 // Fewest is Size under the scoring that needs the fewest nodes. Of equal scorings, the first wins.
 // A scoring that leaves the fewest CPUs stranded may use every node, so that a pod that needs a
-// node of its own finds none, however many nodes there are.
+// node of its own finds none, however many nodes there are. If ctx ends, the result is the best so
+// far, or nil.
 func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []fleet.Scoring, o Options) (best *Result, scoring fleet.Scoring, err error) {
 	for _, s := range slices.Backward(scorings) {
 		o.Scoring = s
 		r, wrong := Size(ctx, kind, items, most, o)
 		enough := !errors.Is(wrong, ErrTooFew)
-		switch {
-		case r == nil:
-			return nil, s, wrong
-		case enough || best == nil:
+		if r != nil && (enough || best == nil) {
 			best, scoring, err = r, s, wrong
+		}
+		if r == nil || errors.Is(wrong, context.Canceled) || errors.Is(wrong, context.DeadlineExceeded) {
+			return best, scoring, wrong
 		}
 		if enough {
 			most = r.Nodes

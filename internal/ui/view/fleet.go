@@ -30,6 +30,8 @@ type Fleet struct {
 	// tried, do not take these. Both are for size.
 	LeftOut int64 `json:"leftOut,omitempty"`
 	TooFew  bool  `json:"tooFew,omitempty"`
+	// AtMost is set for size if the search was interrupted: Nodes take all pods, and fewer may.
+	AtMost bool `json:"atMost,omitempty"`
 	// Price is the price of the nodes, in the unit of the given prices.
 	Price      *float64         `json:"price,omitempty"` // for size
 	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds

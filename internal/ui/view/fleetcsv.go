@@ -110,7 +110,7 @@ func SizesRows(answers []Fleet) [][]string {
 		if f.Price != nil {
 			total["price"] = decimal(*f.Price)
 		}
-		total["leftOut"], total["tooFew"] = whole(f.LeftOut), strconv.FormatBool(f.TooFew)
+		total["leftOut"], total["tooFew"], total["atMost"] = whole(f.LeftOut), strconv.FormatBool(f.TooFew), strconv.FormatBool(f.AtMost)
 		all := []record{total}
 		if f.Mix != nil {
 			total["mix.lowerBound"], total["mix.gap"], total["mix.tried"] = decimal(f.Mix.LowerBound), decimal(f.Mix.Gap), whole(f.Mix.Tried)
@@ -128,7 +128,7 @@ func SizesRows(answers []Fleet) [][]string {
 		}
 		records = append(records, all...)
 	}
-	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried"}
+	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried", "atMost"}
 	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns), records)
 }
 

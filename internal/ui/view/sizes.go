@@ -76,6 +76,8 @@ func (f *Fleet) Number() string {
 		return "no number"
 	case f.TooFew:
 		return "more than " + grouped(int64(f.Nodes))
+	case f.AtMost:
+		return "at most " + grouped(int64(f.Nodes))
 	}
 	return grouped(int64(f.Nodes))
 }
@@ -121,8 +123,12 @@ func (f *Fleet) mix() string {
 	for _, k := range f.Kinds {
 		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Kind)
 	}
-	text := fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node fewer of any kind, the pods do not fit (%s tried).",
-		strings.Join(parts, " and "), Money(*f.Price), Money(f.Mix.LowerBound), f.Mix.Gap*100, Count(f.Mix.Tried, "placement"))
+	fewer := "With one node fewer of any kind, the pods do not fit"
+	if f.AtMost {
+		fewer = "The search was interrupted, and a cheaper one may do"
+	}
+	text := fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. %s (%s tried).",
+		strings.Join(parts, " and "), Money(*f.Price), Money(f.Mix.LowerBound), f.Mix.Gap*100, fewer, Count(f.Mix.Tried, "placement"))
 	if f.LeftOut > 0 {
 		text += fmt.Sprintf(" It is for all pods but %s of %s: no node of any kind takes %s, however empty.", grouped(f.LeftOut), grouped(f.Pods.Asked), these(f.LeftOut))
 	}
