@@ -60,6 +60,25 @@ func TestFleetServe(t *testing.T) {
 	end()
 }
 
+// TestFleetServeOnEveryInterface checks that the address that is printed can be opened: it is not
+// the unspecified one.
+func TestFleetServeOnEveryInterface(t *testing.T) {
+	address, end := serves(t, "fleet", "serve", "--nodes", "../../examples/fleet/nodes.yaml", "--pods", "../../examples/pods", "--listen", "0.0.0.0:0")
+	defer end()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("status %d", answer.StatusCode)
+	}
+}
+
 // serves runs a command until end is called. It returns the address that the command serves on.
 func serves(t *testing.T, args ...string) (address string, end func()) {
 	t.Helper()

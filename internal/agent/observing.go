@@ -364,7 +364,7 @@ const ScenariosPath = TrustPath + "/scenarios"
 // handler serves what the present session has.
 func (o *Observing) handler() http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
-	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Name: name}
+	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Switch: mapSwitch, Name: name}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+ScenariosPath, func(rw http.ResponseWriter, r *http.Request) {
 		if s := o.session.Load(); s != nil && s.shown.Load() != nil {

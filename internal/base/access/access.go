@@ -29,6 +29,8 @@ import (
 type Guard struct {
 	// Everywhere allows the map and its explanations on every interface.
 	Everywhere bool
+	// Switch names the setting of the program that sets Everywhere. If empty, there is none.
+	Switch string
 	// Name is the name of this host. If empty, the name is not known.
 	Name string
 }
@@ -89,5 +91,9 @@ func (g Guard) unwelcome(r *http.Request) string {
 	case g.Everywhere:
 		return ""
 	}
-	return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent runs with map: everywhere in its configuration, or --map everywhere"
+	const why = "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward)"
+	if g.Switch == "" {
+		return why
+	}
+	return why + ", unless " + g.Switch
 }

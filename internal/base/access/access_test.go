@@ -40,7 +40,7 @@ func TestGuard(t *testing.T) {
 		{"/healthz", "node7:9925", outside, false, ""},
 		{"/readyz", "node7:9925", outside, false, ""},
 		{"/metrics", "192.0.2.1:9925", outside, false, ""},
-		{"/", "node7", outside, false, "the map names pods"},
+		{"/", "node7", outside, false, "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless p runs with --open"},
 		{"/api/state", "node7", outside, false, "the map names pods"},
 		{"/anything/new", "node7", outside, false, "the map names pods"},
 		{"//debug/pprof/", "node7", outside, false, "the map names pods"},
@@ -49,7 +49,7 @@ func TestGuard(t *testing.T) {
 		{"/debug/pprof/heap", "node7", outside, true, "the loopback interface only"},
 	} {
 		asked := false
-		guarded := access.Guard{Everywhere: c.everywhere, Name: "node7.cluster.example"}.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+		guarded := access.Guard{Everywhere: c.everywhere, Switch: "p runs with --open", Name: "node7.cluster.example"}.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 		r := httptest.NewRequest(http.MethodGet, "http://x"+c.path, http.NoBody)
 		r.Host = c.host
 		if c.over != nil {

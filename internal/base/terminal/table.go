@@ -76,8 +76,9 @@ const gap = "  "
 
 // Text returns the printed table: a line of titles, if there are any, and the lines of each row. A
 // column is as wide as its widest text. A column that is empty in every row is omitted. If the
-// table is wider than the style allows, cells are wrapped within their columns, except in columns
-// that are aligned to the right, which contain numbers. Lines do not end in spaces.
+// table is wider than the style allows, cells are wrapped within their columns. In columns that are
+// aligned to the right, which contain numbers, they are cut only behind commas. Lines do not end in
+// spaces.
 func (t *Table) Text(style Style) string {
 	titles := make([]Cell, len(t.Columns))
 	for i, column := range t.Columns {
@@ -137,14 +138,25 @@ func (t *Table) least(titles []Cell, level int) []int {
 	}
 	for _, row := range t.rows {
 		for i, cell := range row {
-			width := Width(cell.Text)
-			if t.Columns[i].Align == Left {
-				width = least(cell.Text, level)
+			width := least(cell.Text, level)
+			if t.Columns[i].Align == Right {
+				width = widestPart(cell.Text)
 			}
 			narrow[i] = max(narrow[i], width)
 		}
 	}
 	return narrow
+}
+
+// widestPart returns the width of the widest part of a text that is cut only behind commas:
+// "194 CPUs, 16Gi" is two numbers.
+func widestPart(text string) int {
+	parts := strings.SplitAfter(text, ", ")
+	width := 0
+	for _, part := range parts {
+		width = max(width, Width(strings.TrimSuffix(part, " ")))
+	}
+	return width
 }
 
 // row prints a row on as many lines as its cells need.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-project/paddock/internal/base/spelling"
 )
@@ -20,10 +22,21 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if meant := spelling.Nearest(args[0], commandsOf(cmd)); meant != "" {
+	names := commandsOf(cmd)
+	if meant := spelling.Nearest(args[0], names); meant != "" {
 		return fmt.Errorf("unknown command %q: did you mean %s?; see %s --help", args[0], meant, cmd.CommandPath())
 	}
-	return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
+	hint := ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.NoOptDefVal != "" && f.Value.Type() == "string" {
+			hint = fmt.Sprintf("; the value of --%s is written with an equals sign, such as --%s=%s", f.Name, f.Name, f.NoOptDefVal)
+		}
+	})
+	also := ""
+	if len(names) > 0 {
+		also = " or one of its commands " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%q: %s takes no arguments, only flags%s%s; see %s --help", args[0], cmd.Name(), also, hint, cmd.CommandPath())
 }
 
 // commandsOf returns the names of the subcommands.

@@ -20,7 +20,8 @@ func TestChecks(t *testing.T) {
 		{[]string{"taek"}, `unknown command "taek": did you mean take?; see p --help`},
 		{[]string{"other"}, `unknown command "other": expected more or take; see p --help`},
 		{[]string{"more", "less"}, `unknown command "less": did you mean lets?; see p more --help`},
-		{[]string{"more", "x"}, `"x": more takes no arguments, only flags; see p more --help`},
+		{[]string{"more", "x"}, `"x": more takes no arguments, only flags or one of its commands lets; see p more --help`},
+		{[]string{"more", "--at", "there"}, `"there": more takes no arguments, only flags or one of its commands lets; the value of --at is written with an equals sign, such as --at=here; see p more --help`},
 	} {
 		run := func(*cobra.Command, []string) error { return nil }
 		root, take := &cobra.Command{Use: "p", SilenceErrors: true, SilenceUsage: true}, &cobra.Command{Use: "take", RunE: run, Args: Arguments(1, 2, "ONE, and perhaps another")}
@@ -30,6 +31,8 @@ func TestChecks(t *testing.T) {
 		Require(take, "to", "a place")
 		Exclude(take, "now", "later")
 		more := &cobra.Command{Use: "more", RunE: run, Args: NoArguments}
+		more.Flags().String("at", "", "")
+		more.Flags().Lookup("at").NoOptDefVal = "here"
 		more.AddCommand(&cobra.Command{Use: "lets", RunE: run})
 		root.AddCommand(take, more)
 		root.CompletionOptions.DisableDefaultCmd = true

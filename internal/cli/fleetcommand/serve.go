@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -68,6 +69,9 @@ func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool)
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer listener.Close()
+	if at, is := listener.Addr().(*net.TCPAddr); everywhere && is && at.IP.IsLoopback() {
+		return fmt.Errorf("--everywhere has no effect with --listen %s, which only this host can reach: listen on another address, such as --listen 0.0.0.0:%d", listen, at.Port)
+	}
 	if live {
 		return c.serveLive(ctx, s, listener, everywhere)
 	}
@@ -89,11 +93,28 @@ func serveFleet(ctx context.Context, s console.Streams, listener net.Listener, e
 	if err != nil {
 		host = "" // The name is only one of those that a browser may use.
 	}
-	guard := access.Guard{Everywhere: everywhere, Name: host}
-	if _, err := fmt.Fprintf(s.Stdout, "%s\nThe page: http://%s/\nCtrl-C ends it.\n", summary, listener.Addr()); err != nil {
+	guard := access.Guard{Everywhere: everywhere, Switch: "fleet serve runs with --everywhere", Name: host}
+	if _, err := fmt.Fprintf(s.Stdout, "%s\nThe page: %s\nCtrl-C ends it.\n", summary, pageAt(listener.Addr(), everywhere, host)); err != nil {
 		return err
 	}
 	return telemetry.Serve(ctx, listener, guard.Handler(fleetpage.New(source, pageClock).Handler()), slog.New(slog.DiscardHandler))
+}
+
+// pageAt describes where the page is. An address of all interfaces is not one that a browser opens.
+func pageAt(addr net.Addr, everywhere bool, host string) string {
+	at, is := addr.(*net.TCPAddr)
+	if !is || !at.IP.IsUnspecified() {
+		return "http://" + addr.String() + "/"
+	}
+	port := strconv.Itoa(at.Port)
+	here := "http://" + net.JoinHostPort("127.0.0.1", port) + "/"
+	switch {
+	case !everywhere:
+		return here + " (clients on this host only: --everywhere serves others)"
+	case host == "":
+		return here + " and every other address of this host"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/ and every address of this host"
 }
 
 var pageClock = fleetpage.Clock{Now: time.Now, After: time.After}

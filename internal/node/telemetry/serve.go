@@ -88,6 +88,9 @@ func answer(w http.ResponseWriter, status int, text string) {
 // Listen listens on a TCP address, such as 127.0.0.1:9926. If another
 // program listens there, the error describes what to do.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("%q: expected an address with a port, such as 127.0.0.1:9925, or :9925 for every interface", address)
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
