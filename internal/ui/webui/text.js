@@ -40,11 +40,24 @@ export function askPicture(path) {
   });
 }
 
+// bytes is a number of bytes as RoundedBytes of Go has it: below 10 TiB, GiB remain if a tenth of 1 TiB
+// would hide some.
 export function bytes(n) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   let i = 0;
-  while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
-  return Math.round(n * 10) / 10 + ' ' + units[i];
+  while (n >= 1024) {
+    const tenths = n / 1024 * 10;
+    if (units[i] === 'GiB' && tenths < 100 && !Number.isInteger(tenths)) break;
+    n /= 1024;
+    i++;
+  }
+  return tenth(n) + ' ' + units[i];
+}
+
+// tenth rounds to one decimal, and halves to an even one, as Go does.
+function tenth(n) {
+  const tenths = n * 10;
+  return (Math.abs(tenths % 2) === 0.5 ? Math.floor(tenths) : Math.round(tenths)) / 10;
 }
 
 export const amount = (resource, n) => (resource === 'memory' || (resource || '').startsWith('hugepages-') ? bytes(n) : String(n));
