@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -93,9 +94,25 @@ func OneLine(text string) string {
 func FlagError(cmd *cobra.Command, err error) error {
 	number, invalid := (*strconv.NumError)(nil), (*pflag.InvalidValueError)(nil)
 	if errors.As(err, &number) && errors.As(err, &invalid) {
-		return fmt.Errorf("--%s: %q: expected a whole number; see %s --help", invalid.GetFlag().Name, invalid.GetValue(), cmd.CommandPath())
+		return fmt.Errorf("--%s: %q: expected a whole number%s; see %s --help", invalid.GetFlag().Name, invalid.GetValue(), limits(invalid.GetFlag(), number), cmd.CommandPath())
 	}
 	return fmt.Errorf("%w%s; see %s --help", err, meant(cmd, err), cmd.CommandPath())
+}
+
+// limits describes which whole numbers a flag takes, if the number that was given is not one of
+// them.
+func limits(flag *pflag.Flag, number *strconv.NumError) string {
+	switch unsigned := strings.HasPrefix(flag.Value.Type(), "uint"); {
+	case unsigned && strings.HasPrefix(number.Num, "-"):
+		return ", 0 or more"
+	case !errors.Is(number, strconv.ErrRange):
+		return ""
+	case unsigned:
+		return fmt.Sprintf(" of at most %d", uint64(math.MaxUint64))
+	case strings.HasPrefix(number.Num, "-"):
+		return fmt.Sprintf(" of at least %d", int64(math.MinInt64))
+	}
+	return fmt.Sprintf(" of at most %d", int64(math.MaxInt64)) // All flags of numbers have 64 bits.
 }
 
 // meant returns a suggestion of existing flags with a name similar to an unknown one.

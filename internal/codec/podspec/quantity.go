@@ -97,8 +97,14 @@ func inRange(q, limit resource.Quantity) error {
 	case q.Sign() < 0:
 		return fmt.Errorf("%w: %s is negative", ErrOutOfRange, q.String())
 	case q.Cmp(limit) >= 0:
-		return fmt.Errorf("%w: %s is too large, it has to be below %s",
-			ErrOutOfRange, q.String(), limit.String())
+		what, most := q.String(), limit.String()
+		if q.Cmp(maxUnits) >= 0 {
+			what = "it" // What was written is not known any more.
+		}
+		if limit.Cmp(maxUnits) >= 0 {
+			most = "8Ei" // 2^63
+		}
+		return fmt.Errorf("%w: %s is too large, expected less than %s", ErrOutOfRange, what, most)
 	}
 	return nil
 }

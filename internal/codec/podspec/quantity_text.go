@@ -141,7 +141,7 @@ func textOutOfRange(text string) error {
 	digits := strings.TrimRight(text, "0123456789")
 	exponent := strings.TrimLeft(text[len(digits):], "0")
 	if mantissa := strings.TrimRight(digits, "+-"); len(exponent) > 2 && strings.HasSuffix(strings.ToLower(mantissa), "e") {
-		return fmt.Errorf("%w: the exponent of %s", ErrOutOfRange, text)
+		return fmt.Errorf("%w: the exponent of %s is too large, expected at most 2 digits", ErrOutOfRange, text)
 	}
 	return nil
 }

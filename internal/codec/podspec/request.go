@@ -170,6 +170,9 @@ func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
 			continue
 		}
 		n, ok := q.AsInt64()
+		if err := inRange(q, maxUnits); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.Key(string(name)), err)
+		}
 		if !ok {
 			return nil, fmt.Errorf("%s: %s devices is %w", at.Key(string(name)), q.String(), ErrNotWhole)
 		}
