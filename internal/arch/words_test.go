@@ -33,6 +33,9 @@ var plain = []wording{
 // inText additionally applies to text that users read.
 var inText = []wording{
 	{regexp.MustCompile(`(?i)\bgeneration\b`), "revision"},
+	{regexp.MustCompile(`(?i)\b(says|said|told|tells)\b`), "reports, describes or shows, or what the thing has"},
+	{regexp.MustCompile(`(?i)\bstands? (at|below|beside|for|in|on|there)\b|\bstood\b`), "is, or means"},
+	{regexp.MustCompile(`(?i)\beverybody\b`), "all pods"},
 }
 
 // interfaces are parts of literals that programs read, or that use a term of the kernel (a
@@ -251,6 +254,7 @@ func TestWordsAreSeen(t *testing.T) {
 	for _, text := range []string{
 		"paddock refuses the pod", "a refusal", "it is made anew", "quota lifted", "Nobody listens", "HELD BY",
 		"the node's shared pool", "memory books", "the agent stands aside", "since generation 3",
+		"they are ignored, as FILE says", "the report tells why", "it stands for a pod", "for everybody",
 	} {
 		if len(wordsIn(slices.Concat(plain, inText), text)) != 1 {
 			t.Errorf("%q is not seen", text)

@@ -29,7 +29,7 @@ func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 	}
 	return append(problems, Problem{
 		Field:   "topologyManagerPolicyOptions[" + optionMaxNodes + "]",
-		Why:     fmt.Sprintf("the machine has %d NUMA nodes, and the kubelet takes more than %d only if this option says so", nodes, leastMaxNodes),
+		Why:     fmt.Sprintf("the machine has %d NUMA nodes, and the kubelet takes more than %d only with this option", nodes, leastMaxNodes),
 		Fix:     fmt.Sprintf("set it to %q, or set topologyManagerPolicy to none; with that many, admissions of the kubelet are slow", fmt.Sprint(nodes)),
 		Kubelet: fmt.Sprintf("unsupported on machines with more than %d NUMA Nodes", leastMaxNodes),
 	})

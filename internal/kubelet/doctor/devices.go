@@ -125,7 +125,7 @@ func (n *comparison) gone(d *Diagnosis, uids []string, what, rule string, do adv
 // devices compares a file about devices with the others.
 func (n *comparison) devices(d *Diagnosis) {
 	if d.Manager == kubeletstate.DRAManager {
-		n.gone(d, d.Devices.Pods(), "the kubelet tells the driver to unprepare its claims within a minute after its start", "R-ST-94",
+		n.gone(d, d.Devices.Pods(), "the kubelet makes the driver unprepare its claims within a minute after its start", "R-ST-94",
 			plain("nothing: deleting the entry would leave the devices prepared"))
 	} else {
 		n.gone(d, d.Devices.Pods(), "the kubelet drops its devices with the next allocation, and until then the file keeps them", "R-ST-94",

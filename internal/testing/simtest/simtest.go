@@ -134,7 +134,7 @@ func (c *Checker) check(e sim.Event, before assigned, known bool, now assigned) 
 		if both := cpus(s, now).Intersection(cpus(s, other)); known && cpus(s, before).Contains(both) {
 			continue // The overlap existed before, so this message does not cause it.
 		}
-		c.broken = fmt.Errorf("event %d, %s of %s/%s (%s) in %s: it is told to run on %s, and %s/%s (%s) was told %s: one of them owns its CPUs",
+		c.broken = fmt.Errorf("event %d, %s of %s/%s (%s) in %s: it has to run on %s, and %s/%s (%s) on %s: one of them owns its CPUs",
 			e.Sequence, e.Kind, e.Pod, e.Container, e.ID, e.Hook, cpus(s, now), other.pod, other.container, id, cpus(s, other))
 	}
 }

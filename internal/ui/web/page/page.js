@@ -260,7 +260,7 @@ async function refresh() {
       $('machine').textContent = state.machine;
       draw(svg);
       const moving = shown.preview ? '' : state.moves.map((m) => m + '.').join(' ');
-      if ($('moving').textContent !== moving) $('moving').textContent = moving; // A reader's device says only what is new.
+      if ($('moving').textContent !== moving) $('moving').textContent = moving; // A screen reader reads only what is new.
       list();
       tell();
       if (shown.chosen) await details();

@@ -136,7 +136,7 @@ function proposals(r, found, remedies, preview) {
 function decision(r, found, remedies) {
   const plans = remedies.tried.reduce((sum, t) => sum + t.plans, 0);
   return element('details', {}, element('summary', {}, 'How it was decided, and what was tried'),
-    element('ul', { class: 'faint', 'aria-label': 'How it stands' }, ...(found.standing || []).map((s) => element('li', {}, s))),
+    element('ul', { class: 'faint', 'aria-label': 'The state now' }, ...(found.standing || []).map((s) => element('li', {}, s))),
     remedies.tried.length ? element('p', { class: 'faint' }, 'Tried, in ' + plans + (plans === 1 ? ' plan: ' : ' plans: ') + remedies.tried.map((t) => t.what + ' (' + t.found + ')').join('; ')) : '',
     found.decided ? sections(found.decided) : '');
 }
