@@ -32,11 +32,16 @@ func TestMain(m *testing.M) {
 // agent has logged its address to the file LOG, and sets $LISTEN to it. "kubelet DIR" serves the
 // files of a directory as a kubelet, and sets $KUBELET to its address. Agents in scripts listen on
 // port 0, because another process can take a port that was free a moment ago. $MACHINES is the
-// directory of the example machines. [sysfs] is true if the live machine can be read. With
+// directory of the example machines, $EXAMPLES that of the examples, and $NIGHTS that of the
+// recorded nodes. [sysfs] is true if the live machine can be read. With
 // -rewrite, the files that "cmp stdout FILE" compares with are updated in the scripts.
 func TestScripts(t *testing.T) {
 	golden.Scripts(t)
 	machines, err := filepath.Abs("../../examples/machines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nights, err := filepath.Abs("testdata/nights")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +51,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
+			env.Setenv("NIGHTS", nights)
 			return nil
 		},
 		Condition: func(condition string) (bool, error) {

@@ -112,6 +112,7 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 		all[resource] = d.inventory.Devices(resource)
 	}
 	d.missing()
+	defer d.foreign(m, near)
 	for resource, ids := range d.plugins.Registered {
 		if d.inventory.Has(resource) {
 			continue
@@ -135,6 +136,30 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 	inventory, err := device.NewInventory(m, all)
 	d.inventory = inventory
 	return err
+}
+
+// foreign adds doubts about resources that have devices on NUMA nodes that the machine does not
+// have: what is known of them is of another machine.
+func (d *devices) foreign(m *machine.Machine, near map[string]map[string]mask.Mask) {
+	add := func(resource, id string, nodes mask.Mask) {
+		if absent := nodes &^ m.NodeMask(); absent != 0 {
+			d.doubts[resource] = view.Doubt{
+				Reason: fmt.Sprintf("according to the kubelet, device %s of %s is on %s, which the machine does not have: it is another machine", id, resource, absent.Text()),
+				Give:   "give the machine of the node that the files are of",
+			}
+		}
+	}
+	for resource, byID := range near {
+		for _, id := range slices.Sorted(maps.Keys(byID)) {
+			add(resource, id, byID[id])
+		}
+	}
+	for i := range d.plugins.Entries {
+		e := &d.plugins.Entries[i]
+		for id, nodes := range e.NUMANodes() {
+			add(e.ResourceName, id, mask.Of(nodes...))
+		}
+	}
 }
 
 // left returns the inventory for a state. A device that an ended container has, which is in no

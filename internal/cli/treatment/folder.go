@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
@@ -184,6 +185,19 @@ func (f Folder) MachineOr(named string) string {
 		return f.Machine
 	}
 	return named
+}
+
+// ownMachine returns the machine of the folder if the user named another one. It returns nil if the
+// files of the folder do not describe one, which can be why the user named another one.
+func (f Folder) ownMachine(r inputs.Reader, named string) *machine.Machine {
+	if f.Machine == "" || f.MachineOr(named) == f.Machine {
+		return nil
+	}
+	found, err := r.Machine(f.Machine)
+	if err != nil {
+		return nil
+	}
+	return found.Machine
 }
 
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -19,6 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // OfKubelet reports whether a path is a directory or a state file of a kubelet, and not a state of
@@ -61,6 +63,8 @@ type Found struct {
 	Unlinked bool
 	// Node is the Node of the pods, or nil if it is not known.
 	Node *v1.Node
+	// Own is the machine that the folder of the files describes, if another one was given.
+	Own *machine.Machine
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Near has the NUMA nodes of devices of device plugins, by resource and id, as far as the
@@ -115,11 +119,11 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(te
 func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {
 	pods := f.Pods
 	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
-	found, notes, err := f.read(texts, setup)
+	found, faults, others, err := f.read(texts, setup)
 	if err != nil {
 		return nil, err
 	}
-	whole := *found
+	whole, notes := *found, []string(nil)
 	gone := found.Drop(pods.Alive)
 	if len(gone) > 0 {
 		known := make([]string, len(gone))
@@ -167,7 +171,16 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 		}
 	}
 	state = state.As(as).Found(shared, accounting)
-	out := &Shown{Notes: append(notes, f.lost(state)...), doubts: append(f.strangers(&whole), f.absent(state, asked)...), devices: known}
+	if other := f.otherMachine(n.Found.Machine); len(other) > 0 { // The machine as a whole is the clearest reason.
+		others = other
+	}
+	if len(others) == 0 {
+		others = f.larger(state)
+	}
+	out := &Shown{Notes: notes, doubts: slices.Concat(others, f.strangers(&whole), f.absent(state, asked)), devices: known}
+	if len(others) == 0 { // Otherwise nothing is wrong with the files.
+		out.Notes = slices.Concat(faults, notes, f.lost(state))
+	}
 	inventory := n.Devices
 	if known != nil {
 		if inventory, err = known.left(n.Found.Machine, state); err != nil {
@@ -181,14 +194,17 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 }
 
 // read reads the files that the managers need. The notes are faults with which the kubelet runs and
-// does not start again.
-func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, notes []string, err error) {
+// does not start again. others are doubts because of files that are not of the setup.
+func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, notes []string, others []view.Doubt, err error) {
 	texts, _ = split(texts)
 	found = &doctor.State{}
 	for _, t := range texts {
 		d := doctor.Verify(t.Manager, t.Data, setup)
 		if d.Read == nil {
-			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
+			return nil, nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
+		}
+		if why := d.Foreign(); why != "" {
+			others = append(others, foreign(t.Name, why))
 		}
 		for _, x := range d.Findings {
 			if x.Level == doctor.Fault {
@@ -198,12 +214,12 @@ func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, note
 		found.AddRead(d.Read)
 	}
 	if found.CPU == nil && setup.Policy.StaticCPU {
-		return nil, nil, f.lacks(kubeletstate.CPUManager, "CPUs")
+		return nil, nil, nil, f.lacks(kubeletstate.CPUManager, "CPUs")
 	}
 	if found.Memory == nil && setup.Policy.StaticMemory {
-		return nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
+		return nil, nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
 	}
-	return found, notes, nil
+	return found, notes, others, nil
 }
 
 // lacks returns the error for a file without which it is not known what the pods have.

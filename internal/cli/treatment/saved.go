@@ -124,7 +124,11 @@ func Saved(r inputs.Reader, path string, n *inputs.Node) (*Shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: memory: %w", path, err)
 	}
-	out := &Shown{doubts: head.Unsure, devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
+	out := &Shown{devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
+	if changed := file.Changes(n.Found.Machine, file.Policy); len(changed) > 0 {
+		out.doubts = append(out.doubts, foreign(path, changed[0]))
+	}
+	out.doubts = append(out.doubts, head.Unsure...)
 	out.State, err = restored.Resume(file.Generation).As(as).Found(shared, accounting).WithDevices(n.Devices)
 	return out, err
 }

@@ -133,6 +133,40 @@ func (a accounting) differences(want accounting) []string {
 	return lines
 }
 
+// foreign returns why the stored accounting is not that of the machine of the expected one with the
+// same reservation, or "". What pods have does not matter for it.
+func (a accounting) foreign(want accounting) string {
+	ids := func(in, notIn accounting) (ids []int) {
+		for _, id := range slices.Sorted(maps.Keys(in)) {
+			if notIn[id] == nil {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	if lacks := ids(want, a); len(lacks) > 0 {
+		return fmt.Sprintf("the machine has %s, which the file does not have", numaNodes(lacks))
+	}
+	if more := ids(a, want); len(more) > 0 {
+		return fmt.Sprintf("the file has %s, which the machine does not have", numaNodes(more))
+	}
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(want[id].Tables))) { // memory before huge pages
+			should, have := want[id].Tables[name], a[id].Tables[name]
+			switch {
+			case have == nil:
+				return fmt.Sprintf("the file has no %s, which the machine has", name)
+			case have.Total != should.Total:
+				return fmt.Sprintf("NUMA node %d has %s of %s in the file and %s on the machine", id, request.Bytes(have.Total), name, request.Bytes(should.Total))
+			case have.SystemReserved != should.SystemReserved:
+				return fmt.Sprintf("%s of %s are reserved on NUMA node %d in the file and %s in the configuration",
+					request.Bytes(have.SystemReserved), name, id, request.Bytes(should.SystemReserved))
+			}
+		}
+	}
+	return ""
+}
+
 func (a accounting) nodeDifferences(id int, have *kubeletstate.NodeState, want accounting) []string {
 	var lines []string
 	add := func(format string, args ...any) {
@@ -205,6 +239,14 @@ func (a accounting) group(cells []int, name string) (assigned, free uint64) {
 		}
 	}
 	return assigned, free
+}
+
+// numaNodes returns a text such as "NUMA nodes 2, 3", for any ids that a file can have.
+func numaNodes(ids []int) string {
+	if len(ids) == 1 {
+		return "NUMA node " + numbers(ids)
+	}
+	return "NUMA nodes " + numbers(ids)
 }
 
 func numbers(list []int) string {

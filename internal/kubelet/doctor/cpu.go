@@ -180,8 +180,9 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	if want == have {
 		return true
 	}
-	d.fault("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
-		fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written (%s)", d.Manager, want, have, s.Kubelet), d.repair().after("set the policy back, or "))
+	why := fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written", d.Manager, want, have)
+	d.foreign("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
+		fmt.Sprintf("%s (%s)", why, s.Kubelet), why, d.repair().after("set the policy back, or "))
 	return false
 }
 
@@ -200,13 +201,14 @@ func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
 		if union(b.entries).Intersects(missing) {
 			do = do.after("reserve the CPUs that were reserved before; or delete these pods, and then ")
 		}
-		d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
-			fmt.Sprintf("%s reserved and not in the node shared pool: %s", are(missing), who), do)
+		why := are(missing) + " reserved and not in the node shared pool"
+		d.foreign("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared), why+": "+who, why, do)
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
-		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
-			fmt.Sprintf("%s reserved strictly and in the node shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), d.repair())
+		why := are(shared) + " reserved strictly and in the node shared pool"
+		d.foreign("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
+			why+": strict-cpu-reservation or the reserved CPUs were changed", why, d.repair())
 	}
 }
 
@@ -242,12 +244,12 @@ func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence strin
 	}
 	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
 	if !absent.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s in the file and not on the machine, which has %s%s", are(absent), s.Machine.AllCPUs(), who),
-			d.repair().after("bring them online if they are offline; else "))
+		why := fmt.Sprintf("%s in the file and not on the machine, which has %s", are(absent), s.Machine.AllCPUs())
+		d.foreign("R-CPU-113", sentence, why+who, why, d.repair().after("bring them online if they are offline; else "))
 	}
 	if !reserved.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and in use%s", are(reserved), who),
-			d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
+		why := are(reserved) + " reserved strictly and in use"
+		d.foreign("R-CPU-113", sentence, why+who, why, d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
 	}
 }
 

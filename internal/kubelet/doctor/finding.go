@@ -36,6 +36,9 @@ type Finding struct {
 	// empty if Do recommends no command. After the command has run, the finding is gone, unless the
 	// command explains why it cannot help.
 	Command string
+	// Foreign is why no kubelet that runs on the Setup can have written the file: it is of another
+	// machine, or its kubelet was started with another configuration. Otherwise it is empty.
+	Foreign string
 	// Kubelet is the message that the kubelet logs. It is empty if the kubelet does not notice the
 	// fault.
 	Kubelet string
@@ -123,11 +126,27 @@ func (d *Diagnosis) fault(rule, kubelet, what string, do advice) {
 		kubeletstate.MemoryManager: "start memory manager error: ",
 		kubeletstate.DRAManager:    "create ResourceClaim cache: GetOrCreate() on checkpoint state: ",
 	}[d.Manager]
-	d.Findings = append(d.Findings, Finding{Fault, rule, what, do.text, do.command, prefix + kubelet})
+	d.Findings = append(d.Findings, Finding{Level: Fault, Rule: rule, What: what, Do: do.text, Command: do.command, Kubelet: prefix + kubelet})
+}
+
+// foreign is fault for a file that no kubelet that runs on the setup writes. why is the reason.
+func (d *Diagnosis) foreign(rule, kubelet, what, why string, do advice) {
+	d.fault(rule, kubelet, what, do)
+	d.Findings[len(d.Findings)-1].Foreign = why
+}
+
+// Foreign returns why no kubelet that runs on the Setup can have written the file, or "".
+func (d *Diagnosis) Foreign() string {
+	for _, f := range d.Findings {
+		if f.Foreign != "" {
+			return f.Foreign
+		}
+	}
+	return ""
 }
 
 func (d *Diagnosis) loss(rule, kubelet, what string, do advice) {
-	d.Findings = append(d.Findings, Finding{Loss, rule, what, do.text, do.command, kubelet})
+	d.Findings = append(d.Findings, Finding{Level: Loss, Rule: rule, What: what, Do: do.text, Command: do.command, Kubelet: kubelet})
 }
 
 func (d *Diagnosis) doubt(rule, what string, do advice) {

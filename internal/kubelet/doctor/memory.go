@@ -52,7 +52,7 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	}
 	what := node.Why{Text: "the memory accounting differs from what the machine and the pods' entries make: " + strings.Join(lines, "; "), Rule: "R-MEM-72"}
 	what = what.And(d.pooled(m, s))
-	d.fault(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, d.repair())
+	d.foreign(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, accounting(m.Nodes).foreign(want), d.repair())
 }
 
 // pooled returns another possible cause. The zero value means that there is none.
