@@ -77,6 +77,9 @@ func knobs() []knob {
 // setting, it proposes the first that admits the pod.
 func (x *search) settings() ([]Proposal, string) {
 	x.what, x.limit = "other policies, scopes and options", x.allowed(maxSettingPlans)
+	if !x.state.Starts() { // A kubelet reads its configuration only when it starts.
+		return nil, "not tried, because the kubelet does not start on its files until they are repaired"
+	}
 	all := knobs()
 	var found []Proposal
 	for _, k := range all {

@@ -270,7 +270,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	for i, machine := range c.machines {
 		flags := nodeFlags{
 			machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i),
-			as: &c.decider.as, pods: c.pods, noted: noted, given: c.given,
+			as: &c.decider.as, pods: c.pods, noted: noted, given: c.given, repairs: i == 0,
 		}
 		if i == 0 {
 			flags.kubeNode, flags.objects = c.decider.kubeNode, c.objects
@@ -346,6 +346,9 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	}
 	explained := view.ExplanationOf(state, plan, remedies)
 	explained.Answer.Quirks, explained.Answer.Certainty = made.quirks, made.certainty(d)
+	if explained.Repair, err = d.repair(state, asked); err != nil {
+		return view.Explanation{}, err
+	}
 	if known {
 		explained.Now = fmt.Sprintf("has %s, since revision %d, and keeps it. If it came now:", view.HasOn(state, g), g.Sequence)
 		if d.as.kubelet() {

@@ -151,7 +151,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	if explained.Answer.Rejection == nil {
 		if r := treatment.OutOf(pod, pods, c.objects.Nodes[c.decider.kubeNode], at.gates); r != nil {
 			a := explained.Answer
-			explained = view.Explanation{Answer: view.PlanPod{Pod: a.Pod, UID: a.UID, QoS: a.QoS, Rejection: r, Certainty: a.Certainty}}
+			explained = view.Explanation{Repair: explained.Repair, Answer: view.PlanPod{Pod: a.Pod, UID: a.UID, QoS: a.QoS, Rejection: r, Certainty: a.Certainty}}
 		}
 	}
 	status := treatment.PodStatusOf(c.named, pods)
@@ -224,6 +224,7 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 		return asNew
 	}
 	out := view.ExplanationOf(start.On, quirk.Answer(start.Plan, start.Quirks), nil)
+	out.Repair = asNew.Repair
 	out.Answer.Quirks, out.Answer.Certainty = start.Quirks, asNew.Answer.Certainty
 	fits := "is"
 	if asNew.Answer.Certainty.IsUnsure() {

@@ -42,6 +42,8 @@ type nodeFlags struct {
 	objects *inputs.Objects
 	// stock is set by read for a kubelet's state.
 	stock *stock
+	// repairs is set for a command whose answer has what is wrong with a kubelet's files.
+	repairs bool
 	// given is the flag --machine of the command.
 	given *pflag.Flag
 	// noted is set after the note about the flags of a kubelet, which is printed once.
@@ -157,6 +159,9 @@ func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, err
 		Name: f.kubeNode, Version: f.as.version, Quota: quota,
 	}.Read(s.Reader())
 	s.Notes(n.Notes)
+	if !f.repairs {
+		s.Notes(n.Shown.FaultNotes())
+	}
 	f.objects, f.kubeNode, f.as.version = n.Objects, n.Name, n.Version
 	if n.Node != nil {
 		f.noteFlags(s, n.Node)

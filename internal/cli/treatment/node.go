@@ -179,7 +179,7 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	}
 	out := &Shown{Notes: notes, doubts: slices.Concat(others, f.strangers(&whole), f.absent(state, asked)), devices: known}
 	if len(others) == 0 { // Otherwise nothing is wrong with the files.
-		out.Notes = slices.Concat(faults, notes, f.lost(state))
+		out.Faults, out.Notes, out.Lost = faults, notes, f.lost(state)
 	}
 	inventory := n.Devices
 	if known != nil {
@@ -193,9 +193,9 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	return out, nil
 }
 
-// read reads the files that the managers need. The notes are faults with which the kubelet runs and
-// does not start again. others are doubts because of files that are not of the setup.
-func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, notes []string, others []view.Doubt, err error) {
+// read reads the files that the managers need. With the faults, the kubelet runs and does not start
+// again. others are doubts because of files that are not of the setup.
+func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, faults []Fault, others []view.Doubt, err error) {
 	texts, _ = split(texts)
 	found = &doctor.State{}
 	for _, t := range texts {
@@ -208,7 +208,7 @@ func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, note
 		}
 		for _, x := range d.Findings {
 			if x.Level == doctor.Fault {
-				notes = append(notes, fmt.Sprintf("%s: %s does not start on it again: %s", t.Name, f.Version.Name(), x.What))
+				faults = append(faults, Fault{t.Name, f.Version.Name(), x.What})
 			}
 		}
 		found.AddRead(d.Read)
@@ -219,7 +219,7 @@ func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, note
 	if found.Memory == nil && setup.Policy.StaticMemory {
 		return nil, nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
 	}
-	return found, notes, others, nil
+	return found, faults, others, nil
 }
 
 // lacks returns the error for a file without which it is not known what the pods have.
@@ -230,8 +230,8 @@ func (f Found) lacks(m kubeletstate.Manager, what string) error {
 	return fmt.Errorf("%s is not a %s, so it is not known which %s the pods have: name both files with a comma, or a directory that has them, such as /var/lib/kubelet", f.Path, m.FileName(), what)
 }
 
-// lost returns a note about everything that is neither free nor assigned.
-func (f Found) lost(s *node.State) []string {
+// lost returns a sentence about everything that is neither free nor assigned, or "".
+func (f Found) lost(s *node.State) string {
 	var what []string
 	for _, x := range s.Residue() {
 		if !x.CPUs.IsEmpty() {
@@ -246,9 +246,9 @@ func (f Found) lost(s *node.State) []string {
 		}
 	}
 	if len(what) == 0 {
-		return nil
+		return ""
 	}
-	return []string{fmt.Sprintf("%s: %s are neither free nor assigned: no pod gets them until the files are repaired (paddock state repair)", f.Path, strings.Join(what, ", "))}
+	return fmt.Sprintf("%s: %s are neither free nor assigned: no pod gets them until the files are repaired (paddock state repair)", f.Path, strings.Join(what, ", "))
 }
 
 // releases ends the note about pods that have something and do not run.

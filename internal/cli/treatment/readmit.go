@@ -119,7 +119,7 @@ func readmit(f Found, texts []Text, pods inputs.Roster, n *inputs.Node, as assum
 		return cmp.Or(cmp.Compare(api(a), api(b)), cmp.Compare(a.Created, b.Created))
 	}
 	slices.SortStableFunc(asked, order)
-	r := &readmission{before: state, notes: shown.Notes, doubts: shown.OfNode()}
+	r := &readmission{before: state, notes: append(shown.FaultNotes(), shown.Notes...), doubts: shown.OfNode()}
 	for i := range asked {
 		r.tied = r.tied || i > 0 && order(asked[i-1], asked[i]) == 0
 	}

@@ -38,6 +38,10 @@ type savedHead struct {
 	// a resource.
 	Unsure  []view.Doubt          `json:"unsure,omitempty"`
 	Devices map[string]view.Doubt `json:"devices,omitempty"`
+	// Faults are why the kubelet does not start again on its files, and Repair is the command that
+	// shows a repair; see Shown.
+	Faults []Fault `json:"faults,omitempty"`
+	Repair string  `json:"repair,omitempty"`
 	// Checksum is the CRC-32 (IEEE) of the other lines.
 	Checksum uint32 `json:"checksum"`
 }
@@ -78,6 +82,7 @@ func (s *Shown) doubtsOf(head *savedHead) {
 		return
 	}
 	head.Unsure = append(head.Unsure, s.doubts...)
+	head.Faults, head.Repair = s.Faults, s.Repair
 	if s.devices != nil {
 		head.Devices = maps.Clone(s.devices.counts)
 	}
@@ -124,7 +129,7 @@ func Saved(r inputs.Reader, path string, n *inputs.Node) (*Shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: memory: %w", path, err)
 	}
-	out := &Shown{devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
+	out := &Shown{Faults: head.Faults, Repair: head.Repair, devices: &devices{inventory: n.Devices, counts: head.Devices, saved: true}}
 	if changed := file.Changes(n.Found.Machine, file.Policy); len(changed) > 0 {
 		out.doubts = append(out.doubts, foreign(path, changed[0]))
 	}

@@ -17,14 +17,39 @@ import (
 // Shown is the state of a kubelet, as far as its files show it.
 type Shown struct {
 	State *node.State
-	// Notes are what the kubelet removes before its next admission, and what is wrong with the
-	// files.
+	// Notes are what the kubelet removes before its next admission.
 	Notes []string
+	// Faults are what is wrong with the files: the kubelet runs on and does not start again on
+	// them. Lost is a sentence about what no pod gets until they are repaired, or empty.
+	Faults []Fault
+	Lost   string
+	// Repair is the command, as arguments of paddock, that shows what a repair of the files
+	// changes. It is empty if there are no faults.
+	Repair string
 
 	// doubts are why the kubelet can have another state. They matter for pods that can get CPUs,
 	// memory or devices of their own.
 	doubts  []view.Doubt
 	devices *devices
+}
+
+// Fault is why a kubelet does not start again on a file.
+type Fault struct {
+	File    string `json:"file"`
+	Kubelet string `json:"kubelet"`
+	What    string `json:"what"`
+}
+
+// FaultNotes returns the faults as notes.
+func (s *Shown) FaultNotes() []string {
+	var notes []string
+	for _, f := range s.Faults {
+		notes = append(notes, fmt.Sprintf("%s: %s does not start on it again: %s", f.File, f.Kubelet, f.What))
+	}
+	if s.Lost != "" {
+		notes = append(notes, s.Lost)
+	}
+	return notes
 }
 
 // Doubts returns why the kubelet can decide about a pod in another way than the state does.

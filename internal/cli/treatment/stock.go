@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
@@ -47,7 +49,7 @@ type StockNode struct {
 	Version behavior.Version
 	// Config is the file with the configuration.
 	Config string
-	// Notes are remarks about the inputs.
+	// Notes are remarks about the inputs, without the faults of Shown.
 	Notes []string
 
 	found Found
@@ -64,7 +66,7 @@ func ReadStock(r inputs.Reader, files inputs.StockFiles) (*inputs.StockFound, er
 	}
 	return &inputs.StockFound{
 		Node: n.Node, State: n.Shown.State, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
-		Config: n.Config, Version: n.Version, Notes: n.Notes,
+		Config: n.Config, Version: n.Version, Notes: append(n.Notes, n.Shown.FaultNotes()...),
 	}, nil
 }
 
@@ -105,6 +107,9 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	if out.Shown, err = out.found.State(r, out.Node); err != nil {
 		out.Shown = &Shown{}
 		return out, err
+	}
+	if len(out.Shown.Faults) > 0 {
+		out.Shown.Repair = out.repairCommand()
 	}
 	out.Notes = append(out.Notes, out.Shown.Notes...)
 	for _, d := range out.Shown.OfNode() {
@@ -169,6 +174,25 @@ func (n *StockNode) kubelet(path string) error {
 		n.Notes = append(n.Notes, fmt.Sprintf("node %s runs kubelet %s, which was not recorded itself: it is answered as %s, with the known changes since %s", n.Name, text, newest, version))
 	}
 	return nil
+}
+
+// repairCommand returns the command that shows what a repair of the files changes, as arguments of
+// paddock. What is not in the directory of the files is in flags.
+func (n *StockNode) repairCommand() string {
+	command, path := "state repair --dry-run", n.found.Path
+	if n.Found.Name != path && n.Found.Name != discover.LiveName {
+		command += " --machine " + n.Found.Name
+	}
+	if n.Config != path {
+		command += " --kubelet-config " + n.Config
+	}
+	if n.found.Node == nil || !isDir(path) {
+		command += fmt.Sprintf(" --kubelet 1.%d", n.Version.Minor)
+	}
+	if files := several(path); files != nil {
+		path = strings.Join(files, " ")
+	}
+	return command + " " + path
 }
 
 // Waiting returns the pods that are bound to the node and about which the kubelet has not decided,

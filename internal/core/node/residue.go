@@ -35,6 +35,18 @@ func (r Residue) String() string {
 	return fmt.Sprintf("left of %s (%s)", r.Pod, r.Cause)
 }
 
+// StopsStart reports whether a kubelet does not start on files that have the residue under a
+// policy: CPUs that are neither free nor assigned, reserved CPUs that are assigned, or memory that
+// does not add up.
+func (r *Residue) StopsStart(p *Policy) bool {
+	return r.Cause != FaultKeepsRejected && (!r.CPUs.IsEmpty() || r.Twice.Intersects(p.ReservedCPUs) || len(r.Memory) > 0)
+}
+
+// Starts reports whether a kubelet starts on files that have the residue of the state.
+func (s *State) Starts() bool {
+	return !slices.ContainsFunc(s.Residue(), func(r Residue) bool { return r.StopsStart(&s.policy) })
+}
+
 func (r *Residue) isEmpty() bool {
 	return r.CPUs.IsEmpty() && r.Twice.IsEmpty() && len(r.Memory) == 0
 }

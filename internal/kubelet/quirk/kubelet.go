@@ -92,7 +92,7 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 		say(ChangedConfig, true, why+" while its state files are there; drain the node and delete the file")
 	}
 	for _, r := range s.Residue() {
-		if breaks(s, r) {
+		if r.StopsStart(&old) {
 			say(ids[r.Cause], true, "its state files do not pass its checks, because "+cmp.Or(reasons[ids[r.Cause]], "CPUs or memory in them are neither free nor assigned"))
 		}
 	}
@@ -124,13 +124,6 @@ func (k Kubelet) gateOff(s *node.State, policy *node.Policy) string {
 		}
 	}
 	return ""
-}
-
-// breaks reports whether a residue makes the kubelet's files fail its own checks: CPUs that are
-// neither free nor assigned, reserved CPUs that are assigned, and memory that does not add up.
-func breaks(s *node.State, r node.Residue) bool {
-	p := s.Policy()
-	return r.Cause != node.FaultKeepsRejected && (!r.CPUs.IsEmpty() || r.Twice.Intersects(p.ReservedCPUs) || len(r.Memory) > 0)
 }
 
 // changedConfig describes a change of the configuration that a kubelet does not accept with

@@ -20,6 +20,9 @@ type Explanation struct {
 	Policy  string `json:"policy,omitempty"`
 	// Kubelet is the kubelet that decides, such as "kubelet-1.36.4". If empty, Paddock decides.
 	Kubelet string `json:"kubelet,omitempty"`
+	// Repair is what to repair before anything else. It is nil if the kubelet starts again, or if
+	// that is not known.
+	Repair *Repair `json:"repair,omitempty"`
 	// Standing has sentences about a pod on a running node that the answer does not cover: since
 	// when the pod is admitted, or what was decided at another time.
 	Standing []string `json:"standing,omitempty"`
@@ -88,6 +91,9 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	if e.Now != "" {
 		w.paragraph("", "  ", terminal.Strong.Of(e.Answer.Pod), terminal.Plain.Of(e.Now))
 		w.out.WriteByte('\n')
+	}
+	if e.Repair != nil {
+		w.repair(e.Answer.Pod, e.Repair)
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer, e.PodStatus)
@@ -246,7 +252,7 @@ func (w *explanation) remedies(r explain.Remedies) {
 	for _, text := range assumed {
 		w.sentence(terminal.Warn.Of("assumed on the other nodes:"), terminal.Plain.Of(text))
 	}
-	w.sentence(terminal.Faint.Of(fmt.Sprintf("tried, in %d plans:", r.Plans())))
+	w.sentence(terminal.Faint.Of("tried, in " + Count(r.Plans(), "plan") + ":"))
 	rows = nil
 	for _, t := range r.Tried {
 		rows = append(rows, []terminal.Cell{terminal.Faint.Of("  " + t.What + ":"), terminal.Faint.Of(w.ruled(t.Found, t.Rule))})
