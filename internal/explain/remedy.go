@@ -32,6 +32,9 @@ type Proposal struct {
 	Outcome string `json:"outcome"`
 	// Changes are set for kind Amounts.
 	Changes []Change `json:"changes,omitempty"`
+	// Requests are set instead of Changes where a kubelet compares the sum of all requests with
+	// what its Node has for pods.
+	Requests []RequestChange `json:"requests,omitempty"`
 	// Without has the pods, as namespace/name, whose absence admits the pod. It is set for kind
 	// Pods.
 	Without []Absent `json:"without,omitempty"`
@@ -53,6 +56,15 @@ type Change struct {
 	Resource  string `json:"resource"`
 	From      int64  `json:"from"`
 	To        int64  `json:"to"`
+}
+
+// RequestChange is a change of one request in a manifest, in quantities such as "3500m", and of the
+// limit if it is the same. If Container is empty, it changes the pod-level one.
+type RequestChange struct {
+	Container string `json:"container,omitempty"`
+	Resource  string `json:"resource"`
+	From      string `json:"from"`
+	To        string `json:"to"`
 }
 
 // Absent is a pod that would have to be removed.
@@ -311,6 +323,9 @@ func under(s *node.State, policy node.Policy) (*node.State, error) {
 	}
 	return n.WithReservations(s.Reservations()), nil
 }
+
+// Outcome describes where the pod of an admitted plan runs.
+func Outcome(s *node.State, p *node.Plan) string { return outcome(s, p) }
 
 // outcome describes where an admitted pod runs.
 func outcome(s *node.State, p *node.Plan) string {

@@ -226,19 +226,17 @@ func (x *search) admits(gone []victim) bool {
 func (x *search) without(gone []victim) Proposal {
 	p := Proposal{Kind: Pods}
 	s := x.state
-	var names []string
 	for _, v := range gone {
 		pod := v.grant.Pod
 		p.Without = append(p.Without, Absent{Pod: pod.ID(), UID: pod.UID, Priority: pod.Priority})
-		names = append(names, pod.ID())
 		s = s.Release(pod.UID)
 	}
-	p.Text = "without " + strings.Join(names, ", ")
 	x.plans++
 	if plan := s.Plan(x.pod); plan.Grant != nil {
 		p.Outcome = outcome(s, plan)
 		x.back(&p, s, plan, gone)
 	}
+	p.Text = Without(p.Without)
 	return p
 }
 
@@ -253,7 +251,6 @@ func (x *search) back(p *Proposal, s *node.State, admitted *node.Plan, gone []vi
 	for _, left := range x.left {
 		full = full || left < 0
 	}
-	texts, fit := make([]string, len(gone)), 0
 	for i := len(gone) - 1; i >= 0; i-- {
 		pod, then := gone[i].grant.Pod, &Return{}
 		if pod.Estimated { // Its request is not known.
@@ -265,18 +262,38 @@ func (x *search) back(p *Proposal, s *node.State, admitted *node.Plan, gone []vi
 			if next, err = next.Apply(plan); err != nil {
 				return
 			}
-			fit++
 		}
 		p.Without[i].Then = then
-		texts[i] = then.text(pod.ID())
+	}
+}
+
+// Without returns the text of a proposal that pods are absent, with what becomes of each if that is
+// known of all.
+func Without(gone []Absent) string {
+	names, texts, fit := make([]string, len(gone)), make([]string, len(gone)), 0
+	known := true
+	for i, a := range gone {
+		names[i] = a.Pod
+		if a.Then == nil {
+			known = false
+			continue
+		}
+		texts[i] = a.Then.text(a.Pod)
 		if len(gone) == 1 {
-			texts[i] = then.text("which")
+			texts[i] = a.Then.text("which")
+		}
+		if a.Then.Fits {
+			fit++
 		}
 	}
-	if len(texts) > maxReturns {
-		texts = []string{fmt.Sprintf("%d of these pods then fit again on this node", fit)}
+	text := "without " + strings.Join(names, ", ")
+	switch {
+	case !known:
+		return text
+	case len(texts) > maxReturns:
+		return fmt.Sprintf("%s (%d of these pods then fit again on this node)", text, fit)
 	}
-	p.Text += " (" + strings.Join(texts, ", ") + ")"
+	return text + " (" + strings.Join(texts, ", ") + ")"
 }
 
 // text describes the return of the pod with a name.

@@ -26,20 +26,28 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 		return nil
 	}
 	for _, name := range counted {
-		total, known := o.Status.Allocatable[name]
-		asked := requestOf(pod, name, gates)
-		if !known || asked.IsZero() {
-			continue
-		}
-		used := usedBeside(pod, pods, name, gates)
-		left := total.DeepCopy()
-		left.Sub(used)
-		if asked.Cmp(left) > 0 {
-			return &view.PlanRejection{Reason: "OutOf" + string(name), Resource: string(name), Message: fmt.Sprintf(
-				"%s: %s requested, %s left of the %s that the Node has for pods; its other pods request %s", name, asked.String(), left.String(), total.String(), used.String())}
+		if r := compare(pod, pods, o, name, gates); r != nil {
+			return r
 		}
 	}
 	return nil
+}
+
+// compare is OutOf for one resource.
+func compare(pod *v1.Pod, pods inputs.Roster, o *v1.Node, name v1.ResourceName, gates podspec.Gates) *view.PlanRejection {
+	total, known := o.Status.Allocatable[name]
+	asked := requestOf(pod, name, gates)
+	if !known || asked.IsZero() {
+		return nil
+	}
+	used := usedBeside(pod, pods, name, gates)
+	left := total.DeepCopy()
+	left.Sub(used)
+	if asked.Cmp(left) <= 0 {
+		return nil
+	}
+	return &view.PlanRejection{Reason: "OutOf" + string(name), Resource: string(name), Message: fmt.Sprintf(
+		"%s: %s requested, %s left of the %s that the Node has for pods; its other pods request %s", name, asked.String(), left.String(), total.String(), used.String())}
 }
 
 // Left returns how many more CPUs and bytes of memory a pod could request before OutOf rejects it.
