@@ -62,8 +62,8 @@ named or the only one. Other pods that have ended take no room.
 
 With NAMESPACE/NAME and the --state of a kubelet, it explains a pod of the cluster that has failed, waits or runs:
 what the kubelet recorded about it, what that kubelet would answer now, and what ended and started since. The pods
-and the Node come from --pods, from the folder of --state (pods.json and node.json), or from standard input, as
-"kubectl get nodes,pods -A -o json" prints them.
+and the Node come from the folder of --state (pods.json and node.json), or from --pods, as "kubectl get nodes,pods -A
+-o json" prints them; --pods - is standard input.
 
 To ask several nodes, repeat --machine. Give --state, --kubelet-config and --devices either
 once for all or once for each machine, in the same order; "" is an empty state. The explanation is
@@ -90,7 +90,7 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected, or the answer is u
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
   paddock explain pod.yaml --machine node7.json --state node7.state --machine node8.json --state node8.state
   paddock explain --machine node7.json --state node7.state --resize changed-pod.yaml
-  kubectl get nodes,pods -A -o json | paddock explain default/database --state /var/lib/kubelet
+  kubectl get nodes,pods -A -o json | paddock explain default/database --state /var/lib/kubelet --pods -
   paddock explain default/database --agent`,
 		Args: podsOrResize,
 		RunE: c.run,

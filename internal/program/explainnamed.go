@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/base/spelling"
@@ -26,8 +25,7 @@ import (
 )
 
 // name finds the pod that the argument names, if it is not a file and --state is a kubelet's. It
-// reads the objects among which the pod is: those of --pods, of the folder of --state, or of
-// standard input.
+// reads the objects among which the pod is: those of --pods, or of the folder of --state.
 func (c *explainCommand) name(s console.Streams, args []string) error {
 	if len(args) != 1 || len(c.states) == 0 || len(c.resize.paths) > 0 {
 		return nil
@@ -54,15 +52,11 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--state: %w", err)
 	}
-	pods := c.pods
-	if len(pods) == 0 && folder.Pods == "" {
-		if file, is := s.Stdin.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-			return fmt.Errorf("%s has no pods.json: collect it again, pipe the pods and the Node in (kubectl get nodes,pods -A -o json | paddock explain %s ...), or add --pods FILE", folder.Path, args[0])
-		}
-		s.NoteNow(folder.Path + " has no pods.json: the pods and the Node are read from standard input")
-		pods = []string{"-"}
+	if len(c.pods) == 0 && folder.Pods == "" {
+		return fmt.Errorf("%s has no pods.json, so it is not known which pods run: collect it again, add --pods FILE, or pipe the pods and the Node in: kubectl get nodes,pods -A -o json | paddock explain %s --state %s --pods -",
+			folder.Path, args[0], c.states[0])
 	}
-	paths, err := folder.Objects(pods)
+	paths, err := folder.Objects(c.pods)
 	if err != nil {
 		return err
 	}
