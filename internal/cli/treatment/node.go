@@ -63,6 +63,9 @@ type Found struct {
 	Unlinked bool
 	// Node is the Node of the pods, or nil if it is not known.
 	Node *v1.Node
+	// Copied is set if the pods are not the kubelet's own answer, so that they can be of another
+	// time or node than the files.
+	Copied bool
 	// Own is the machine that the folder of the files describes, if another one was given.
 	Own *machine.Machine
 	// Version is the kubelet that decides on the files.
@@ -180,6 +183,13 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	out := &Shown{Notes: notes, doubts: slices.Concat(others, f.strangers(&whole), f.absent(state, asked)), devices: known}
 	if len(others) == 0 { // Otherwise nothing is wrong with the files.
 		out.Faults, out.Notes, out.Lost = faults, notes, f.lost(state)
+	}
+	if f.Copied && !f.Unlinked && !f.Unreleased && f.allUnknown(&whole) {
+		kept := f
+		kept.Unreleased = true
+		if s, err := kept.of(texts, n, known); err == nil {
+			out.kept = s.State
+		}
 	}
 	inventory := n.Devices
 	if known != nil {

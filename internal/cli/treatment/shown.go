@@ -31,6 +31,9 @@ type Shown struct {
 	// memory or devices of their own.
 	doubts  []view.Doubt
 	devices *devices
+	// kept is the state in which the pods of the files that are not among the given ones still have
+	// what is theirs. It is nil unless none of them is among the given ones.
+	kept *node.State
 }
 
 // Fault is why a kubelet does not start again on a file.
@@ -57,6 +60,12 @@ func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
 	var all []view.Doubt
 	if Owns(s.State, pod) || len(resourcesOf(pod)) > 0 {
 		all = slices.Clone(s.doubts)
+	}
+	if s.kept != nil && (s.kept.Plan(*pod).Rejection == nil) != (s.State.Plan(*pod).Rejection == nil) {
+		all = append(all, view.Doubt{
+			Reason: "none of the pods in the files is among those that are given, and what they have decides: all of them were deleted, or the files and the pods are of different nodes or times",
+			Give:   "collect the node again; the pod that collects makes the kubelet release what deleted pods had, and so does any new pod",
+		})
 	}
 	if s.devices != nil {
 		all = append(all, s.devices.doubt(s.State, pod)...)
@@ -141,15 +150,20 @@ func sameNodes(a, b *machine.Machine) bool {
 // strangers returns a doubt if the files have pods, and none of them is among the pods of the node:
 // all were deleted, or these are the pods of another node.
 func (f Found) strangers(whole *doctor.State) []view.Doubt {
-	known := func(uid string) bool { return f.Pods[uid] != nil }
 	uids := whole.Pods()
-	if !f.Unlinked || len(f.Pods) == 0 || len(uids) == 0 || slices.ContainsFunc(uids, known) {
+	if !f.Unlinked || len(f.Pods) == 0 || !f.allUnknown(whole) {
 		return nil
 	}
 	return []view.Doubt{{
 		Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(uids), len(f.Pods)),
 		Give:   "add the Node with --pods, or as node.json in the folder of --state",
 	}}
+}
+
+// allUnknown reports whether the files have pods, and none of them is among the pods of the node.
+func (f Found) allUnknown(whole *doctor.State) bool {
+	uids := whole.Pods()
+	return len(uids) > 0 && !slices.ContainsFunc(uids, func(uid string) bool { return f.Pods[uid] != nil })
 }
 
 // absent returns a doubt if a pod runs that asks for CPUs or memory of its own, and the files have
