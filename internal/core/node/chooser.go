@@ -81,15 +81,15 @@ func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *rejection
 		return own, nil
 	}
 	from := d.available().Union(d.reusableCPUs)
-	if from.Len() < n {
-		return cpuset.Set{}, d.rejectCPU(d.nameOf(i), n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
-	}
 	var set cpuset.Set
 	var rejection *rejection.Rejection
-	if d.way == handed {
-		set, rejection = d.handedCPUs(i, n, from, choice)
-	} else {
+	switch {
+	case d.way != handed:
 		set, rejection = d.freeCPUs(i, n, from, choice)
+	case from.Len() < n:
+		rejection = d.rejectCPU(d.nameOf(i), n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
+	default:
+		set, rejection = d.handedCPUs(i, n, from, choice)
 	}
 	d.shared = d.shared.Difference(set)
 	return set, rejection

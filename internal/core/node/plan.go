@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -238,10 +239,15 @@ func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.
 	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {
 		return cpu.Allocate(d.s.machine, o, from, choice.Mask, choice.HasMask, n)
 	})
-	if err != nil {
-		return cpuset.Set{}, d.rejectCPU(d.nameOf(i), n, err)
+	if err == nil {
+		return set, nil
 	}
-	return set, nil
+	r := d.rejectCPU(d.nameOf(i), n, err)
+	var few *cpu.NotEnoughError
+	if errors.As(err, &few) && few.Requested < n { // The kubelet's words are about the rest of the request.
+		r.Detail += fmt.Sprintf(" (%d CPUs are asked for, %d are free)", n, from.Len())
+	}
+	return cpuset.Set{}, r
 }
 
 // takeMemory applies R-MEM-30…41 to one container.
