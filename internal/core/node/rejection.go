@@ -160,6 +160,7 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 		return d.reject(rejection.NotAligned, r)
 	}
 	var fitting []hint.Set
+	most := 0
 	for _, f := range a.HintSets {
 		if f.Kind != hint.Fits {
 			continue
@@ -168,8 +169,12 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 		if !alone.Preferred {
 			return d.rejectUnaligned(r, f)
 		}
+		// The account is of the resource that needs the most NUMA nodes, and otherwise of the last.
+		if len(fitting) == 0 || f.Preferred >= most {
+			most = f.Preferred
+			r.Resource, r.Wanted = f.Resource, d.wanted(a.Container, f.Resource)
+		}
 		fitting = append(fitting, f)
-		r.Resource, r.Wanted = f.Resource, d.wanted(a.Container, f.Resource)
 	}
 	r.Detail = d.disagreement(a.Container, fitting)
 	r.Nodes = d.s.account(r.Resource, d)
@@ -195,11 +200,9 @@ func (d *draft) disagreement(container string, fitting []hint.Set) string {
 	parts := make([]string, len(sizes))
 	for i, size := range sizes {
 		parts[i] = fmt.Sprintf("%s only on %d", listText(amounts[size]), size)
-		if i == 0 {
-			parts[i] = fmt.Sprintf("%s would fit on %s", listText(amounts[size]), mask.Count(size))
-		}
 	}
-	return fmt.Sprintf("%s: %s rejects a pod whose resources need different numbers of NUMA nodes", strings.Join(parts, ", but "), d.s.policy.Topology)
+	return fmt.Sprintf("%s would fit on %s, but %s: %s rejects a pod whose resources need different numbers of NUMA nodes",
+		listText(amounts[sizes[0]]), mask.Count(sizes[0]), listText(parts[1:]), d.s.policy.Topology)
 }
 
 // listText joins words as a sentence does: "a", "a and b" or "a, b and c".
