@@ -129,6 +129,9 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 	differs := make([]bool, len(decided)) // The shortest order that makes a difference is the reason.
 	for _, first := range orders(waiting) {
 		other := decider{as: d.as, started: d.started, claims: d.claims, kubelet: quirk.New(d.as.version)}
+		if slices.ContainsFunc(decided, func(made decision) bool { return len(made.placed) > 0 }) {
+			other.stock = d.stock // These decisions are those with the places of devices, and so are the others.
+		}
 		all, _, err := other.admitAll(ctx, before, slices.Concat(first, pods), gates)
 		if err != nil {
 			return err

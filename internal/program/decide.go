@@ -89,6 +89,8 @@ type decider struct {
 	claims    *claims.Resolver
 	allocator claims.Allocator
 	kubelet   quirk.Kubelet
+	// placements is how many placements of devices were planned; see wherever.
+	placements int
 	// stock is what the files of a kubelet's state show, or nil.
 	stock *stock
 	// left returns how much more a pod could request; see explain.SearchOfKubelet. If nil, that is
@@ -163,6 +165,9 @@ type decision struct {
 	// which it has not decided.
 	doubts  []view.Doubt
 	pending []string
+	// placed has the node with each placement of devices whose NUMA nodes are not known, if the
+	// answer is the same with all of them.
+	placed []*node.State
 }
 
 // request returns the request of a pod, with notes about ResourceClaims.
@@ -196,10 +201,19 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	}
 	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
 	d.doubt(&made)
-	d.doubtUnlisted(&made, pod)
 	next, err := state.Apply(made.plan)
-	if err != nil || made.plan.Grant == nil || !d.started {
-		return made, next, err
+	if err != nil {
+		return decision{}, nil, err
+	}
+	if err := d.wherever(&made, asked); err != nil {
+		return decision{}, nil, err
+	}
+	if made.plan.Rejection != nil && made.before != state {
+		next = state // The pod that is admitted without the places is rejected with each of them.
+	}
+	d.doubtUnlisted(&made, pod)
+	if made.plan.Grant == nil || !d.started {
+		return made, next, nil
 	}
 	for _, c := range made.plan.Grant.Pod.Containers {
 		next = next.ContainerCreated(asked.UID, c.Name)

@@ -340,11 +340,14 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	plan := made.plan
 	remedies := (*explain.Remedies)(nil)
 	if plan.Rejection != nil {
-		if remedies, err = d.remedies(ctx, state, pod, asked, others); err != nil {
+		if remedies, err = d.remedies(ctx, made.before, pod, asked, others); err != nil {
+			return view.Explanation{}, err
+		}
+		if err := d.everywhere(remedies, asked, made.placed); err != nil {
 			return view.Explanation{}, err
 		}
 	}
-	explained := view.ExplanationOf(state, plan, remedies)
+	explained := view.ExplanationOf(made.before, plan, remedies)
 	explained.Answer.Quirks, explained.Answer.Certainty = made.quirks, made.certainty(d)
 	if explained.Repair, err = d.repair(state, asked); err != nil {
 		return view.Explanation{}, err

@@ -32,6 +32,8 @@ type devices struct {
 	// doubts maps resources to the reason why their devices are not known well enough to align a
 	// pod with them. counts does the same for their number.
 	doubts, counts map[string]view.Doubt
+	// unplaced has the ids of the devices of a resource of which the NUMA nodes are not known.
+	unplaced map[string][]string
 	// saved is set for a state that was saved, which has the devices of pods and no others.
 	saved bool
 }
@@ -44,7 +46,7 @@ const (
 
 // devicesOf reads the files about devices. n has the inventory that the user gave, if any.
 func (f Found) devicesOf(texts []Text, n *inputs.Node) (*devices, error) {
-	d := &devices{inventory: n.Devices, assigned: map[string]map[string][]device.Assigned{}, doubts: map[string]view.Doubt{}, counts: map[string]view.Doubt{}}
+	d := &devices{inventory: n.Devices, assigned: map[string]map[string][]device.Assigned{}, unplaced: map[string][]string{}, doubts: map[string]view.Doubt{}, counts: map[string]view.Doubt{}}
 	for _, t := range texts {
 		file, err := kubeletstate.RecogniseDevices(t.Data)
 		switch {
@@ -117,19 +119,20 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 		if d.inventory.Has(resource) {
 			continue
 		}
-		unknown := 0
+		var unknown []string
 		for _, id := range ids {
 			nodes, known := places[resource][id]
 			if !known {
-				unknown++
+				unknown = append(unknown, id)
 			}
 			all[resource] = append(all[resource], device.Device{ID: id, Healthy: true, Nodes: nodes})
 		}
-		if unknown == 0 || m.NodeMask().Len() == 1 {
+		if len(unknown) == 0 || m.NodeMask().Len() == 1 {
 			continue
 		}
+		d.unplaced[resource] = unknown
 		d.doubts[resource] = view.Doubt{
-			Reason: fmt.Sprintf("the NUMA nodes of %d of the %d devices of %s are not known, because no pod has them", unknown, len(ids), resource),
+			Reason: fmt.Sprintf("the NUMA nodes of %d of the %d devices of %s are not known, because no pod has them", len(unknown), len(ids), resource),
 			Give:   giveDevices,
 		}
 	}
@@ -143,6 +146,7 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 func (d *devices) foreign(m *machine.Machine, near map[string]map[string]mask.Mask) {
 	add := func(resource, id string, nodes mask.Mask) {
 		if absent := nodes &^ m.NodeMask(); absent != 0 {
+			delete(d.unplaced, resource)
 			d.doubts[resource] = view.Doubt{
 				Reason: fmt.Sprintf("according to the kubelet, device %s of %s is on %s, which the machine does not have: it is another machine", id, resource, absent.Text()),
 				Give:   "give the machine of the node that the files are of",
@@ -212,9 +216,10 @@ func changed(m *machine.Machine, inventory *device.Inventory, change func(resour
 	return device.NewInventory(m, all)
 }
 
-// unplaced returns an inventory for plans. If the NUMA nodes of some devices of a resource are not
-// known, none of its devices has any there: so a plan counts them, and aligns nothing with them.
-func (d *devices) unplaced(m *machine.Machine, inventory *device.Inventory) (*device.Inventory, error) {
+// withoutPlaces returns an inventory for plans. If the NUMA nodes of some devices of a resource are
+// not known, none of its devices has any there: so a plan counts them, and aligns nothing with
+// them.
+func (d *devices) withoutPlaces(m *machine.Machine, inventory *device.Inventory) (*device.Inventory, error) {
 	if len(d.doubts) == 0 {
 		return inventory, nil
 	}

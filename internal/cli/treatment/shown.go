@@ -79,7 +79,7 @@ func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
 	if s.devices == nil {
 		return state, nil
 	}
-	inventory, err := s.devices.unplaced(state.Machine(), state.Devices().Inventory())
+	inventory, err := s.devices.withoutPlaces(state.Machine(), state.Devices().Inventory())
 	if err != nil {
 		return nil, err
 	}
