@@ -52,7 +52,7 @@ func (x *search) amounts() ([]Proposal, string) {
 			break
 		}
 		if p, ok := x.less(resources, who); ok {
-			return []Proposal{p}, x.ended("only less of several at once would admit it", "; other amounts were "+notFurther)
+			return []Proposal{p}, x.ended("only less of several at once would admit it", "; other combinations, such as less of one with more of another, were "+notFurther)
 		}
 	}
 	if x.cut {

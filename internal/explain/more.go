@@ -19,6 +19,11 @@ import (
 // (R-HINT-62). For each such number, the smallest amounts that need it are planned, so the number
 // of plans is at most that of NUMA nodes. With align-by-socket, CPUs can need fewer NUMA nodes than
 // the others, on as many sockets (R-HINT-25), and smaller numbers are planned for them, too.
+//
+// Less of one resource with more of another is not tried. If NUMA nodes have room for amounts that
+// need several of them, each has some of every resource, so that less of all, which is tried, is
+// admitted on one, unless memory groups or the API forbid it. So such a mixture is hardly ever the
+// only way, and it asks for what the pod does not need.
 func (x *search) more() ([]Proposal, string) {
 	all := x.trace.Alignments
 	if x.trace.Cause != rejection.NotAligned || x.state.Policy().Topology != node.TopologyRestricted || len(all) == 0 {
@@ -47,7 +52,7 @@ func (x *search) more() ([]Proposal, string) {
 			}
 		}
 	}
-	return nil, "none found; " + notFurther
+	return nil, "none found of the smallest amounts that need equally many NUMA nodes; others were " + notFurther
 }
 
 // leastAligned returns the smallest number of NUMA nodes to plan for a resource that is aligned by
