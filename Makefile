@@ -38,7 +38,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -313,6 +313,13 @@ BASELINE ?= 1000
 cluster-baseline: ## The same under the default scheduler, a figure for comparison [BASELINE=1000].
 	cd test/cluster && $(GO) run . -nodes $(NODES) -placements 0 -baseline $(BASELINE) -limit $(LIMIT) $(CLUSTER)
 
+# KUBELETS_OF has the minor versions, each with a third of the nodes. Other schedulers and static pods are there too.
+KUBELETS_OF ?= 1.35 1.36 1.37
+cluster-observed: ## Hollow nodes on which kubelets decide: which pods do they reject? [NODES=200 PLACEMENTS=5000 KUBELETS_OF='1.36 1.37']
+	@mkdir -p bin; set -e; list=; for minor in $(KUBELETS_OF); do \
+	    (cd test/record/kubelet-$$minor && $(GO) build -o $(CURDIR)/bin/record-$$minor .); list="$$list,$$minor=$(CURDIR)/bin/record-$$minor"; done; \
+	    cd test/cluster && $(GO) run . -kubelets "$${list#,}" -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -chaos foreign,static $(CLUSTER)
+
 # RESULTS grows with each run, and a run goes on where an earlier one ended.
 KUBELETS   ?= 1.33 1.34 1.35 1.36 1.37
 ADMISSIONS ?= 1000
@@ -332,7 +339,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/replay"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -55,9 +56,45 @@ func TestObservingBetweenTwoWrites(t *testing.T) {
 	}
 }
 
-// TestObservingWhileTheFilesAreReplaced checks that a look is not compared while the kubelet
-// replaces its files all the time, and that its decisions are unsure after settledAtMost, because
-// what it shows is of no one moment. Later decisions are predicted again.
+// TestObservingBetweenTwoContainers checks that a pod is not shown while its kubelet has written
+// only some of its containers: schedulers would take the CPUs of the others for free.
+func TestObservingBetweenTwoContainers(t *testing.T) {
+	k, c := newStockKubelet(t)
+	o := observer(t, c)
+	k.bind("a", "2")
+	pod := &k.list[0]
+	second := *pod.Spec.Containers[0].DeepCopy()
+	second.Name = "d"
+	pod.Spec.Containers = append(pod.Spec.Containers, second)
+	gates := podspec.GatesOf(k.node.Policy.Policy)
+	asked, err := podspec.Request(podspec.Default(pod, gates), gates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.state, err = k.state.Apply(k.state.Plan(asked)); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		look(t, o)
+		last := o.session.Load().shown.Load()
+		return string(last.certainty.Answer) + " " + holds(last.snapshot.State)
+	}
+	k.writeChanged(func(s *doctor.State) {
+		delete(s.CPU.Entries["a"], "d")
+		s.CPU.Default = "0,3-7" // The pod gets 1-2 and 4-5.
+	})
+	if got := shown(); got != "pending " {
+		t.Errorf("after the first container: %s", got)
+	}
+	k.write()
+	if got := shown(); !strings.HasSuffix(got, " a=1-2,4-5") {
+		t.Errorf("after the second one: %s", got)
+	}
+}
+
+// TestObservingWhileTheFilesAreReplaced checks that a look is neither compared nor shown while the
+// kubelet replaces its files all the time, because it is of no one moment. After settledAtMost, it
+// is shown, and its decisions are unsure. Later decisions are predicted again.
 func TestObservingWhileTheFilesAreReplaced(t *testing.T) {
 	k, c := newStockKubelet(t)
 	o := observer(t, c)
@@ -72,12 +109,16 @@ func TestObservingWhileTheFilesAreReplaced(t *testing.T) {
 		}
 		now = now.Add(settledAtMost / 4)
 	}
-	if got := holds(o.session.Load().shown.Load().snapshot.State); got != "a=1-2" {
-		t.Errorf("it shows %s", got)
+	last := o.session.Load().shown.Load()
+	if got := holds(last.snapshot.State); got != "" || last.certainty.Answer != view.Pending {
+		t.Errorf("it shows %s, and is %s", got, last.certainty.Answer)
 	}
 	now = now.Add(settledAtMost)
 	if look(t, o); trust() != (view.TrustCount{All: 1, Unsure: 1}) {
 		t.Errorf("after settledAtMost: %+v", trust())
+	}
+	if got := holds(o.session.Load().shown.Load().snapshot.State); got != "a=1-2" {
+		t.Errorf("after settledAtMost, it shows %s", got)
 	}
 	if u := o.session.Load().trust().Unpredicted; len(u) != 1 || !strings.Contains(u[0].Reason, "could not be read") {
 		t.Errorf("the reason is %+v", u)

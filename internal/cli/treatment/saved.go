@@ -34,8 +34,8 @@ type savedHead struct {
 	// Shared is the node shared pool, and Memory is the accounting of memory.
 	Shared string                     `json:"sharedCPUs"`
 	Memory []v1alpha1.AccountedMemory `json:"memory,omitempty"`
-	// Unsure are the doubts about pods with CPUs or memory, and Devices those about pods that ask for
-	// a resource.
+	// Unsure are the doubts about pods with CPUs, memory or devices of their own, and Devices those
+	// about pods that ask for a resource.
 	Unsure  []view.Doubt          `json:"unsure,omitempty"`
 	Devices map[string]view.Doubt `json:"devices,omitempty"`
 	// Faults are why the kubelet does not start again on its files, and Repair is the command that

@@ -42,8 +42,8 @@ type Node struct {
 type Kubelet struct {
 	// Version is the release whose rules it follows.
 	Version behavior.Version
-	// Shared is the shared pool of its state file, and Memory is its accounting of memory, which has
-	// the NUMA nodes of the machine.
+	// Shared is the shared pool of its state file, and Memory is its accounting of memory for the
+	// NUMA nodes of the machine.
 	Shared cpuset.Set
 	Memory []memory.NodeUsage
 	// Certainty is how surely the node shows what the kubelet has. It is unsure if this program

@@ -227,9 +227,9 @@ func (s *State) As(b Behavior) *State {
 }
 
 // Found returns the state of a kubelet whose files have this node shared pool, and this accounting
-// of memory, which has the NUMA nodes of the machine, ascending. If accounting is nil, it is that of
-// the pods' blocks. Memory and CPUs that are neither free nor assigned are residue of a pod that is
-// not known: no pod gets them.
+// of memory, which has the NUMA nodes of the machine, ascending. Nil means the accounting of the
+// pods' blocks. Memory and CPUs that are neither free nor assigned are residue of a pod that is not
+// known: no pod gets them.
 func (s *State) Found(shared cpuset.Set, accounting []memory.NodeUsage) *State {
 	n := *s
 	n.shared, n.residue = shared.Intersection(s.sharable()), nil

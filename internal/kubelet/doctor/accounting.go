@@ -55,9 +55,9 @@ func (a accounting) emptied() accounting {
 // owner is the container of blocks, or the first one of the pod whose blocks they are.
 type owner struct{ uid, container string }
 
-// charges yields the blocks that a kubelet charges (R-MEM-71), by UID and name of the container. For
-// each pod these are its own blocks if the kubelet sees pools and the pod has any, otherwise the
-// blocks of its containers. It skips pods without containers (R-MEM-74).
+// charges yields the blocks that a kubelet charges (R-MEM-71), by UID and name of the container.
+// For each pod these are its own blocks if the kubelet sees pools and the pod has any, otherwise
+// the blocks of its containers. It skips pods without containers (R-MEM-74).
 func charges(m *kubeletstate.Memory, pools bool) iter.Seq2[owner, []kubeletstate.Block] {
 	return func(yield func(owner, []kubeletstate.Block) bool) {
 		for _, uid := range slices.Sorted(maps.Keys(m.Entries)) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -76,7 +77,25 @@ func (n *observed) begin(ctx context.Context) error {
 	if err := os.WriteFile(n.machineFile(), n.Kind.machine, 0o600); err != nil {
 		return err
 	}
+	n.fleet.workers.Go(func() { n.reconcile(ctx) })
 	return n.startWatcher(ctx)
+}
+
+// reconcileEvery is the kubelet's cpuManagerReconcilePeriod.
+const reconcileEvery = 10 * time.Second
+
+// reconcile lets the CPU Manager release what ended pods had, as its loop does in a kubelet.
+func (n *observed) reconcile(ctx context.Context) {
+	for wait := time.Duration(rand.Int64N(int64(reconcileEvery))); ; wait = reconcileEvery {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if _, err := n.do(stock.Event{Op: "reconcile"}, nil); err != nil && ctx.Err() == nil {
+			n.fleet.log.Error("a kubelet does not reconcile", "node", n.Name, "error", err)
+		}
+	}
 }
 
 func (n *observed) machineFile() string { return filepath.Join(n.kubelet.Dir, "machine.json") }
