@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -354,6 +355,14 @@ func (o *Observing) State() *node.State {
 	return nil
 }
 
+// WriteScenarios writes the last decisions that differ, each as a scenario in a line of its own.
+func (o *Observing) WriteScenarios(w io.Writer) error {
+	if s := o.session.Load(); s != nil {
+		return s.writeScenarios(w)
+	}
+	return nil
+}
+
 // TrustPath is the path at which an observing agent serves how its predictions compare.
 const TrustPath = "/api/trust"
 
@@ -367,9 +376,9 @@ func (o *Observing) handler() http.Handler {
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Switch: mapSwitch, Name: name}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+ScenariosPath, func(rw http.ResponseWriter, r *http.Request) {
-		if s := o.session.Load(); s != nil && s.shown.Load() != nil {
+		if _, known := o.Trust(); known {
 			rw.Header().Set("Content-Type", "application/jsonl")
-			_ = s.writeScenarios(rw) // The client is gone if this fails.
+			_ = o.WriteScenarios(rw) // The client is gone if this fails.
 			return
 		}
 		o.serveEarly(rw, r)

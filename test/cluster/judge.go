@@ -105,6 +105,9 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 		return nil, err
 	}
 	j.trust = trustOf(states).since(trustOf(empty))
+	if err := c.keepDifferences(states); err != nil {
+		return nil, err
+	}
 	say("%s: ending every pod", config.Scheduler)
 	if err := load.Drain(ctx, c.client, config.Namespace); err != nil {
 		return nil, err

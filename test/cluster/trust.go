@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
@@ -33,6 +36,18 @@ func trustOf(states []hollow.NodeState) trust {
 		}
 	}
 	return t
+}
+
+// keepDifferences writes what is known of decisions that differ to a file beside the logs.
+func (c *cluster) keepDifferences(states []hollow.NodeState) error {
+	var lines []string
+	for _, s := range states {
+		lines = append(lines, s.Differences...)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(c.dir, "differences.log"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
 
 // since returns what was added to an earlier sum.

@@ -29,8 +29,10 @@ type NodeState struct {
 	Wrong []string
 	// Grants has each grant in the form of the state file, by UID.
 	Grants map[string]string
-	// Trust is how the predictions of each run of an observing agent compare.
-	Trust []view.Trust
+	// Trust is how the predictions of each run of an observing agent compare, and Differences are the
+	// decisions of the last run that differ, as scenarios, with the last orders to the kubelet.
+	Trust       []view.Trust
+	Differences []string
 }
 
 // serveDriver serves the requests and orders of the driver of the load:

@@ -1,6 +1,7 @@
 package hollow
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -273,6 +274,9 @@ func (n *observed) inspect(out *NodeState) {
 	}
 	if t, known := w.Trust(); known {
 		out.Trust = append(out.Trust, t)
+		if len(t.Differences) > 0 {
+			out.Differences = append(out.Differences, n.differences(w)...)
+		}
 	}
 	s := w.State()
 	if !out.see(s) {
@@ -284,6 +288,17 @@ func (n *observed) inspect(out *NodeState) {
 	if a != nil && a.CPU != nil {
 		out.Wrong = append(out.Wrong, n.otherCPUs(s, a)...)
 	}
+}
+
+// differences returns the decisions that differ, and the last orders.
+func (n *observed) differences(w *watcher) []string {
+	var text bytes.Buffer
+	if err := w.WriteScenarios(&text); err != nil {
+		return []string{err.Error()}
+	}
+	n.orders.Lock()
+	defer n.orders.Unlock()
+	return append(strings.Split(strings.TrimSpace(text.String()), "\n"), n.history...)
 }
 
 // otherCPUs returns the pods that run and have other CPUs for the agent than for the kubelet.
