@@ -15,7 +15,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -112,7 +111,7 @@ func (s *scenario) observe(ctx context.Context, h *history, ended chan<- error) 
 	world.Now = func() time.Time { return began.Add(time.Since(began) * speed) }
 	world.After = func(d time.Duration) <-chan time.Time { return time.After(d / speed) }
 	world.Allocatable = func(context.Context) ([]kubeletdevices.Device, error) { return h.devices(), nil }
-	world.Object = func(context.Context) (*v1.Node, error) { return boundless(), nil }
+	world.Object = func(context.Context) (*v1.Node, error) { return stock.Boundless(), nil }
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("ADMISSIONS_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -123,17 +122,6 @@ func (s *scenario) observe(ctx context.Context, h *history, ended chan<- error) 
 	}
 	go func() { ended <- s.agent.Run(ctx) }()
 	return s.await(ctx, func() bool { _, known := s.agent.Trust(); return known })
-}
-
-// boundless returns a Node that has enough for all requests: the recorder runs the managers of a
-// kubelet, and not the comparison of requests that follows them.
-func boundless() *v1.Node {
-	enough := *resource.NewQuantity(1<<50, resource.BinarySI)
-	all := v1.ResourceList{v1.ResourceCPU: enough, v1.ResourceMemory: enough, v1.ResourcePods: enough}
-	for _, size := range []string{"64Ki", "2Mi", "4Mi", "32Mi", "512Mi", "1Gi", "16Gi"} {
-		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size)] = enough
-	}
-	return &v1.Node{Status: v1.NodeStatus{Allocatable: all}}
 }
 
 func (h *history) devices() (all []kubeletdevices.Device) {

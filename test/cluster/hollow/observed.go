@@ -133,8 +133,9 @@ func (n *observed) startWatcher(ctx context.Context) error {
 	config.APIServer = agent.APIServerConfig{URL: apiserver.InCluster}
 	world := agent.Here()
 	world.Allocatable = func(context.Context) ([]kubeletdevices.Device, error) { return nil, nil }
+	world.Object = func(context.Context) (*v1.Node, error) { return stock.Boundless(), nil }
 	world.Publication, world.Watch = n.fleet.publishers[n.Name], agent.Watch{Published: n.wrote}
-	made, err := agent.NewObserving(config, world, telemetry.Build{}, slog.New(slog.DiscardHandler))
+	made, err := agent.NewObserving(config, world, telemetry.Build{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("node", n.Name))
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}

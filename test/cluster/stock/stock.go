@@ -20,6 +20,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Event is an event of docs/rules/format.md, or one of test/record/live.go.
@@ -226,4 +227,15 @@ func (p *Process) ask(o order) (reply, error) {
 		_ = p.cmd.Process.Kill()
 		return reply{}, ErrEndless
 	}
+}
+
+// Boundless returns a Node that has enough for all requests: the recorder runs the managers of a
+// kubelet, and not the comparison of requests that follows them.
+func Boundless() *v1.Node {
+	enough := *resource.NewQuantity(1<<50, resource.BinarySI)
+	all := v1.ResourceList{v1.ResourceCPU: enough, v1.ResourceMemory: enough, v1.ResourcePods: enough}
+	for _, size := range []string{"64Ki", "2Mi", "4Mi", "32Mi", "512Mi", "1Gi", "16Gi"} {
+		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size)] = enough
+	}
+	return &v1.Node{Status: v1.NodeStatus{Allocatable: all}}
 }
