@@ -68,7 +68,7 @@ func Compare(s *Scenario, got, want *Result) Comparison {
 }
 
 // CompareKubelet compares a result of Follow with Player.Kubelet as Compare does, but compares the
-// reasons of rejections literally.
+// reasons of rejections literally, and the accounting of memory NUMA node by NUMA node.
 func CompareKubelet(s *Scenario, got, want *Result) Comparison {
 	return compare(&comparison{scenario: s.Name, event: -1, known: map[string]bool{}, exact: true}, got, want)
 }
@@ -201,7 +201,11 @@ func (c *comparison) view(prefix string, got, want View) {
 	c.equal(prefix+"memory.podEntries", got.Memory.PodEntries, want.Memory.PodEntries)
 	c.equal(prefix+"devices", got.Devices, want.Devices)
 	if want.Memory.MachineState != nil {
-		c.equal(prefix+"memory.machineState", grouped(got.Memory.MachineState), grouped(want.Memory.MachineState))
+		if c.exact {
+			c.equal(prefix+"memory.machineState", got.Memory.MachineState, want.Memory.MachineState)
+		} else {
+			c.equal(prefix+"memory.machineState", grouped(got.Memory.MachineState), grouped(want.Memory.MachineState))
+		}
 	}
 }
 

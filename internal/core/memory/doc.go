@@ -6,7 +6,8 @@
 //
 //   - Capacity is computed once from a machine and the reserved memory. It never changes.
 //   - Usage is the assigned memory. Charge and Release return a new Usage. It depends only on the
-//     blocks that are assigned now, so a restart changes nothing.
+//     blocks that are assigned now, so a restart changes nothing. Only the Usage of a kubelet depends
+//     on its history, as the kubelet's file does (Q-33; kept.go).
 //   - Block is memory of a container or pod: a number of bytes of one type on a set of NUMA nodes.
 //
 // Only one rule is more than arithmetic, the rule of groups. Memory on several NUMA nodes turns

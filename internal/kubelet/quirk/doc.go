@@ -26,7 +26,8 @@
 // Given devices are ignored: a kubelet 1.36 does not align with devices of claims, and the Device
 // Manager chooses its own.
 //
-// The package does not cover faults that change no answer (metrics, texts, order), Q-11 (a resize),
-// Q-17 (the time that an admission takes) and Q-33 (how bytes are placed within a group). Of
+// How bytes are placed within a group is in every memory.Usage of a kubelet, so it has no
+// name here. The package does not cover faults that change no answer (metrics, texts, order), Q-11
+// (a resize) and Q-17 (the time that an admission takes). Of
 // reports Q-17 nevertheless.
 package quirk
