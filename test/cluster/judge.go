@@ -41,7 +41,10 @@ type judgement struct {
 	// the nodes' objects.
 	outcomes map[string]int
 	writes   hollow.Writes
-	nodes    int
+	// shown is the time from the admission of a pod by a kubelet until the object of its node shows
+	// it.
+	shown load.Quantiles
+	nodes int
 	// trust compares the predictions of observing agents with the decisions of the kubelets.
 	trust trust
 	// wrong lists what no load may cause: CPUs or bytes that are assigned twice, or a container
@@ -80,7 +83,7 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 		return nil, err
 	}
 	j := &judgement{scheduler: config.Scheduler, Result: result, rejected: map[types.UID]bool{}, hooks: after.Hooks, nodes: after.Nodes, faults: faults.Counts(), excused: map[string]int{}}
-	j.outcomes, j.writes = after.Outcomes, after.Writes
+	j.outcomes, j.writes, j.shown = after.Outcomes, after.Writes, after.Shown
 	for how, n := range before.Outcomes {
 		j.outcomes[how] -= n
 	}
@@ -273,6 +276,7 @@ func (j *judgement) String() string {
 	fmt.Fprintf(w, "; %d writes of PaddockNodes, %.3f a second and node, %d failed %s\n",
 		j.writes.Written, float64(j.writes.Written)/j.Took.Seconds()/float64(max(j.nodes, 1)), j.writes.Failed, j.writes.Error)
 	if j.trust.admissions.All+j.trust.rejections.All > 0 {
+		fmt.Fprintf(w, "  admitted to published    median %v, p95 %v, longest %v\n", j.shown.Half, j.shown.Most, j.shown.All)
 		w.WriteString(j.trust.lines())
 	}
 	fmt.Fprintf(w, "  assigned twice           %d CPUs, bytes or containers; %d grants left when every pod had ended\n", len(j.wrong), len(j.left))

@@ -6,6 +6,7 @@ import (
 	"net/http/pprof"
 
 	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/test/cluster/load"
 )
 
 // Status is what a fleet has seen since it started.
@@ -17,6 +18,9 @@ type Status struct {
 	// Outcomes counts how pods got their assignments, by the name of the handover.Reason.
 	Outcomes map[string]int
 	Writes   Writes
+	// Shown is the time from the admission of pods by kubelets until the objects of their nodes show
+	// them.
+	Shown load.Quantiles
 }
 
 // NodeState is the state of a node at rest.

@@ -41,6 +41,8 @@ type observed struct {
 	release string // the version that the kubelet reports
 
 	watcher *watcher // nil while the agent does not run
+	// unpublished has when the kubelet admitted pods that the node's object does not have yet.
+	unpublished map[string]time.Time
 	// before has the results of earlier runs of the agent.
 	before []view.Trust
 
@@ -134,7 +136,7 @@ func (n *observed) startWatcher(ctx context.Context) error {
 	world := agent.Here()
 	world.Allocatable = func(context.Context) ([]kubeletdevices.Device, error) { return nil, nil }
 	world.Object = func(context.Context) (*v1.Node, error) { return stock.Boundless(), nil }
-	world.Publication, world.Watch = n.fleet.publishers[n.Name], agent.Watch{Published: n.wrote}
+	world.Publication, world.Watch = n.fleet.publishers[n.Name], agent.Watch{Published: n.wroteObserved}
 	made, err := agent.NewObserving(config, world, telemetry.Build{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("node", n.Name))
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -153,6 +155,24 @@ func (n *observed) startWatcher(ctx context.Context) error {
 	n.watcher = w
 	n.mu.Unlock()
 	return await(ctx, func() bool { return w.State() != nil })
+}
+
+// wroteObserved counts a write of the node's object, and how long ago the kubelet admitted the pods
+// that it shows for the first time.
+func (n *observed) wroteObserved(took time.Duration, err error) {
+	n.wrote(took, err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil || n.watcher == nil || n.watcher.State() == nil {
+		return
+	}
+	state, now := n.watcher.State(), time.Now()
+	for uid, at := range n.unpublished {
+		if _, shown := state.Grant(uid); shown {
+			delete(n.unpublished, uid)
+			n.record.shown(now.Sub(at))
+		}
+	}
 }
 
 // do carries out an event, and keeps the answer.
@@ -194,6 +214,11 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	}
 	if *a.Admitted {
 		w.admitted = true
+		if a.Has(w.uid) {
+			n.mu.Lock()
+			n.unpublished[w.uid] = time.Now()
+			n.mu.Unlock()
+		}
 		return running
 	}
 	message := "Pod was rejected: " + a.Message
@@ -211,6 +236,9 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 func (n *observed) stop(ctx context.Context, w *worker) {
 	if w.admitted {
 		n.end(ctx, "endPod", w)
+		n.mu.Lock()
+		delete(n.unpublished, w.uid)
+		n.mu.Unlock()
 	}
 }
 

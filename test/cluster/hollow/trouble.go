@@ -3,6 +3,7 @@ package hollow
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/test/cluster/load"
 )
 
 // Trouble is one failed hook: an attempt to start a pod that did not start.
@@ -38,6 +40,13 @@ type record struct {
 	decided  map[string]*rejection.Rejection // the last one, by UID
 	outcomes map[string]int                  // how pods got their assignments, by handover.Reason
 	writes   Writes
+	lags     []time.Duration // from the admission of a pod by a kubelet to the object that shows it
+}
+
+func (r *record) shown(lag time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lags = append(r.lags, lag)
 }
 
 // Writes counts the writes of the nodes' own objects.
@@ -51,7 +60,7 @@ type Writes struct {
 func (r *record) status(nodes int) Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{Nodes: nodes, Troubles: len(r.troubles), Rejected: r.rejected, Hooks: map[string]*Latency{}, Outcomes: maps.Clone(r.outcomes), Writes: r.writes}
+	s := Status{Nodes: nodes, Troubles: len(r.troubles), Rejected: r.rejected, Hooks: map[string]*Latency{}, Outcomes: maps.Clone(r.outcomes), Writes: r.writes, Shown: load.QuantilesOf(slices.Clone(r.lags))}
 	for name, l := range r.hooks {
 		copied := *l
 		s.Hooks[name] = &copied
