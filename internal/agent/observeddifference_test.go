@@ -77,7 +77,7 @@ func TestObservingBetweenTwoContainers(t *testing.T) {
 	shown := func() string {
 		look(t, o)
 		last := o.session.Load().shown.Load()
-		return string(last.certainty.Answer) + " " + holds(last.snapshot.State)
+		return last.certainty.Answer + " " + holds(last.snapshot.State)
 	}
 	k.writeChanged(func(s *doctor.State) {
 		delete(s.CPU.Entries["a"], "d")

@@ -111,9 +111,7 @@ const featuresChecked = 34
 // Memory and Device Managers, those of pods that request more than the Node has left, and those of
 // pod-level resources.
 func predictable(reason string) bool {
-	switch rejection.Reason(reason) {
-	case rejection.TopologyAffinityError, rejection.SMTAlignmentError, rejection.EmptyPodSharedPoolError, unexpected, rejection.PodLevelResourcesNotSupported:
-		return true
-	}
-	return strings.HasPrefix(reason, "OutOf")
+	return strings.HasPrefix(reason, "OutOf") || slices.Contains([]rejection.Reason{
+		rejection.TopologyAffinityError, rejection.SMTAlignmentError, rejection.EmptyPodSharedPoolError, unexpected, rejection.PodLevelResourcesNotSupported,
+	}, rejection.Reason(reason))
 }

@@ -39,10 +39,10 @@ func (d *decider) repair(state *node.State, asked request.Pod) (*view.Repair, er
 		}
 	}
 	plan, quirks, _ := kubelet.Admit(repaired, asked)
-	if plan = quirk.Answer(plan, quirks); plan.Rejection != nil {
+	if plan = quirk.Answer(plan, quirks); plan.Rejection == nil {
+		out.Admits, out.Then = true, view.HasOn(repaired, plan.Grant)
+	} else {
 		out.Then = fmt.Sprintf("rejected (%s)", plan.Rejection.Reason)
-		return out, nil
 	}
-	out.Admits, out.Then = true, view.HasOn(repaired, plan.Grant)
 	return out, nil
 }

@@ -42,7 +42,7 @@ func (w *explanation) repair(pod string, r *Repair) {
 	for _, f := range r.Faults {
 		w.sentence(terminal.Plain.Of(f.File + ": " + f.What))
 	}
-	w.sentence(terminal.Warn.Of("do:"), terminal.Plain.Of(fmt.Sprintf("stop the kubelet, and repair its files with \"paddock state repair\" on the node before you start it again; \"%s\" shows what changes", r.Command)))
+	w.sentence(terminal.Warn.Of("do:"), terminal.Plain.Of(fmt.Sprintf("stop the kubelet, and repair its files with \"paddock state repair\" on the node before you start it again; %q shows what changes", r.Command)))
 	for _, b := range r.Before {
 		why := b.Why
 		if b.Quirk != "" {
