@@ -109,7 +109,7 @@ func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 // which the kubelet has not decided. A decision that is another one then is unsure. Otherwise it is
 // pending. before is the state before the first decision.
 func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Pod, gates podspec.Gates, decided []decision) error {
-	if d.stock == nil {
+	if d.stock == nil || len(decided) == 0 {
 		return nil
 	}
 	var waiting []*v1.Pod
@@ -128,7 +128,7 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 	}
 	differs := make([]bool, len(decided)) // The shortest order that makes a difference is the reason.
 	for _, first := range orders(waiting) {
-		other := decider{as: d.as, started: d.started, claims: d.claims, kubelet: quirk.New(d.as.version)}
+		other := decider{as: d.as, started: d.started, claims: d.claims, kubelet: quirk.New(d.as.version), beside: decided[0].beside}
 		if slices.ContainsFunc(decided, func(made decision) bool { return len(made.placed) > 0 }) {
 			other.stock = d.stock // These decisions are those with the places of devices, and so are the others.
 		}

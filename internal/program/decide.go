@@ -93,9 +93,8 @@ type decider struct {
 	placements int
 	// stock is what the files of a kubelet's state show, or nil.
 	stock *stock
-	// left returns how much more a pod could request; see explain.SearchOfKubelet. If nil, that is
-	// not known.
-	left func(*v1.Pod) map[string]int64
+	// beside is what the requests of the next pod are compared with.
+	beside beside
 }
 
 // kubeNodeFlag defines --node.
@@ -168,6 +167,10 @@ type decision struct {
 	// placed has the node with each placement of devices whose NUMA nodes are not known, if the
 	// answer is the same with all of them.
 	placed []*node.State
+	// beside is what the requests of the pod were compared with. outOf is set if the pod was rejected
+	// for that, and not by the managers.
+	beside beside
+	outOf  bool
 }
 
 // request returns the request of a pod, with notes about ResourceClaims.
@@ -192,7 +195,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	if err != nil {
 		return decision{}, nil, err
 	}
-	made := decision{before: state}
+	made, before := decision{before: state}, d.kubelet
 	if _, known := state.Grant(asked.UID); known || !d.as.kubelet() {
 		made.plan = state.PlanAs(node.Behavior{}, asked) // Only a restart admits a pod that is on the node again.
 	} else {
@@ -212,6 +215,9 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 		next = state // The pod that is admitted without the places is rejected with each of them.
 	}
 	d.doubtUnlisted(&made, pod)
+	if d.compare(&made, pod, gates) {
+		d.kubelet, next = before, state // The kubelet releases what its managers gave to the pod.
+	}
 	if made.plan.Grant == nil || !d.started {
 		return made, next, nil
 	}
@@ -244,13 +250,10 @@ func plansOf(decided []decision) []*node.Plan {
 }
 
 // search returns what would admit a pod that Paddock or the kubelet, whichever decides, rejects.
-func (d *decider) search(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
+// left is how much more the pod can request; see explain.SearchOfKubelet.
+func (d *decider) search(ctx context.Context, state *node.State, left map[string]int64, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
 	if !d.as.kubelet() {
 		return explain.Search(ctx, state, asked, elsewhere...)
-	}
-	var left map[string]int64
-	if d.left != nil {
-		left = d.left(pod)
 	}
 	return explain.SearchOfKubelet(ctx, state, asked, left, elsewhere...)
 }

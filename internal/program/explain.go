@@ -15,7 +15,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
-	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -154,11 +153,6 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	at := candidates[0]
-	if objects := c.objects; objects != nil {
-		c.decider.left = func(pod *v1.Pod) map[string]int64 {
-			return treatment.Left(pod, objects.On(c.decider.kubeNode), objects.Nodes[c.decider.kubeNode], at.gates)
-		}
-	}
 	var explained view.Explanation
 	if c.named != nil {
 		explained, err = c.explainNamed(cmd.Context(), s, candidates)
@@ -283,7 +277,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 			c.decider.kubeNode, c.objects = cmp.Or(c.decider.kubeNode, flags.kubeNode), flags.objects
 		}
 		if noted = flags.noted; i == 0 {
-			c.decider.stock = flags.stock
+			c.decider.of(flags.stock)
 		}
 		if state, err = c.decider.on(state, flags.stock); err != nil {
 			return nil, err
@@ -313,7 +307,9 @@ func (d *decider) explainDecision(ctx context.Context, made decision, pod *v1.Po
 	if made.resize {
 		return view.ExplanationOf(made.before, made.plan, nil), nil
 	}
-	return d.explain(ctx, made.before, pod, gates, nil)
+	then := *d
+	then.beside = made.beside
+	return then.explain(ctx, made.before, pod, gates, nil)
 }
 
 // explain makes and explains the decision about a pod. If the pod is rejected, it also tries the
@@ -327,7 +323,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	if known {
 		state = state.Release(asked.UID)
 	}
-	fresh := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version), stock: d.stock}
+	fresh := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version), stock: d.stock, beside: d.beside}
 	made, _, err := fresh.admit(ctx, state, pod, gates)
 	if err != nil {
 		return view.Explanation{}, err
@@ -337,17 +333,10 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 		return view.Explanation{}, err
 	}
 	made = decided[0]
-	plan := made.plan
-	remedies := (*explain.Remedies)(nil)
-	if plan.Rejection != nil {
-		if remedies, err = d.remedies(ctx, made.before, pod, asked, others); err != nil {
-			return view.Explanation{}, err
-		}
-		if err := d.everywhere(remedies, asked, made.placed); err != nil {
-			return view.Explanation{}, err
-		}
+	explained, err := d.explained(ctx, &made, pod, asked, gates, others)
+	if err != nil {
+		return view.Explanation{}, err
 	}
-	explained := view.ExplanationOf(made.before, plan, remedies)
 	explained.Answer.Quirks, explained.Answer.Certainty = made.quirks, made.certainty(d)
 	if explained.Repair, err = d.repair(state, asked); err != nil {
 		return view.Explanation{}, err
@@ -361,8 +350,27 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	return explained, nil
 }
 
+// explained explains a decision about a new pod. If the pod is rejected, it also finds what would
+// admit it.
+func (d *decider) explained(ctx context.Context, made *decision, pod *v1.Pod, asked request.Pod, gates podspec.Gates, others []candidate) (view.Explanation, error) {
+	switch {
+	case made.outOf:
+		return d.room(ctx, made, pod, gates)
+	case made.plan.Rejection == nil:
+		return view.ExplanationOf(made.before, made.plan, nil), nil
+	}
+	remedies, err := d.remedies(ctx, made.before, made.beside.left(pod, gates), pod, asked, others)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	if err := d.everywhere(remedies, asked, made.placed); err != nil {
+		return view.Explanation{}, err
+	}
+	return view.ExplanationOf(made.before, made.plan, remedies), nil
+}
+
 // remedies returns what would admit a pod, here and on the other nodes.
-func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, others []candidate) (*explain.Remedies, error) {
+func (d *decider) remedies(ctx context.Context, state *node.State, left map[string]int64, pod *v1.Pod, asked request.Pod, others []candidate) (*explain.Remedies, error) {
 	var elsewhere []explain.OtherNode
 	for _, other := range others {
 		there, err := podspec.Request(pod, other.gates)
@@ -371,7 +379,7 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 		}
 		elsewhere = append(elsewhere, explain.OtherNode{Name: other.name, State: other.state, Pod: there, Assumed: d.assumed(there)})
 	}
-	remedies, err := d.search(ctx, state, pod, asked, elsewhere)
+	remedies, err := d.search(ctx, state, left, asked, elsewhere)
 	return &remedies, err
 }
 

@@ -17,9 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
-	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -144,15 +142,6 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 		return view.Explanation{}, err
 	}
 	pods := c.objects.On(c.decider.kubeNode)
-	if explained.Answer.Rejection == nil {
-		if r := treatment.OutOf(pod, pods, c.objects.Nodes[c.decider.kubeNode], at.gates); r != nil {
-			a := explained.Answer
-			explained = view.Explanation{Repair: explained.Repair, Answer: view.PlanPod{Pod: a.Pod, UID: a.UID, QoS: a.QoS, Rejection: r, Certainty: a.Certainty}}
-			if explained.Remedies, err = c.room(ctx, at, pod, pods); err != nil {
-				return view.Explanation{}, err
-			}
-		}
-	}
 	status := treatment.PodStatusOf(c.named, pods)
 	if status.AtStart {
 		return c.explainStart(s, explained, &status), nil
@@ -166,18 +155,6 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
-}
-
-// room returns what would admit a pod that the managers of its kubelet admit, and the kubelet does
-// not.
-func (c *explainCommand) room(ctx context.Context, at candidate, pod *v1.Pod, pods inputs.Roster) (*explain.Remedies, error) {
-	room := treatment.Room{Pod: pod, Pods: pods, Node: c.objects.Nodes[c.decider.kubeNode], Gates: at.gates, State: at.state.Release(podspec.UID(pod))}
-	room.Plan = func(s *node.State, pod *v1.Pod) (*node.Plan, error) {
-		d := decider{as: c.decider.as, claims: c.decider.claims, kubelet: quirk.New(c.decider.as.version)}
-		made, _, err := d.admit(ctx, s, pod, at.gates)
-		return made.plan, err
-	}
-	return room.Remedies()
 }
 
 // then returns why the kubelet rejected a pod that fits now, or "" if the files do not show it.

@@ -74,8 +74,9 @@ func Left(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) map[
 // usedBeside returns what the other pods of a node request that have not ended.
 func usedBeside(pod *v1.Pod, pods inputs.Roster, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
 	var used resource.Quantity
-	for _, other := range pods {
-		if other.UID != pod.UID && !podspec.Ended(other) {
+	uid := podspec.UID(pod) // Pods of manifests have none of their own.
+	for of, other := range pods {
+		if of != uid && !podspec.Ended(other) {
 			used.Add(requestOf(other, name, gates))
 		}
 	}

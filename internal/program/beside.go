@@ -1,0 +1,79 @@
+package program
+
+import (
+	"context"
+	"maps"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// beside is what a kubelet compares after its managers have admitted a pod: the requests of all
+// pods of the node with what the Node has. node is nil if it is not known.
+type beside struct {
+	node *v1.Node
+	pods inputs.Roster
+}
+
+// of makes the decider decide on the node of a kubelet's state, or on another one for nil. The pods
+// about which the kubelet has not decided are compared when they are decided; see pending.
+func (d *decider) of(k *stock) {
+	d.stock, d.beside = k, beside{}
+	if k == nil || k.node == nil || k.node.Objects == nil {
+		return
+	}
+	d.beside = beside{node: k.node.Objects.Nodes[k.node.Name], pods: k.node.Objects.On(k.node.Name)}
+	for _, p := range k.waiting {
+		delete(d.beside.pods, podspec.UID(p))
+	}
+}
+
+// compare rejects a pod that the managers of a kubelet have admitted if the Node has too little for
+// the requests of all pods. It reports whether it did. Otherwise the pod is beside the next ones.
+func (d *decider) compare(made *decision, pod *v1.Pod, gates podspec.Gates) bool {
+	made.beside = d.beside
+	if !d.as.kubelet() || made.plan.Grant == nil || made.plan.Known {
+		return false
+	}
+	if r := treatment.OutOf(pod, d.beside.pods, d.beside.node, gates); r != nil {
+		rejected := *made.plan
+		rejected.Grant = nil
+		rejected.Rejection = &rejection.Rejection{Reason: rejection.Reason(r.Reason), Resource: request.Resource(r.Resource), Detail: r.Message}
+		made.plan, made.quirks, made.outOf = &rejected, nil, true
+		return true
+	}
+	if d.beside.node != nil {
+		d.beside.pods = maps.Clone(d.beside.pods)
+		d.beside.pods[podspec.UID(pod)] = pod
+	}
+	return false
+}
+
+// left returns how much more a pod can request; see explain.SearchOfKubelet.
+func (b *beside) left(pod *v1.Pod, gates podspec.Gates) map[string]int64 {
+	return treatment.Left(pod, b.pods, b.node, gates)
+}
+
+// room explains the rejection of a pod that the managers of its kubelet admit, and the kubelet does
+// not. The decision of the managers is left out, because it is not the reason.
+func (d *decider) room(ctx context.Context, made *decision, pod *v1.Pod, gates podspec.Gates) (view.Explanation, error) {
+	answer := view.PodOf(made.plan, made.before)
+	explained := view.Explanation{Answer: view.PlanPod{Pod: answer.Pod, UID: answer.UID, QoS: answer.QoS, Rejection: answer.Rejection}}
+	room := treatment.Room{Pod: pod, Pods: made.beside.pods, Node: made.beside.node, Gates: gates, State: made.before}
+	room.Plan = func(s *node.State, pod *v1.Pod) (*node.Plan, error) {
+		managers := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version)}
+		made, _, err := managers.admit(ctx, s, pod, gates)
+		return made.plan, err
+	}
+	var err error
+	explained.Remedies, err = room.Remedies()
+	return explained, err
+}
