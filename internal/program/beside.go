@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -17,23 +18,38 @@ import (
 )
 
 // beside is what a kubelet compares after its managers have admitted a pod: the requests of all
-// pods of the node with what the Node has. node is nil if it is not known.
+// pods of the node with what the Node has. If the Node is not known, it is one that has every CPU
+// of the machine for pods: no Node has more.
 type beside struct {
 	node *v1.Node
 	pods inputs.Roster
 }
 
-// of makes the decider decide on the node of a kubelet's state, or on another one for nil. The pods
-// about which the kubelet has not decided are compared when they are decided; see pending.
-func (d *decider) of(k *stock) {
-	d.stock, d.beside = k, beside{}
-	if k == nil || k.node == nil || k.node.Objects == nil {
-		return
+// notCompared is a note where a kubelet decides and its Node is not known.
+const notCompared = "the Node object is not given: the requests of all pods are compared only with the CPUs of the machine, " +
+	"and not with what the Node has for pods (OutOfcpu, OutOfmemory)"
+
+// of makes the decider decide on a machine with a kubelet's state, which may be nil. The pods about
+// which the kubelet has not decided are compared when they are decided; see pending. It returns
+// notes.
+func (d *decider) of(k *stock, m *machine.Machine) []string {
+	d.stock = k
+	d.beside = beside{node: treatment.LargestNode(m), pods: inputs.Roster{}}
+	if !d.as.kubelet() {
+		return nil
 	}
-	d.beside = beside{node: k.node.Objects.Nodes[k.node.Name], pods: k.node.Objects.On(k.node.Name)}
+	if k == nil || k.node == nil {
+		return []string{notCompared}
+	}
+	d.beside.pods = k.node.Objects.On(k.node.Name)
 	for _, p := range k.waiting {
 		delete(d.beside.pods, podspec.UID(p))
 	}
+	if n := k.node.Objects.Nodes[k.node.Name]; n != nil {
+		d.beside.node = n
+		return nil
+	}
+	return []string{notCompared + "; add the Node to --pods"}
 }
 
 // compare rejects a pod that the managers of a kubelet have admitted if the Node has too little for

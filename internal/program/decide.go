@@ -167,8 +167,8 @@ type decision struct {
 	// placed has the node with each placement of devices whose NUMA nodes are not known, if the
 	// answer is the same with all of them.
 	placed []*node.State
-	// beside is what the requests of the pod were compared with. outOf is set if the pod was rejected
-	// for that, and not by the managers.
+	// beside is what the requests of the pod were compared with. outOf is set if the pod was
+	// rejected for that, and not by the managers.
 	beside beside
 	outOf  bool
 }

@@ -81,7 +81,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	c.decider.of(c.node.stock)
+	s.Notes(c.decider.of(c.node.stock, state.Machine()))
 	if len(paths) == 0 && c.node.stock == nil {
 		if err := console.NoEffect(cmd, "without PODS", "node"); err != nil {
 			return err

@@ -81,7 +81,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	c.decider.of(c.node.stock)
+	s.Notes(c.decider.of(c.node.stock, before.Machine()))
 	if before, err = c.decider.on(before, c.node.stock); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -31,6 +32,13 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 		}
 	}
 	return nil
+}
+
+// LargestNode returns a Node that has every CPU of a machine for pods. OutOf rejects a pod on each
+// Node of the machine if it rejects the pod on this one.
+func LargestNode(m *machine.Machine) *v1.Node {
+	cpus := *resource.NewQuantity(int64(m.NumCPUs()), resource.DecimalSI)
+	return &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: cpus}}}
 }
 
 // compare is OutOf for one resource.
