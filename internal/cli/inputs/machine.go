@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/bounded"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/node/replacement"
 )
 
 // The limits of a directory that describes a machine. The files of the largest machines have 2 MiB:
@@ -62,7 +63,8 @@ func (r Reader) Machine(name string) (*discover.Found, error) {
 }
 
 // machineFiles returns the files of a directory that are about a machine. It does not read
-// subdirectories, or files that cannot be about one because of their size.
+// subdirectories, files that a repair kept, or files that cannot be about one because of their
+// size.
 func machineFiles(dir string) (files []discover.File, memory []discover.Memory, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -72,6 +74,9 @@ func machineFiles(dir string) (files []discover.File, memory []discover.Memory, 
 		return nil, nil, fmt.Errorf("%s has more than %d files: expected a directory with the files of one node", dir, maxMachineFiles)
 	}
 	for _, e := range entries {
+		if replacement.IsKept(e.Name()) {
+			continue
+		}
 		name := filepath.Join(dir, e.Name())
 		info, err := os.Stat(name) // It follows symbolic links.
 		switch {

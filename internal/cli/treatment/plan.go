@@ -1,6 +1,7 @@
 package treatment
 
 import (
+	"bytes"
 	"path/filepath"
 	"slices"
 
@@ -35,7 +36,7 @@ type Plan struct {
 type Fate struct{ Pod, Text string }
 
 // toKubelet returns the files of a node to be written into dir. If dir is empty, they replace those
-// that were read.
+// that were read, and those that would not change are left out.
 func toKubelet(files map[kubeletstate.Manager][]byte, dir string, read []Text) []*replacement.File {
 	var out []*replacement.File
 	for _, m := range managers {
@@ -46,6 +47,9 @@ func toKubelet(files map[kubeletstate.Manager][]byte, dir string, read []Text) [
 		f := &replacement.File{Path: filepath.Join(dir, m.FileName()), Data: data}
 		if i := slices.IndexFunc(read, func(t Text) bool { return t.Manager == m }); dir == "" && i >= 0 {
 			f.Path, f.Was = read[i].Name, read[i].Data
+			if bytes.Equal(f.Data, f.Was) {
+				continue
+			}
 		}
 		out = append(out, f)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
@@ -28,6 +29,13 @@ type File struct {
 
 	beside string // where Data is until the file is replaced
 }
+
+// kept matches the names of old files.
+var kept = regexp.MustCompile(`\.before-[1-9][0-9]?$`)
+
+// IsKept reports whether a file has the name of an old one that All kept. It describes the past, so
+// whoever reads a whole directory leaves it out.
+func IsKept(name string) bool { return kept.MatchString(name) }
 
 // maxKept is the number of originals that are kept of one file. A user who has that many is in a
 // loop.

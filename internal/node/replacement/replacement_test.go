@@ -100,3 +100,14 @@ func TestAll(t *testing.T) {
 		t.Error("a symbolic link was replaced")
 	}
 }
+
+func TestIsKept(t *testing.T) {
+	for name, expected := range map[string]bool{
+		"memory_manager_state.before-1": true, "cpu_manager_state.before-99": true,
+		"memory_manager_state": false, "x.before-": false, "x.before-0": false, "x.before-100": false, "x.before-1.json": false,
+	} {
+		if got := IsKept(name); got != expected {
+			t.Errorf("%s: %v, expected %v", name, got, expected)
+		}
+	}
+}
