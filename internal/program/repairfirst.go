@@ -38,6 +38,11 @@ func (d *decider) repair(state *node.State, asked request.Pod) (*view.Repair, er
 			}
 		}
 	}
+	name := ""
+	if d.stock.node != nil {
+		name = d.stock.node.Name
+	}
+	out.Order(name, quirk.DeleteFirst)
 	plan, quirks, _ := kubelet.Admit(repaired, asked)
 	if plan = quirk.Answer(plan, quirks); plan.Rejection == nil {
 		out.Admits, out.Then = true, view.HasOn(repaired, plan.Grant)

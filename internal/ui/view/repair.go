@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
@@ -11,6 +12,8 @@ import (
 type Repair struct {
 	// Faults are why the kubelet does not start again.
 	Faults []FileFault `json:"faults"`
+	// Steps are what to do, in this order.
+	Steps []string `json:"steps"`
 	// Command shows what a repair of the files changes.
 	Command string `json:"command"`
 	// Before are the pods that the start after the repair changes because of a fault of the
@@ -28,6 +31,37 @@ type FileFault struct {
 	What string `json:"what"`
 }
 
+// Order sets the steps. The kubelet must still run when a pod is deleted, because it ends the pod.
+// A pod that is deleted before the node is cordoned can come back to it. del is the value of Do for
+// a pod that is deleted on a cordoned node, and node is the name of the node, or empty.
+func (r *Repair) Order(node, del string) {
+	cordoned := slices.ContainsFunc(r.Before, func(b BeforeStart) bool { return b.Do == del })
+	with := func(text, verb string) string {
+		if node == "" {
+			return text
+		}
+		return fmt.Sprintf("%s: kubectl %s %s", text, verb, node)
+	}
+	if cordoned {
+		r.Steps = append(r.Steps, with("cordon the node", "cordon"))
+	}
+	for _, b := range r.Before {
+		why := b.Why
+		if b.Quirk != "" {
+			why = b.Quirk + ": " + why
+		}
+		do := fmt.Sprintf("for pod %s, %s", b.Pod, b.Do)
+		if b.Do == del {
+			do = fmt.Sprintf("delete pod %s, so that it is created again on another node, and wait until it is gone", b.Pod)
+		}
+		r.Steps = append(r.Steps, fmt.Sprintf("%s; otherwise the next start of the kubelet changes what the pod has (%s)", do, why))
+	}
+	r.Steps = append(r.Steps, "stop the kubelet", fmt.Sprintf("repair its files on the node with \"paddock state repair\"; %q shows what changes", r.Command), "start the kubelet")
+	if cordoned {
+		r.Steps = append(r.Steps, with("uncordon the node", "uncordon"))
+	}
+}
+
 // BeforeStart is a pod that the start of a kubelet changes.
 type BeforeStart struct {
 	Pod   string `json:"pod"`
@@ -42,13 +76,9 @@ func (w *explanation) repair(pod string, r *Repair) {
 	for _, f := range r.Faults {
 		w.sentence(terminal.Plain.Of(f.File + ": " + f.What))
 	}
-	w.sentence(terminal.Warn.Of("do:"), terminal.Plain.Of(fmt.Sprintf("stop the kubelet, and repair its files with \"paddock state repair\" on the node before you start it again; %q shows what changes", r.Command)))
-	for _, b := range r.Before {
-		why := b.Why
-		if b.Quirk != "" {
-			why = b.Quirk + ": " + why
-		}
-		w.sentence(terminal.Warn.Of("before that start,"), terminal.Plain.Of(fmt.Sprintf("for %s: %s; otherwise the kubelet changes what the pod has (%s)", b.Pod, b.Do, why)))
+	w.sentence(terminal.Warn.Of("do, in this order:"))
+	for i, step := range r.Steps {
+		w.sentence(terminal.Plain.Of(fmt.Sprintf("%d. %s", i+1, step)))
 	}
 	then, tone := pod+" is admitted, with "+r.Then, terminal.Good
 	if !r.Admits {
