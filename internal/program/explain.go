@@ -143,6 +143,11 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	if err := c.name(s, args); err != nil {
 		return err
 	}
+	if c.named != nil {
+		if err := console.NoEffect(cmd, "with the name of a pod: the answer is about "+args[0], "pod"); err != nil {
+			return err
+		}
+	}
 	if c.named == nil && c.pod == "" {
 		if err := console.NoEffect(cmd, "without the name of a pod", "namespace"); err != nil {
 			return err

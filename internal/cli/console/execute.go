@@ -39,6 +39,7 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetHelpFunc(printHelp)
+	defaults(root, args)
 	err := root.Execute()
 	if err == nil {
 		return 0

@@ -136,13 +136,50 @@ func Group(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		names := commandsOf(cmd)
-		text := spelling.Expected(args[0], names)
-		if meant := spelling.Nearest(args[0], names); meant != "" {
-			text = "did you mean " + meant + "?" // The root has many commands.
-		}
-		return fmt.Errorf("unknown command %q: %s; see %s --help", args[0], text, cmd.CommandPath())
+		return unknownCommand(cmd, args[0])
 	}
+}
+
+// unknownCommand returns the error for a name that is not one of a command's subcommands.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	names := commandsOf(cmd)
+	text := spelling.Expected(name, names)
+	if meant := spelling.Nearest(name, names); meant != "" {
+		text = "did you mean " + meant + "?" // The root has many commands.
+	}
+	return fmt.Errorf("unknown command %q: %s; see %s --help", name, text, cmd.CommandPath())
+}
+
+// defaults adds the commands help and completion. Those that cobra adds print help and succeed with
+// a name that is not a command.
+func defaults(root *cobra.Command, args []string) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = helpTopic
+		case "completion":
+			Group(c)
+		}
+	}
+}
+
+// helpTopic returns an error unless the arguments of the command help are the path of a command.
+func helpTopic(help *cobra.Command, args []string) error {
+	at := help.Root()
+	for _, name := range args {
+		i := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
+		switch {
+		case i >= 0:
+			at = at.Commands()[i]
+		case !at.HasAvailableSubCommands():
+			return nil // These are arguments of the command.
+		default:
+			return unknownCommand(at, name)
+		}
+	}
+	return nil
 }
 
 func isGroup(cmd *cobra.Command) bool {
