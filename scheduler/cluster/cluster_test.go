@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -552,6 +553,10 @@ func TestEnds(t *testing.T) {
 	want("published", "2+8")
 	w.set(bound(pod("before", 5), ""))
 	want("with a pod that waits", "2+3")
+	ending := bound(pod("old", 6), "")
+	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(3, 0)}
+	w.set(ending)
+	want("when the old one is deleted", "2+3", "3+8", "8+3")
 	w.remove("old")
 	want("when the old one has ended", "2+3", "3+8", "8+3")
 	w.remove("before")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -41,9 +42,10 @@ type undecided struct {
 	since uint64
 }
 
-// gone is a pod that has a published grant and is not bound any more. When the kubelet decides about
-// a pod that was reserved after that, it has released what the pod had: an object is removed after
-// the containers have ended. Only a pod that was deleted by force can still run.
+// gone is a pod that has a published grant and is not bound any more, or is deleted. When the
+// kubelet decides about a pod that was reserved after the object was gone, it has released what the
+// pod had: an object is removed after the containers have ended. Only a pod that was deleted by
+// force can still run.
 type gone struct {
 	uid  string
 	left uint64
@@ -213,12 +215,17 @@ func (m *member) undecided() []undecided {
 	return waiting
 }
 
-// gone returns the pods that have a published grant and are not bound any more.
+// gone returns the pods that have a published grant and are not bound any more, and those that are
+// deleted: they can end before any decision.
 func (m *member) gone() []gone {
 	var pods []gone
 	for uid, h := range m.pods {
-		if h.origin == fleetsource.Published && h.left > 0 {
+		switch {
+		case h.origin != fleetsource.Published:
+		case h.left > 0:
 			pods = append(pods, gone{uid, h.left})
+		case h.ending:
+			pods = append(pods, gone{uid, math.MaxUint64})
 		}
 	}
 	return pods

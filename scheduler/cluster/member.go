@@ -43,6 +43,8 @@ type held struct {
 	// since is the number of the last comparison before it was reserved or seen. left is that of the
 	// first one since which a published pod is not bound any more, or 0.
 	since, left uint64
+	// ending is set if the pod is bound and deleted. Its containers end at some time.
+	ending bool
 }
 
 // pending reports whether the pod has to be planned.
@@ -241,7 +243,7 @@ func (m *member) compare() {
 		}
 		h := m.pods[uid]
 		if h != nil && (h.origin == fleetsource.Published || h.text == text || h.origin == fleetsource.Reserved && text == "") {
-			h.seen, h.bound = m.comparisons, m.comparisons
+			h.seen, h.bound, h.ending = m.comparisons, m.comparisons, pod.DeletionTimestamp != nil
 			continue
 		}
 		if h != nil { // The annotation has changed.
@@ -316,7 +318,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 				next.grant = h.grant
 			}
 			if h != nil {
-				next.left = h.left
+				next.left, next.ending = h.left, h.ending
 			}
 			m.pods[uid], h = next, next
 		}

@@ -198,6 +198,9 @@ func grants(states []hollow.NodeState) (list []string) {
 	return list
 }
 
+// visible is how long before a pod is bound its scheduler can know of the end of another one.
+const visible = time.Second
+
 // count finds the pods that were rejected, and how long they took until they ran elsewhere.
 func (j *judgement) count(faults *chaos.Chaos) {
 	lines := map[time.Time]bool{} // the pods of one line have the same birth time
@@ -213,7 +216,11 @@ func (j *judgement) count(faults *chaos.Chaos) {
 			continue
 		}
 		lines[p.Born] = true
-		if cause := faults.Cause(t.Node, t.UID, p.Bound, t.At); cause != "" {
+		cause := faults.Cause(t.Node, t.UID, p.Bound, t.At)
+		if cause == "" && t.Ended.After(p.Bound.Add(-visible)) {
+			cause = "ends" // The kubelet has released something that no scheduler could know of.
+		}
+		if cause != "" {
 			j.excused[cause]++
 		} else {
 			j.unexcused = append(j.unexcused, t)
@@ -246,6 +253,9 @@ func (j *judgement) String() string {
 	fmt.Fprintf(w, "  bound to Running         median %v, p95 %v, longest %v\n", j.ToRun.Half, j.ToRun.Most, j.ToRun.All)
 	if len(j.rejected) > 0 {
 		fmt.Fprintf(w, "  rejected pods to Running median %v, p95 %v, longest %v, from their creation\n", j.late.Half, j.late.Most, j.late.All)
+	}
+	if n := j.excused["ends"]; n > 0 {
+		fmt.Fprintf(w, "    %6d  rejected after a pod had ended on the node, a second before the binding at the earliest\n", n)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
 		fmt.Fprintf(w, "    %6d  faults %s, which excuse %d rejected pods\n", j.faults[kind], kind, j.excused[kind])

@@ -51,6 +51,7 @@ type observed struct {
 	orders  sync.Mutex
 	last    *stock.Answer
 	history []string
+	ended   time.Time // when a pod ended
 }
 
 // watcher is one run of the observing agent.
@@ -186,6 +187,9 @@ func (n *observed) do(e stock.Event, pod *v1.Pod) (*stock.Answer, error) {
 	if a.CPU != nil {
 		n.last = a
 	}
+	if e.Op == "endPod" {
+		n.ended = time.Now()
+	}
 	if len(n.history) == mostHistory {
 		n.history = slices.Delete(n.history, 0, 1)
 	}
@@ -223,11 +227,11 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	}
 	message := "Pod was rejected: " + a.Message
 	n.orders.Lock()
-	history := strings.Join(n.history, "\n\t")
+	history, ended := strings.Join(n.history, "\n\t"), n.ended
 	n.orders.Unlock()
+	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason, ended: ended})
 	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason)
 	fmt.Fprintf(os.Stderr, "\t%s\n", history)
-	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason})
 	n.fleet.patchStatus(ctx, pod, v1.PodStatus{Phase: v1.PodFailed, Reason: a.Reason, Message: message}, false)
 	return rejected
 }

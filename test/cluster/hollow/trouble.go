@@ -27,6 +27,8 @@ type Trouble struct {
 	Cause string
 	At    time.Time
 	Error string
+	// Ended is when a pod ended on the node the last time before, where a kubelet decides.
+	Ended time.Time
 	// Try counts the attempts for the pod on this node, from 1.
 	Try int
 }
@@ -165,13 +167,14 @@ type failure struct {
 	rejected bool
 	// cause is that of a rejection. If empty, it is the agent's, if it has decided.
 	cause string
+	ended time.Time // see Trouble
 }
 
 // trouble records a failed attempt.
 func (n *Node) trouble(w *worker, f failure) {
 	t := Trouble{
 		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: f.hook, At: time.Now(), Try: w.tries,
-		Error: f.err.Error(), Rejected: f.rejected, Cause: f.cause,
+		Error: f.err.Error(), Rejected: f.rejected, Cause: f.cause, Ended: f.ended,
 	}
 	n.record.mu.Lock()
 	defer n.record.mu.Unlock()
