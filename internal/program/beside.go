@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -62,7 +61,7 @@ func (d *decider) compare(made *decision, pod *v1.Pod, gates podspec.Gates) bool
 	if r := treatment.OutOf(pod, d.beside.pods, d.beside.node, gates); r != nil {
 		rejected := *made.plan
 		rejected.Grant = nil
-		rejected.Rejection = &rejection.Rejection{Reason: rejection.Reason(r.Reason), Resource: request.Resource(r.Resource), Detail: r.Message}
+		rejected.Rejection = &rejection.Rejection{Reason: rejection.Reason(r.Reason), Resource: r.Resource, Detail: r.Message}
 		made.plan, made.quirks, made.outOf = &rejected, nil, true
 		return true
 	}
