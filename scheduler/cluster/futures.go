@@ -94,7 +94,9 @@ func (f *futures) decide(view *memo.Node, waiting []undecided, ended []gone) boo
 }
 
 // splits yields the sets of pods that can have ended when the kubelet decides about a pod, each with
-// the other ones. Of more than maxFutures sets, it yields the first.
+// the other ones. If there are more than maxFutures sets, it yields only the first, which are one too
+// many for a view. A reservation is planned with these: many pods can be deleted and end after an
+// hour, and the node must not be closed for that long.
 func splits(next undecided, ended []gone) iter.Seq2[[]gone, []gone] {
 	return func(yield func(released, left []gone) bool) {
 		var certain, open []gone

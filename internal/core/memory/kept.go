@@ -43,7 +43,9 @@ func (u Usage) unexplained(v Usage) (list []Excess) {
 			for t := range e.Bytes {
 				e.Bytes[t] += has.reserved[t] - expected.reserved[t]
 			}
-			e.Blocks = max(e.Blocks, has.assignments-expected.assignments)
+			if d := has.assignments - expected.assignments; d*d > e.Blocks*e.Blocks { // It can have fewer, too.
+				e.Blocks = d
+			}
 		}
 		if !e.isEmpty() {
 			list = append(list, e)
@@ -119,8 +121,8 @@ func (u *Usage) release(b Block) {
 	}
 }
 
-// SameNodes reports whether two usages of the same machine have the same free on each NUMA node, in
-// the same groups.
+// SameNodes reports whether two usages of the same machine have the same bytes assigned on each
+// NUMA node, in the same groups, so that they decide alike. Equal compares their blocks.
 func (u Usage) SameNodes(v Usage) bool {
 	return slices.EqualFunc(u.nodes, v.nodes, func(a, b nodeUsage) bool {
 		return a.group == b.group && (a.assignments > 0) == (b.assignments > 0) && slices.Equal(a.reserved, b.reserved)

@@ -58,6 +58,11 @@ func TestKept(t *testing.T) {
 	if len(x) != 1 || x[0].Nodes != mask.Of(0, 3) || x[0].Bytes[0] != 7*mib || x[0].Blocks != 1 {
 		t.Errorf("what no block explains: %+v", x)
 	}
+	lost = drifted.Nodes()
+	lost[0].Assignments, lost[1].Assignments = 0, 0
+	if x := empty.Charge(b, nil).Found(lost).Beyond(empty.Charge(b, nil)); len(x) != 1 || x[0].Blocks != -1 {
+		t.Errorf("fewer assignments than blocks: %+v", x)
+	}
 	if got := drifted.Release(b).Nodes(); !reflect.DeepEqual(got, memory.NewUsage(c).Nodes()) {
 		t.Errorf("without blocks: %+v", got)
 	}

@@ -177,23 +177,31 @@ func (n *managed) restart(ctx context.Context, away time.Duration) error {
 		return fmt.Errorf("node %s: its agent is away already", n.Name)
 	}
 	n.kill(a)
-	n.fleet.showAgent(ctx, n.Node, false)
+	return n.comeBack(ctx, away, func() error {
+		started, err := n.startAgent(ctx)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		n.mu.Lock()
+		n.agent = started
+		n.mu.Unlock()
+		return await(ctx, func() bool { return started.Ready() == nil })
+	})
+}
+
+// comeBack shows that the agent does not run, waits, and starts it. start returns when the agent is
+// ready.
+func (n *Node) comeBack(ctx context.Context, away time.Duration, start func() error) error {
+	n.fleet.showAgent(ctx, n, false)
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(away):
 	}
-	started, err := n.startAgent(ctx)
-	if err != nil {
-		return fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	n.mu.Lock()
-	n.agent = started
-	n.mu.Unlock()
-	if err := await(ctx, func() bool { return started.Ready() == nil }); err != nil {
+	if err := start(); err != nil {
 		return err
 	}
-	n.fleet.showAgent(ctx, n.Node, true)
+	n.fleet.showAgent(ctx, n, true)
 	return nil
 }
 

@@ -271,20 +271,12 @@ func (n *observed) restart(ctx context.Context, away time.Duration) error {
 		n.before = append(n.before, t)
 		n.mu.Unlock()
 	}
-	n.fleet.showAgent(ctx, n.Node, false)
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(away):
-	}
-	if err := n.startWatcher(n.fleet.ctx); err != nil {
-		return err
-	}
-	if err := await(ctx, n.published.Load); err != nil {
-		return err
-	}
-	n.fleet.showAgent(ctx, n.Node, true)
-	return nil
+	return n.comeBack(ctx, away, func() error {
+		if err := n.startWatcher(n.fleet.ctx); err != nil {
+			return err
+		}
+		return await(ctx, n.published.Load)
+	})
 }
 
 func (n *observed) changePolicy(context.Context) error {
