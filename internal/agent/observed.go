@@ -49,9 +49,7 @@ type session struct {
 	byFile bool
 	ctx    context.Context
 	end    context.CancelFunc
-	// process identifies the kubelet's process, and restarted is when another one was noticed.
-	process   uint64
-	restarted time.Time
+	restarts
 
 	// unsettled has what the files have of pods that have not started, and since when. postponed is
 	// since when decisions wait for them, or zero.

@@ -145,6 +145,9 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	o.process = a.process
 	if before != nil && before.digest == s.digest {
 		before.object = s.object
+		if before.startedAt(startIn(a.metrics), a.process, o.world.Now()) {
+			before.lose()
+		}
 		return nil
 	}
 	if newest, _ := behavior.Newest(s.version.Minor); !exact {
@@ -161,6 +164,7 @@ func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 			s.from = last.snapshot.State.Generation() + 1
 		}
 	}
+	s.started = startIn(a.metrics)
 	s.ctx, s.end = context.WithCancel(ctx) // Streams of a session end with it, so that pages ask the next one.
 	o.session.Store(o.begin(s))
 	if before != nil {
@@ -330,6 +334,16 @@ func versionIn(metrics []byte) (string, error) {
 		}
 	}
 	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
+}
+
+// startIn returns when the process of the kubelet was started, as its metrics have it, or "".
+func startIn(metrics []byte) string {
+	for line := range bytes.Lines(metrics) {
+		if start, found := bytes.CutPrefix(line, []byte("process_start_time_seconds ")); found {
+			return string(bytes.TrimSpace(start))
+		}
+	}
+	return ""
 }
 
 // gatesIn returns the feature gates that the kubelet's metrics have, by name, or nil if they have

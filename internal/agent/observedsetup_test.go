@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -68,4 +69,56 @@ func TestObservingASlowKubelet(t *testing.T) {
 	if err := about.trouble(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestObservingABrokenConnection checks that a kubelet that goes on over another connection is
+// believed at once when its metrics show the same start, and that one that was started again is not,
+// whatever its metrics show later.
+func TestObservingABrokenConnection(t *testing.T) {
+	k, c := newStockKubelet(t)
+	build := k.answers["/metrics"] + "\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds "
+	k.set("/metrics", build+"1.79e+09\n")
+	k.admit("a", "2")
+	k.admit("b", "1")
+	o := observer(t, c)
+	s, now := o.session.Load(), time.Now()
+	o.world.Now = func() time.Time { return now }
+	// wait looks, and checks whether the pods of before are waited for, and whether users see it.
+	wait := func(what string, waits, shown bool) {
+		t.Helper()
+		err := o.look(t.Context(), s)
+		if errors.Is(err, errStarting) != waits || s.patient(err, now) != nil != shown {
+			t.Errorf("%s: %v, shown %v", what, err, s.patient(err, now))
+		}
+	}
+	ask := func() {
+		t.Helper()
+		if err := o.setUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.server.CloseClientConnections()
+	k.end("a")
+	wait("a broken connection", true, false)
+	if !o.due(s, waitingEvery) {
+		t.Error("it does not look again after a second")
+	}
+	ask()
+	wait("the same start", false, false)
+	if got := holds(s.shown.Load().snapshot.State); got != "b=3" {
+		t.Errorf("after the end of a pod, it shows %s", got)
+	}
+
+	k.server.CloseClientConnections()
+	all := k.lists(nil)
+	wait("another connection", true, false)
+	now = now.Add(setUpAgain)
+	wait("without an answer for long", true, true)
+	k.set("/metrics", build+"1.79000001e+09\n")
+	ask()
+	wait("another start", true, true)
+	ask()
+	wait("the other start, again", true, true)
+	k.lists(all)
+	wait("when it lists all", false, false)
 }

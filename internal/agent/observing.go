@@ -156,7 +156,8 @@ func (o *Observing) watch(ctx context.Context) error {
 	for {
 		about.goOn(ctx)
 		if s := o.session.Load(); s != nil && o.due(s, o.world.Now().Sub(looked)) {
-			looked, ofLook = o.world.Now(), o.look(ctx, s)
+			looked = o.world.Now()
+			ofLook = s.patient(o.look(ctx, s), o.world.Now())
 		}
 		o.noteLimits()
 		o.trouble(ctx, cmp.Or(about.trouble(), ofLook))
@@ -176,7 +177,7 @@ func (o *Observing) watch(ctx context.Context) error {
 func (o *Observing) due(s *session, after time.Duration) bool {
 	last := s.shown.Load()
 	switch {
-	case last == nil || after >= lookEvery || o.problem.Load() != nil && after >= waitingEvery:
+	case last == nil || after >= lookEvery || (o.problem.Load() != nil || !s.restarted.IsZero()) && after >= waitingEvery:
 		return true
 	case (last.certainty.Answer == view.Pending || !s.postponed.IsZero()) && after >= waitingEvery:
 		return true
@@ -276,10 +277,9 @@ type listing struct {
 	requests map[string]request.Totals
 }
 
-// pods returns the pods of the node with their status, and their requests. A kubelet that
-// was started again lists its pods little by little: until all that were there before are listed,
-// at most for startingTime, the list is an error. A pod whose request cannot be read gets nothing
-// of its own, and is left out.
+// pods returns the pods of the node with their status, and their requests. A pod whose request
+// cannot be read gets nothing of its own, and is left out. The list of a kubelet that may have been
+// started again can be errStarting.
 func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	out := listing{inputs.Roster{}, map[string]request.Pod{}, map[string]request.Totals{}}
 	gates := podspec.GatesOf(s.node.Policy.Policy)
@@ -301,20 +301,7 @@ func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("it is not known which pods are on the node: %w", err)
 	}
-	if s.process != 0 && process.Number != s.process {
-		s.lose()
-		s.restarted = o.world.Now()
-	}
-	s.process = process.Number
-	if last := s.shown.Load(); last != nil && o.world.Now().Sub(s.restarted) < startingTime {
-		for _, uid := range last.pods {
-			if out.pods[uid] == nil {
-				return listing{}, errors.New("the kubelet was started again, and does not list all pods that were there before yet")
-			}
-		}
-		s.restarted = time.Time{} // From now on, a pod that is not listed is gone.
-	}
-	return out, nil
+	return out, s.listedBy(process.Number, out.pods, o.world.Now())
 }
 
 // notice returns why what is shown can be out of date.

@@ -34,8 +34,10 @@ type World struct {
 	Pods func(node string) []*v1.Pod
 	// Exists reports whether a pod with that UID exists and has not ended, bound or not.
 	Exists func(namespace, name, uid string) bool
-	// AgentReady reports whether one of the pods of a node is an agent that is ready.
+	// AgentReady reports whether one of the pods of a node is an agent that is ready. Wake is called
+	// when a node has become unsure because its agent is away.
 	AgentReady func(pods []*v1.Pod) bool
+	Wake       func(node string)
 	// UnsureIsProblem makes a node whose kubelet decides, and of which it is unsure what it has, take
 	// no pod that Concerns. If false, such a node takes every pod.
 	UnsureIsProblem bool

@@ -37,25 +37,29 @@ type world struct {
 
 func (w *world) cluster(report func(error)) *cluster.Cluster {
 	return cluster.New(fleet.NewRanking(fleet.LeastStranded, nil), cluster.World{
-		Pods: func(string) []*v1.Pod {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			var bound []*v1.Pod
-			for _, pod := range w.pods {
-				if pod.Spec.NodeName != "" {
-					bound = append(bound, pod)
-				}
-			}
-			return bound
-		},
-		Exists: func(_, _, uid string) bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.pods[uid] != nil
-		},
+		Pods:       w.bound,
+		Exists:     w.exists,
 		AgentReady: func([]*v1.Pod) bool { return true },
 		Report:     func(_, _ string, err error) { report(err) },
 	})
+}
+
+func (w *world) bound(string) []*v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var bound []*v1.Pod
+	for _, pod := range w.pods {
+		if pod.Spec.NodeName != "" {
+			bound = append(bound, pod)
+		}
+	}
+	return bound
+}
+
+func (w *world) exists(_, _, uid string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods[uid] != nil
 }
 
 func (w *world) set(pod *v1.Pod) {

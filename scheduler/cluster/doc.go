@@ -25,7 +25,10 @@
 //
 // Pods that have ended are in the kubelet's files until its next admission. It has released what
 // they had when it decides about a pod that was bound after their objects were gone. It can have
-// decided about pods that were bound before, with or without them.
+// decided about pods that were bound before, with or without them. The memory of init containers
+// that no other container of their pod uses is free once those have started, at any time.
+//
+// What the agent published last counts for AgentAway after the agent stopped being ready.
 //
 // If it is not known what the kubelet has, the node is unsure (At.Unsure): the agent only reads, so
 // it must not keep pods waiting, and the other plugins decide.

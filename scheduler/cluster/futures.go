@@ -12,6 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 const (
@@ -29,7 +31,8 @@ const (
 const manyUndecided = "its kubelet has not decided about the pods that are bound to it yet"
 
 // futures makes what a node can be whose kubelet has not decided about all pods: it can decide in
-// any order, and between the ends of pods that its files still have.
+// any order, between the ends of pods that its files still have, and before or after the init
+// containers of a pod have given back their memory (R-MEM-63).
 type futures struct {
 	member *member
 	count  int
@@ -42,20 +45,23 @@ type undecided struct {
 	since uint64
 }
 
-// gone is a pod that has a published grant and is not bound any more, or is deleted. When the
-// kubelet decides about a pod that was reserved after the object was gone, it has released what the
-// pod had: an object is removed after the containers have ended. Only a pod that was deleted by
-// force can still run.
+// gone is something of a published grant that the kubelet releases: a pod that is not bound any
+// more, or is deleted, or the memory of its init containers. When the kubelet decides about a pod
+// that was reserved after the object was gone, it has released what that pod had: an object is
+// removed after the containers have ended. Only a pod that was deleted by force can still run.
 type gone struct {
 	uid  string
-	left uint64
+	left uint64 // math.MaxUint64 means that it can be released at any time
+	// inits is the last container of a pod of which only the memory of the init containers is
+	// released. If empty, the whole pod is.
+	inits string
 }
 
 // order plans what the kubelet of the node can make of the pods about which it has not decided, and
 // shows the nodes that differ in what is free.
 func (m *member) order() {
 	at := m.at.Load()
-	if m.base == nil || at.View == nil {
+	if m.base == nil || at.View == nil || at.Unsure != "" {
 		return
 	}
 	waiting, ended := m.undecided(), m.gone()
@@ -85,8 +91,10 @@ func (f *futures) decide(view *memo.Node, waiting []undecided, ended []gone) boo
 		rest := slices.Delete(slices.Clone(waiting), i, i+1)
 		for released, left := range splits(next, ended) {
 			after, _ := place(f.release(view, released), next.pod)
-			if !f.decide(after, rest, left) {
-				return false
+			for after := range f.started(after, after, next.pod) {
+				if !f.decide(after, rest, left) {
+					return false
+				}
 			}
 		}
 	}
@@ -150,8 +158,10 @@ func (f *futures) with(view, without *memo.Node, waiting []undecided, next *unde
 			if err != nil {
 				return fmt.Errorf("if its kubelet decides in another order about the pods that wait: %w", err)
 			}
-			if err := f.with(placed, f.release(without, released), waiting, nil, left); err != nil {
-				return err
+			for placed := range f.started(placed, placed, next.pod) {
+				if err := f.with(placed, f.release(without, released), waiting, nil, left); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -163,8 +173,10 @@ func (f *futures) with(view, without *memo.Node, waiting []undecided, next *unde
 			if err != nil && before == nil {
 				return fmt.Errorf("its kubelet has not decided about pod %s yet, for which there would be no room if it decided later: %w", p.pod.Pod.ID(), err)
 			}
-			if err := f.with(after, afterWithout, rest, next, left); err != nil {
-				return err
+			for after, afterWithout := range f.started(after, afterWithout, p.pod) {
+				if err := f.with(after, afterWithout, rest, next, left); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -181,13 +193,33 @@ func place(view *memo.Node, pod fleet.Pod) (*memo.Node, error) {
 	return next, err
 }
 
-func (f *futures) release(view *memo.Node, pods []gone) *memo.Node {
-	if len(pods) == 0 {
-		return view
+// started yields two views in which a pod was decided about, and, if its init containers have memory
+// there that they will give back, both without it.
+func (f *futures) started(a, b *memo.Node, pod fleet.Pod) iter.Seq2[*memo.Node, *memo.Node] {
+	return func(yield func(a, b *memo.Node) bool) {
+		if !yield(a, b) || len(pod.Containers) == 0 {
+			return
+		}
+		ends := []gone{{uid: pod.UID, inits: pod.Containers[len(pod.Containers)-1].Name}}
+		endA, endB := f.release(a, ends), f.release(b, ends)
+		if endA != a || endB != b {
+			yield(endA, endB)
+		}
 	}
+}
+
+// release returns the view without what is gone.
+func (f *futures) release(view *memo.Node, all []gone) *memo.Node {
 	state := view.State
-	for _, g := range pods {
-		state = state.Release(g.uid)
+	for _, g := range all {
+		if g.inits == "" {
+			state = state.Release(g.uid)
+		} else {
+			state = state.ContainerCreated(g.uid, g.inits)
+		}
+	}
+	if state == view.State {
+		return view
 	}
 	return view.Next(state, f.member.used)
 }
@@ -217,18 +249,31 @@ func (m *member) undecided() []undecided {
 	return waiting
 }
 
-// gone returns the pods that have a published grant and are not bound any more, and those that are
-// deleted: they can end before any decision.
+// gone returns the pods that have a published grant and are not bound any more, those that are
+// deleted, which can end before any decision, and those whose init containers still have memory.
 func (m *member) gone() []gone {
-	var pods []gone
+	var all []gone
 	for uid, h := range m.pods {
 		switch {
 		case h.origin != fleetsource.Published:
 		case h.left > 0:
-			pods = append(pods, gone{uid, h.left})
+			all = append(all, gone{uid: uid, left: h.left})
 		case h.ending:
-			pods = append(pods, gone{uid, math.MaxUint64})
+			all = append(all, gone{uid: uid, left: math.MaxUint64})
+		case h.grant != nil && initsHaveMemory(h.grant):
+			all = append(all, gone{uid, math.MaxUint64, h.grant.Pod.Containers[len(h.grant.Pod.Containers)-1].Name})
 		}
 	}
-	return pods
+	return all
+}
+
+// initsHaveMemory reports whether the init containers of a pod have memory that they give back once
+// the others start.
+func initsHaveMemory(g *node.Grant) bool {
+	for i := range g.Containers {
+		if g.Pod.Containers[i].Type == request.Init && len(g.Containers[i].Memory) > 0 {
+			return true
+		}
+	}
+	return false
 }

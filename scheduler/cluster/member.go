@@ -82,6 +82,7 @@ type member struct {
 	unusable string
 	// ended is set if the node has no objects any more.
 	ended bool
+	agent agent
 }
 
 // update sets the source. It makes the state again if anything but the published grants changed.
@@ -424,7 +425,7 @@ func (m *member) check(pods []*v1.Pod) {
 func (m *member) doubt(pods []*v1.Pod) string {
 	k := m.source.Kubelet
 	switch {
-	case !m.cluster.world.AgentReady(pods):
+	case m.missesAgent(pods):
 		return "the Paddock agent is not ready"
 	case k != nil && !m.source.Complete:
 		return "its PaddockNode has no room for all grants"

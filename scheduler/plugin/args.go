@@ -25,7 +25,8 @@ type Args struct {
 	// for One possible set (the default) or for Every set.
 	UnknownDevices string `json:"unknownDevices,omitempty"`
 	// Agents describes the pods of the agents. A node without a ready agent takes no pod that
-	// requests exclusive resources.
+	// requests exclusive resources. Where a kubelet decides, the node is planned for a minute on what
+	// the agent published last, and is unsure after that.
 	Agents Agents `json:"agents,omitzero"`
 	// UnsureNodes sets what Filter does with a node whose kubelet decides, while it is unsure what
 	// that kubelet has: Pass (the default) lets every pod pass, with the lowest score, and Filter

@@ -218,13 +218,20 @@ func (p *Plugin) wake(node string) {
 // waiting pods that are deleted or bound.
 func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIndexInformer) error {
 	p := &Plugin{handle, s}
+	agent := func(pod *v1.Pod, there bool) {
+		switch {
+		case !s.settings.agentsRequired || pod.Spec.NodeName == "" || !s.isAgent(pod):
+		case there && ready(pod):
+			p.wake(pod.Spec.NodeName)
+		default:
+			s.cluster.After(pod.Spec.NodeName) // It is away from now on.
+		}
+	}
 	changed := func(pod *v1.Pod) {
 		if pod.Spec.NodeName != "" {
 			s.waiting.remove(pod.UID)
 		}
-		if s.settings.agentsRequired && pod.Spec.NodeName != "" && s.isAgent(pod) && ready(pod) {
-			p.wake(pod.Spec.NodeName)
-		}
+		agent(pod, true)
 	}
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -243,6 +250,7 @@ func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIn
 			}
 			if pod, ok := object.(*v1.Pod); ok {
 				s.waiting.remove(pod.UID)
+				agent(pod, false)
 			}
 		},
 	})

@@ -205,10 +205,12 @@ func (n *liveKubelet) handler() http.Handler {
 	return mux
 }
 
-// metrics are the version of the kubelet and its feature gates, which its start has set.
+// metrics are the version of the kubelet, when it was started, and its feature gates, which its start
+// has set.
 func metrics() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=%q,major=\"1\"} 1\n# TYPE kubernetes_feature_enabled gauge\n", version())
+	fmt.Fprintf(&out, "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %g\n", float64(time.Now().UnixMilli())/1000)
 	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		on := 0
 		if utilfeature.DefaultFeatureGate.Enabled(name) {

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+)
+
+// restarts is what an agent knows of the restarts of its kubelet. A kubelet that was started again
+// lists its pods little by little, so a pod that it does not list need not be gone. Answers over
+// another connection may be from another process. Its metrics have when it was started: if that has
+// not changed, the connection broke, and nothing else.
+type restarts struct {
+	// process is the connection over which the last list came, and same is the last one that
+	// certainly leads to the same process as the one before it.
+	process, same uint64
+	// started is when the process was started, as its metrics have it, or "".
+	started string
+	// restarted is since when the pods of the last list are waited for, or zero. proven is set if
+	// the process was started again, and not only the connection.
+	restarted time.Time
+	proven    bool
+}
+
+// errStarting is the error of a list that does not have all pods of the one before.
+var errStarting = errors.New("the kubelet was started again, and does not list all pods that were there before yet")
+
+// listedBy takes in a list that came over a connection. The error is errStarting until the list has
+// the pods that were there before, for at most startingTime. After that, a pod that is not listed is
+// gone.
+func (s *session) listedBy(process uint64, pods inputs.Roster, now time.Time) error {
+	if s.process != 0 && process != s.process && process > s.same {
+		s.lose()
+		s.restarted = now
+	}
+	s.process = process
+	if last := s.shown.Load(); last != nil && !s.restarted.IsZero() && now.Sub(s.restarted) < startingTime {
+		for _, uid := range last.pods {
+			if pods[uid] == nil {
+				return errStarting
+			}
+		}
+	}
+	s.restarted, s.proven = time.Time{}, false
+	return nil
+}
+
+// startedAt takes in when the kubelet's process was started. It was asked when there had been that
+// many connections. It reports whether the process was started again.
+func (r *restarts) startedAt(start string, connections uint64, now time.Time) bool {
+	before := r.started
+	r.started = start
+	switch {
+	case start == "" || before == "":
+		return false
+	case start != before:
+		r.restarted, r.proven = now, true
+		return true
+	case !r.proven && r.process <= connections:
+		r.restarted, r.same = time.Time{}, connections
+	}
+	return false
+}
+
+// patient returns the error of a look. A list over a new connection that lacks pods is none for
+// setUpAgain, unless it is proven that the process was started again: until then the node stays
+// shown as it was, as long as the kubelet's metrics may take.
+func (s *session) patient(err error, now time.Time) error {
+	if errors.Is(err, errStarting) && !s.proven && now.Sub(s.restarted) < setUpAgain {
+		return nil
+	}
+	return err
+}
