@@ -27,8 +27,8 @@ type restarts struct {
 var errStarting = errors.New("the kubelet was started again, and does not list all pods that were there before yet")
 
 // listedBy takes in a list that came over a connection. The error is errStarting until the list has
-// the pods that were there before, for at most startingTime. After that, a pod that is not listed is
-// gone.
+// the pods that were there before, for at most startingTime. After that, a pod that is not listed
+// is gone.
 func (s *session) listedBy(process uint64, pods inputs.Roster, now time.Time) error {
 	if s.process != 0 && process != s.process && process > s.same {
 		s.lose()

@@ -72,8 +72,8 @@ func TestObservingASlowKubelet(t *testing.T) {
 }
 
 // TestObservingABrokenConnection checks that a kubelet that goes on over another connection is
-// believed at once when its metrics show the same start, and that one that was started again is not,
-// whatever its metrics show later.
+// believed at once when its metrics show the same start, and that one that was started again is
+// not, whatever its metrics show later.
 func TestObservingABrokenConnection(t *testing.T) {
 	k, c := newStockKubelet(t)
 	build := k.answers["/metrics"] + "\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds "

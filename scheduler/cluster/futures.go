@@ -27,6 +27,14 @@ const (
 	maxSteps = 512
 )
 
+// Undecided is the reason why a pod is not reserved on a node whose kubelet has not decided about
+// others: there is an order of its decisions in which one of them would be rejected.
+type Undecided struct{ err error }
+
+func (u *Undecided) Error() string { return u.err.Error() }
+
+func (u *Undecided) Unwrap() error { return u.err }
+
 // manyUndecided is the problem of a node whose kubelet has too many pods to decide about.
 const manyUndecided = "its kubelet has not decided about the pods that are bound to it yet"
 
@@ -131,7 +139,7 @@ func splits(next undecided, ended []gone) iter.Seq2[[]gone, []gone] {
 	}
 }
 
-// inEveryOrder returns an error if there is an order in which the kubelet rejects the pod, or, with
+// inEveryOrder returns an Undecided if there is an order in which the kubelet rejects the pod, or, with
 // it, another pod about which it has not decided and that it admits without it.
 func (m *member) inEveryOrder(pod fleet.Pod) error {
 	waiting, ended := m.undecided(), m.gone()
@@ -140,10 +148,14 @@ func (m *member) inEveryOrder(pod fleet.Pod) error {
 	}
 	f := futures{member: m}
 	next := undecided{pod, m.comparisons}
-	if err := f.with(m.base, m.base, waiting, &next, nil); err != nil || len(ended) == 0 {
-		return err
+	err := f.with(m.base, m.base, waiting, &next, nil)
+	if err == nil && len(ended) > 0 {
+		err = f.with(m.base, m.base, waiting, &next, ended)
 	}
-	return f.with(m.base, m.base, waiting, &next, ended)
+	if err != nil {
+		return &Undecided{err}
+	}
+	return nil
 }
 
 // with is decide with another pod among those that wait. without is the node without that pod. next

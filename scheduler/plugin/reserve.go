@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -60,7 +61,11 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		}
 	}
 	done, err := p.cluster.Reserve(nodeName, asked)
+	var undecided *cluster.Undecided
 	switch {
+	case errors.As(err, &undecided): // What the kubelet decides wakes the pod.
+		p.waiting.add(pod, c.asked, c.begun)
+		return fwk.NewStatus(fwk.Unschedulable, "node(s): "+waitsForKubelet)
 	case err != nil:
 		return fwk.AsStatus(err)
 	case done == nil:
@@ -92,6 +97,10 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	return nil
 }
+
+// waitsForKubelet is the reason for a node on which not every order of the kubelet's decisions about
+// the pods that are bound has room for another pod.
+const waitsForKubelet = "its kubelet has not decided about the pods that are bound to it yet, which may need this room"
 
 // hand encodes the grant as the annotation of a pod. Without an annotation, the node plans the pod.
 // A kubelet that decides reads none: there the annotation is a prediction, under another key, so that
