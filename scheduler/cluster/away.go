@@ -6,12 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// AgentAway is how long what an observing agent published last counts after the agent stopped being
-// ready. A kubelet goes on to decide meanwhile, and the pods that are bound since are planned beside
-// those of its files. A rollout or a crash of an agent takes less; a node whose agent stays away
-// longer is unsure.
-const AgentAway = time.Minute
-
 // agent is what the comparisons of a node have seen of its agent.
 type agent struct {
 	seen bool      // it was ready once
@@ -29,15 +23,15 @@ func (m *member) missesAgent(pods []*v1.Pod) bool {
 		return true
 	case m.agent.away.IsZero():
 		m.agent.away = time.Now()
-		time.AfterFunc(AgentAway, m.afterAgent)
+		time.AfterFunc(m.cluster.world.AgentAway, m.afterAgent)
 	}
-	return time.Since(m.agent.away) >= AgentAway
+	return time.Since(m.agent.away) >= m.cluster.world.AgentAway
 }
 
 // afterAgent makes the node unsure if its agent is still away.
 func (m *member) afterAgent() {
 	m.mu.Lock()
-	over := !m.ended && !m.agent.away.IsZero() && time.Since(m.agent.away) >= AgentAway
+	over := !m.ended && !m.agent.away.IsZero() && time.Since(m.agent.away) >= m.cluster.world.AgentAway
 	if over {
 		m.check(m.cluster.world.Pods(m.name))
 	}

@@ -27,12 +27,13 @@ func TestAgentAway(t *testing.T) {
 }
 
 func agentAway(t *testing.T, problem bool) {
+	const away = time.Minute
 	w := &world{pods: map[string]*v1.Pod{}}
 	var ready atomic.Bool
 	var woken atomic.Int32
 	c := cluster.New(fleet.NewRanking(fleet.LeastStranded, nil), cluster.World{
 		Pods: w.bound, Exists: w.exists, AgentReady: func([]*v1.Pod) bool { return ready.Load() },
-		Wake: func(string) { woken.Add(1) }, UnsureIsProblem: problem, Report: func(_, _ string, err error) { t.Error(err) },
+		AgentAway: away, Wake: func(string) { woken.Add(1) }, UnsureIsProblem: problem, Report: func(_, _ string, err error) { t.Error(err) },
 	})
 	generation := int64(0)
 	// see compares the node, as the event about its agent does, and returns what a cycle sees.
@@ -69,7 +70,7 @@ func agentAway(t *testing.T, problem bool) {
 	if at := see(); at.View.State.SharedCPUs().Len() != 16-3*2 {
 		t.Errorf("pods that are bound meanwhile: shared CPUs %v", at.View.State.SharedCPUs())
 	}
-	time.Sleep(cluster.AgentAway - time.Second)
+	time.Sleep(away - time.Second)
 	want("away for less than a minute", false, 0)
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -85,7 +86,7 @@ func agentAway(t *testing.T, problem bool) {
 	want("away again", false, 1)
 	set(true)
 	want("back in time", false, 1)
-	time.Sleep(2 * cluster.AgentAway)
+	time.Sleep(2 * away)
 	synctest.Wait()
 	want("for good", false, 1)
 

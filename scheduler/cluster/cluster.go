@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -34,10 +35,14 @@ type World struct {
 	Pods func(node string) []*v1.Pod
 	// Exists reports whether a pod with that UID exists and has not ended, bound or not.
 	Exists func(namespace, name, uid string) bool
-	// AgentReady reports whether one of the pods of a node is an agent that is ready. Wake is called
-	// when a node has become unsure because its agent is away.
+	// AgentReady reports whether one of the pods of a node is an agent that is ready.
 	AgentReady func(pods []*v1.Pod) bool
-	Wake       func(node string)
+	// AgentAway is how long what an observing agent published last counts after the agent stopped
+	// being ready. Its kubelet goes on to decide meanwhile, and the pods that are bound since are
+	// planned beside those of its files. A node whose agent stays away longer is unsure: then Wake
+	// is called.
+	AgentAway time.Duration
+	Wake      func(node string)
 	// UnsureIsProblem makes a node whose kubelet decides, and of which it is unsure what it has, take
 	// no pod that Concerns. If false, such a node takes every pod.
 	UnsureIsProblem bool

@@ -28,7 +28,7 @@
 // decided about pods that were bound before, with or without them. The memory of init containers
 // that no other container of their pod uses is free once those have started, at any time.
 //
-// What the agent published last counts for AgentAway after the agent stopped being ready.
+// What the agent published last counts for World.AgentAway after the agent stopped being ready.
 //
 // If it is not known what the kubelet has, the node is unsure (At.Unsure): the agent only reads, so
 // it must not keep pods waiting, and the other plugins decide.

@@ -25,8 +25,8 @@ type Args struct {
 	// for One possible set (the default) or for Every set.
 	UnknownDevices string `json:"unknownDevices,omitempty"`
 	// Agents describes the pods of the agents. A node without a ready agent takes no pod that
-	// requests exclusive resources. Where a kubelet decides, the node is planned for a minute on what
-	// the agent published last, and is unsure after that.
+	// requests exclusive resources. Where a kubelet decides, see AwayFor; after that, the node is
+	// unsure.
 	Agents Agents `json:"agents,omitzero"`
 	// UnsureNodes sets what Filter does with a node whose kubelet decides, while it is unsure what
 	// that kubelet has: Pass (the default) lets every pod pass, with the lowest score, and Filter
@@ -58,6 +58,9 @@ type Agents struct {
 	Namespace string `json:"namespace,omitempty"`
 	// MatchLabels are the labels of the agents. The default is app.kubernetes.io/name: paddock.
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	// AwayFor is how long what an observing agent published last counts after the agent stopped
+	// being ready, for example because it is replaced. Zero means one minute.
+	AwayFor metav1.Duration `json:"awayFor,omitzero"`
 }
 
 const (
@@ -81,6 +84,7 @@ type settings struct {
 	agentsRequired bool
 	unsureFilter   bool
 	agentLabels    labels.Selector
+	awayFor        time.Duration
 	managedNodes   labels.Selector
 	duties         duties.Settings
 	inspectAddress string
@@ -96,7 +100,7 @@ func read(args runtime.Object) (settings, error) {
 			return settings{}, fmt.Errorf("pluginConfig of %s: args: %w", Name, err)
 		}
 	}
-	s := settings{inspectAddress: a.InspectAddress, duties: duties.Settings{
+	s := settings{inspectAddress: a.InspectAddress, awayFor: cmp.Or(a.Agents.AwayFor.Duration, time.Minute), duties: duties.Settings{
 		Namespace: cmp.Or(a.Agents.Namespace, "paddock"), EvictAfter: a.EvictRejectedAfter.Duration,
 		Cleanup: cleanup.Config{After: a.DeleteRejectedAfter.Duration, DryRun: a.DeleteRejectedDryRun},
 	}}
@@ -141,6 +145,9 @@ func read(args runtime.Object) (settings, error) {
 	}
 	if s.managedNodes, err = metav1.LabelSelectorAsSelector(a.ManagedNodes); err != nil {
 		return s, fmt.Errorf("pluginConfig of %s: args.managedNodes: %w", Name, err)
+	}
+	if s.awayFor < 0 {
+		return s, wrong("agents.awayFor", s.awayFor.String(), "at least 0")
 	}
 	if after := s.duties.EvictAfter; after != 0 && after < leastEviction {
 		return s, wrong("evictRejectedAfter", after.String(), fmt.Sprintf("0 or at least %s", leastEviction))

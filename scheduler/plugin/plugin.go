@@ -142,6 +142,7 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 		AgentReady: func(pods []*v1.Pod) bool {
 			return !s.agentsRequired || slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return out.isAgent(pod) && ready(pod) })
 		},
+		AgentAway:       s.awayFor,
 		Wake:            (&Plugin{handle, out}).wake,
 		UnsureIsProblem: s.unsureFilter,
 		Report: func(node, pod string, err error) {

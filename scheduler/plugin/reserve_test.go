@@ -203,6 +203,7 @@ func TestArgs(t *testing.T) {
 		`{"unknownDevices": "Some"}`:              "One or Every",
 		`{"agents": {"readiness": "x"}}`:          "args.agents.readiness",
 		`{"agents": {"matchLabels": {"a": "/"}}}`: "args.agents.matchLabels",
+		`{"agents": {"awayFor": "-1s"}}`:          "args.agents.awayFor",
 		`{"evictRejectedAfter": "1s"}`:            "0 or at least 30s",
 		`{"scorin": ""}`:                          `unknown field "scorin"`,
 		`{`:                                       "args",
