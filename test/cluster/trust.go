@@ -18,6 +18,8 @@ type trust struct {
 	admissions, rejections view.TrustCount
 	unpredicted            map[string]int
 	differences            []string
+	// unseen is how many of those that differ were decided beside a pod that no agent ever saw.
+	unseen int
 }
 
 // trustOf sums up the agents of all nodes.
@@ -31,6 +33,10 @@ func trustOf(states []hollow.NodeState) trust {
 				t.unpredicted[u.Reason] += u.Count
 			}
 			for _, d := range one.Differences {
+				if slices.Contains(s.Unseen, d.UID) {
+					t.unseen++
+					continue
+				}
 				t.differences = append(t.differences, fmt.Sprintf("%s: %s %s: predicted %s; the kubelet: %s", s.Name, d.At.Format("15:04:05.000"), d.Pod, d.Predicted, d.Actual))
 			}
 		}
@@ -54,6 +60,7 @@ func (c *cluster) keepDifferences(states []hollow.NodeState) error {
 func (t trust) since(before trust) trust {
 	add(&t.admissions, before.admissions, -1)
 	add(&t.rejections, before.rejections, -1)
+	t.unseen -= before.unseen
 	for reason, n := range before.unpredicted {
 		t.unpredicted[reason] -= n
 	}
@@ -77,6 +84,9 @@ func (t trust) lines() (text string) {
 	}{{"admissions", t.admissions}, {"rejections", t.rejections}} {
 		text += fmt.Sprintf("  observed %-15s %d: %d as predicted, %d in another order, %d differ, %d unsure (%.2f %%)\n",
 			row.what, row.of.All, row.of.AsPredicted, row.of.Reordered, row.of.Differ, row.of.Unsure, percent(row.of.Unsure, row.of.All))
+	}
+	if t.unseen > 0 {
+		text += fmt.Sprintf("    %6d  of those that differ were decided beside a pod that ended before its agent looked\n", t.unseen)
 	}
 	for _, reason := range slices.SortedFunc(maps.Keys(t.unpredicted), func(a, b string) int {
 		return cmp.Or(t.unpredicted[b]-t.unpredicted[a], cmp.Compare(a, b))

@@ -37,6 +37,9 @@ type NodeState struct {
 	// decisions of the last run that differ, as scenarios, with the last orders to the kubelet.
 	Trust       []view.Trust
 	Differences []string
+	// Unseen are the UIDs of pods whose decision differs because another pod was admitted and ended
+	// before the agent looked.
+	Unseen []string
 }
 
 // serveDriver serves the requests and orders of the driver of the load:

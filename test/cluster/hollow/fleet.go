@@ -58,7 +58,7 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string,
 		if k.Minor == "" {
 			n.host = newManaged(ctx, n, "http://"+server+"/nodes/"+name+"/pods")
 		} else {
-			n.host = &observed{Node: n, process: kubelets[k.Minor], unpublished: map[string]time.Time{}}
+			n.host = &observed{Node: n, process: kubelets[k.Minor], unpublished: map[string]time.Time{}, decided: map[string]time.Time{}}
 		}
 		if f.publishers[name], err = publication.NewClient(asAgent(config, name, n.host.account())); err != nil {
 			return nil, err

@@ -43,6 +43,10 @@ type observed struct {
 	watcher *watcher // nil while the agent does not run
 	// unpublished has when the kubelet admitted pods that the node's object does not have yet.
 	unpublished map[string]time.Time
+	// decided has when the kubelet decided about pods, by UID. unseen are the pods that ended before
+	// the agent looked: no prediction about a pod that was decided meanwhile can be right.
+	decided map[string]time.Time
+	unseen  []span
 	// before has the results of earlier runs of the agent.
 	before []view.Trust
 
@@ -53,6 +57,9 @@ type observed struct {
 	history []string
 	ended   time.Time // when a pod ended
 }
+
+// span is a time from the admission of a pod to its end.
+type span struct{ from, to time.Time }
 
 // watcher is one run of the observing agent.
 type watcher struct {
@@ -187,7 +194,12 @@ func (n *observed) do(e stock.Event, pod *v1.Pod) (*stock.Answer, error) {
 	if a.CPU != nil {
 		n.last = a
 	}
-	if e.Op == "endPod" {
+	switch e.Op {
+	case "admit":
+		n.mu.Lock()
+		n.decided[e.Pod] = time.Now()
+		n.mu.Unlock()
+	case "endPod":
 		n.ended = time.Now()
 	}
 	if len(n.history) == mostHistory {
@@ -241,9 +253,38 @@ func (n *observed) stop(ctx context.Context, w *worker) {
 	if w.admitted {
 		n.end(ctx, "endPod", w)
 		n.mu.Lock()
+		if _, there := n.unpublished[w.uid]; there && !n.seen(w.uid) {
+			n.unseen = append(n.unseen, span{n.decided[w.uid], time.Now()})
+		}
 		delete(n.unpublished, w.uid)
 		n.mu.Unlock()
 	}
+}
+
+// seen reports whether the agent has a pod, or none is known because it is away. The caller must have
+// locked mu.
+func (n *observed) seen(uid string) bool {
+	if n.watcher == nil || n.watcher.State() == nil {
+		return true
+	}
+	_, has := n.watcher.State().Grant(uid)
+	return has
+}
+
+// besideUnseen returns the UIDs of pods that were decided while a pod was there that the agent never
+// saw, among those that differ.
+func (n *observed) besideUnseen(runs []view.Trust) (uids []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, run := range runs {
+		for _, d := range run.Differences {
+			at := n.decided[d.UID]
+			if slices.ContainsFunc(n.unseen, func(s span) bool { return !at.Before(s.from) && !at.After(s.to) }) {
+				uids = append(uids, d.UID)
+			}
+		}
+	}
+	return uids
 }
 
 // gone implements host.
@@ -303,6 +344,7 @@ func (n *observed) inspect(out *NodeState) {
 			out.Differences = append(out.Differences, n.differences(w)...)
 		}
 	}
+	out.Unseen = n.besideUnseen(out.Trust)
 	s := w.State()
 	if !out.see(s) {
 		return
