@@ -315,10 +315,11 @@ cluster-baseline: ## The same under the default scheduler, a figure for comparis
 
 # KUBELETS_OF has the minor versions, each with a third of the nodes. Other schedulers and static pods are there too.
 KUBELETS_OF ?= 1.35 1.36 1.37
+CHAOS       ?= foreign,static
 cluster-observed: ## Hollow nodes on which kubelets decide: which pods do they reject? [NODES=200 PLACEMENTS=5000 KUBELETS_OF='1.36 1.37']
 	@mkdir -p bin; set -e; list=; for minor in $(KUBELETS_OF); do \
 	    (cd test/record/kubelet-$$minor && $(GO) build -o $(CURDIR)/bin/record-$$minor .); list="$$list,$$minor=$(CURDIR)/bin/record-$$minor"; done; \
-	    cd test/cluster && $(GO) run . -kubelets "$${list#,}" -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -chaos foreign,static $(CLUSTER)
+	    cd test/cluster && $(GO) run . -kubelets "$${list#,}" -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -chaos $(CHAOS) $(CLUSTER)
 
 # RESULTS grows with each run, and a run goes on where an earlier one ended.
 KUBELETS   ?= 1.33 1.34 1.35 1.36 1.37

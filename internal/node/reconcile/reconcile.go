@@ -24,8 +24,10 @@ import (
 
 // The times of a Loop.
 const (
-	// Spacing is the minimum time between two tries.
-	Spacing = time.Second
+	// Spacing is the minimum time between two writes, and between two tries of which the first
+	// failed. Quiet is the time after a try that found nothing to write. A change is then written
+	// at once, but a burst of changes that need no write costs ten tries a second at most.
+	Spacing, Quiet = time.Second, 100 * time.Millisecond
 	// Poll is the time between two tries without a change. It is needed because not everything that
 	// can change calls Changed.
 	Poll = 2 * time.Second
@@ -71,9 +73,11 @@ type Loop struct {
 	config Config
 	wake   chan struct{}
 
-	// The fields below belong to Run's goroutine. line is the line that was logged last.
+	// The fields below belong to Run's goroutine. line is the line that was logged last, and space
+	// the time until the next try may begin.
 	failures int
 	line     string
+	space    time.Duration
 }
 
 // New returns a Loop. It calls no method of the Object except Line.
@@ -99,7 +103,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-l.config.After(Spacing): // A burst of changes is one write.
+		case <-l.config.After(l.space): // A burst of changes is one write.
 		}
 		if l.failures > 0 {
 			wake = nil // A change does not make the API server answer.
@@ -108,7 +112,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-wake:
-		case <-l.config.After(max(0, next-Spacing)):
+		case <-l.config.After(max(0, next-l.space)):
 		}
 	}
 }
@@ -119,6 +123,9 @@ func (l *Loop) Round(ctx context.Context) time.Duration {
 	wrote, err := l.object.Keep(ctx)
 	if ctx.Err() != nil {
 		return 0
+	}
+	if l.space = Quiet; wrote || err != nil {
+		l.space = Spacing
 	}
 	if errors.Is(err, errLost) { // The next round looks at the object as it is now.
 		l.object.Forget()

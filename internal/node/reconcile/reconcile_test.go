@@ -88,6 +88,8 @@ func wrote() (bool, error) { return true, nil }
 
 func same() (bool, error) { return false, nil }
 
+func written() (bool, error) { return true, nil }
+
 func away() (bool, error) { return false, errAway }
 
 // burst reports a change of the object continuously until the test ends.
@@ -99,7 +101,7 @@ func (k *keeper) burst(ctx context.Context) {
 }
 
 // TestSpacing: without a change there is one try per Poll. Any number of changes leads to at most
-// one try per Spacing.
+// one write per Spacing, or one try per Quiet if nothing is to be written.
 func TestSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(same)
@@ -107,10 +109,21 @@ func TestSpacing(t *testing.T) {
 		if want := int(10*time.Second/reconcile.Poll) + 1; len(k.tries) != want || len(k.events) != 0 {
 			t.Errorf("%d tries without a change, want %d, and %q", len(k.tries), want, k.events)
 		}
-		k = newKeeper(same)
-		k.run(t, 10*time.Second+reconcile.Spacing/2, k.burst)
-		if want := int(10*time.Second/reconcile.Spacing) + 1; len(k.tries) != want {
-			t.Errorf("%d tries in a burst, want %d", len(k.tries), want)
+		for _, burst := range []struct {
+			answer func() (bool, error)
+			space  time.Duration
+		}{{written, reconcile.Spacing}, {same, reconcile.Quiet}} {
+			k = newKeeper(burst.answer)
+			k.run(t, 10*time.Second+burst.space/2, k.burst)
+			// A change comes every 50 ms, so a try can be that much later.
+			if most := int(10*time.Second/burst.space) + 1; len(k.tries) > most || len(k.tries) < most*3/5 {
+				t.Errorf("%d tries in a burst, want up to %d", len(k.tries), most)
+			}
+			for i := 1; i < len(k.tries); i++ {
+				if pause := k.tries[i] - k.tries[i-1]; pause < burst.space {
+					t.Errorf("try %d is %v after the one before, want at least %v", i, pause, burst.space)
+				}
+			}
 		}
 	})
 }
