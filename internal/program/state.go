@@ -60,8 +60,14 @@ func kubeletConfigFlag(flags *pflag.FlagSet, name *string) {
 // kubeletFlags defines the flags that describe a kubelet.
 func kubeletFlags(cmd *cobra.Command, k *treatment.Kubelet) {
 	machineFlag(cmd, &k.Machine)
+	sameMachineFlag(cmd, &k.SameMachine)
 	kubeletConfigFlag(cmd.Flags(), &k.Config)
 	cmd.Flags().StringVar(&k.Version, "kubelet", "", "the kubelet's `VERSION`, from 1.21 to 1.37; by default the one that the node.json of a DIRECTORY names, or "+treatment.DefaultVersion+" for a FILE")
+}
+
+// sameMachineFlag defines --same-machine.
+func sameMachineFlag(cmd *cobra.Command, same *bool) {
+	cmd.Flags().BoolVar(same, "same-machine", false, "the files are of this machine, which was changed after they were written: without it, the answer is unsure if its CPUs, NUMA nodes or memory are not those of the files")
 }
 
 // podsFlag defines --pods.

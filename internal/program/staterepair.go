@@ -41,7 +41,10 @@ Stop the kubelet first, and give both files of the node. Repair shows the change
 them. The old files stay beside the new ones as NAME.before-1. For a DIRECTORY, the configuration, the version,
 the machine and the pods come from there.
 
-Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
+If the files can be of another machine, such as copies on a laptop, it writes nothing: give the machine of the node,
+or --same-machine if its machine was changed, for example by a switch of SMT.
+
+Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired, or the files can be of another machine.`,
 		Example: `  systemctl stop kubelet
   kubectl get pods -A -o json --field-selector spec.nodeName=$(hostname) > pods.json
   paddock state repair --kubelet-config /var/lib/kubelet/config.yaml --pods pods.json /var/lib/kubelet/*_manager_state`,
@@ -59,7 +62,8 @@ Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 func (c *stateRepairCommand) run(cmd *cobra.Command, names []string) error {
 	s := console.StreamsOf(cmd)
 	plan, err := c.repair.Plan(s.Reader(), names)
-	if errors.Is(err, doctor.ErrUnmendable) || errors.Is(err, doctor.ErrRejected) {
+	var other *treatment.OtherMachineError
+	if errors.Is(err, doctor.ErrUnmendable) || errors.Is(err, doctor.ErrRejected) || errors.As(err, &other) {
 		return &console.ExitError{Code: 2, Err: err}
 	}
 	if err != nil {

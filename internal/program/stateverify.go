@@ -35,6 +35,9 @@ PodLevelResourceManagers matters. Without it, and with FILES, verify makes only 
 and assumes that the gate is as it was when the file was written. For a DIRECTORY, nothing is assumed: what is
 neither there nor given is an error.
 
+With FILES, the question is whether the kubelet starts with them on the machine. If the files of a DIRECTORY can
+be of another machine, that is unknown.
+
 Exit codes: 0 the kubelet starts, 1 error, or it is unknown whether it starts, 2 it does not start, or it
 starts without a damaged kubelet_internal_checkpoint and gives the devices of running pods to others.`,
 		Example: `  paddock state verify --kubelet-config /var/lib/kubelet/config.yaml /var/lib/kubelet/*_manager_state
@@ -69,6 +72,9 @@ func (c *stateVerifyCommand) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	verified := treatment.Verify(texts, setup, from.Roster)
+	if from.InFolder { // FILES with a machine ask about that machine.
+		verified, _ = from.Found().Verify(texts, setup)
+	}
 	shown := stateview.VerifiedOf(verified)
 	if err := s.Document(c.output.Value, console.StateCheck, shown, func() string { return shown.Text(s.Style()) }); err != nil {
 		return err

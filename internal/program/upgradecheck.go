@@ -36,7 +36,7 @@ It checks, in the order of the kubelet's start:
 
 The pods are decided one after the other, as that kubelet does, with its known faults; "paddock rule"
 explains a fault by its number. Where the files do not show enough, the answer for a pod is "unsure", with
-the reason. Node affinity, taints, devices and the sum of requests are not checked.
+the reason. Files that can be of another machine make the whole answer unsure. Node affinity, taints, devices and the sum of requests are not checked.
 
 A folder that the script of "paddock collect" made has everything. --kubelet-config is what the next kubelet
 starts with. Without --as, the present kubelet is the one that the Node names, or else the one that writes
@@ -44,7 +44,7 @@ such files, at most the minor before. It matters only for the remark which chang
 the present kubelet, too.
 
 Exit codes: 0 no pod changes, 1 error, 2 the kubelet does not start, or a pod changes or can change, or the
-start after that fails.`,
+start after that fails, or the answer is unsure.`,
 		Example: `  sh collect.sh                                  # see paddock collect: it makes ./paddock-node7
   paddock upgrade-check --to 1.37 --state ./paddock-node7
 
@@ -62,6 +62,7 @@ start after that fails.`,
 	cmd.Flags().StringVar(&c.ask.Path, "state", "", "the kubelet's `DIRECTORY`, such as /var/lib/kubelet, or a copy of its state files")
 	podsFlag(cmd, &c.ask.Pods, "all pods of the node")
 	machineFlag(cmd, &c.ask.Machine)
+	sameMachineFlag(cmd, &c.ask.SameMachine)
 	kubeletConfigFlag(cmd.Flags(), &c.ask.Config)
 	c.as.register(cmd, "the present kubelet")
 	c.output.Register(cmd, "text", "json", "yaml")

@@ -42,7 +42,8 @@ type Upgrade struct {
 	// Certainty is unsure if it is for one of the pods, or if the files do not show enough.
 	Certainty view.Certainty `json:"certainty"`
 
-	to behavior.Version
+	to           behavior.Version
+	otherMachine bool
 	// skips is set if there are minors between the present kubelet and the one that starts.
 	skips bool
 }
@@ -98,7 +99,7 @@ type UpgradeReason struct {
 func UpgradeOf(u *treatment.Upgraded) *Upgrade {
 	out := &Upgrade{
 		Node: u.Node, To: u.To.String(), Answer: u.Answer.String(),
-		Configuration: []UpgradeProblem{}, Files: VerifiedOf(u.Files), Pods: []UpgradePod{}, NextStart: reasonsOf(u.NextStart), Notes: []string{}, to: u.To,
+		Configuration: []UpgradeProblem{}, Files: VerifiedOf(u.Files), Pods: []UpgradePod{}, NextStart: reasonsOf(u.NextStart), Notes: []string{}, to: u.To, otherMachine: u.OtherMachine,
 	}
 	if u.As != (behavior.Version{}) {
 		out.Present = u.As.String()
@@ -114,6 +115,13 @@ func UpgradeOf(u *treatment.Upgraded) *Upgrade {
 	out.Changed, out.Unsure = u.Changes()
 	out.Kept = len(u.Pods) - out.Changed - out.Unsure
 	doubts := slices.Clone(u.Start.Unsure)
+	for _, f := range u.Files {
+		for _, x := range f.Diagnosis.Findings {
+			if d := (view.Doubt{Reason: x.What, Give: x.Do}); x.Level == doctor.Doubt && !slices.Contains(doubts, d) {
+				doubts = append(doubts, d)
+			}
+		}
+	}
 	for i := range u.Pods {
 		p := podOf(&u.Pods[i], u.Machine)
 		out.Pods, doubts = append(out.Pods, p), append(doubts, p.Certainty.Doubts...)
@@ -215,6 +223,9 @@ func (u *Upgrade) verdict() string {
 	changes := fmt.Sprintf("%d of %s %s", u.Changed, pods(all), verb)
 	if u.Changed == 0 {
 		changes = "no pod changes"
+	}
+	if u.otherMachine {
+		return fmt.Sprintf("it is not known whether %s starts on %s, and what it does to its %s", name, u.Node, pods(all))
 	}
 	if u.Unsure > 0 {
 		changes += fmt.Sprintf(", and it is not known of %d", u.Unsure)

@@ -2,6 +2,7 @@ package stateview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
@@ -34,9 +35,14 @@ func (u *Upgrade) Text(style terminal.Style) string {
 	for _, p := range u.Configuration {
 		finding(terminal.Bad, p.Field+":", p.Why, p.Do, p.Log)
 	}
+	var doubts []string // The same doubt can be about several files.
 	for _, f := range u.Files {
 		for _, x := range f.Findings {
 			switch {
+			case x.level == doctor.Doubt && slices.Contains(doubts, x.What):
+			case x.level == doctor.Doubt:
+				doubts = append(doubts, x.What)
+				finding(terminal.Warn, "unsure:", x.What, x.Do, "")
 			case x.level > doctor.Note:
 				finding(terminal.Bad, f.File+":", x.What, x.Do, x.Kubelet)
 			case !strings.HasPrefix(x.Do, "nothing"):
@@ -50,6 +56,9 @@ func (u *Upgrade) Text(style terminal.Style) string {
 			rest += "; its files and pods are checked only with a configuration that it accepts"
 		}
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(rest)))
+	}
+	if u.otherMachine { // The reason is the same for every pod.
+		return out.String()
 	}
 	if u.Changed+u.Unsure > 0 {
 		out.WriteString("\n" + u.table().Text(style))

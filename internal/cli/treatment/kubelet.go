@@ -20,6 +20,9 @@ type Kubelet struct {
 	Version string
 	// Machine and Config are names of files. If Config is empty, the configuration is not known.
 	Machine, Config string
+	// SameMachine is set if the machine is that of the files even if it differs from what they
+	// have.
+	SameMachine bool
 }
 
 // Setup reads the machine and the configuration with which the kubelet starts. The notes are about

@@ -20,7 +20,6 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
-	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // OfKubelet reports whether a path is a directory or a state file of a kubelet, and not a state of
@@ -67,7 +66,9 @@ type Found struct {
 	// time or node than the files.
 	Copied bool
 	// Own is the machine that the folder of the files describes, if another one was given.
-	Own *machine.Machine
+	// SameMachine is set if the given machine is that of the files in any case.
+	Own         *machine.Machine
+	SameMachine bool
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Near has the NUMA nodes of devices of device plugins, by resource and id, as far as the
@@ -122,10 +123,12 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(te
 func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {
 	pods := f.Pods
 	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
-	found, faults, others, err := f.read(texts, setup)
+	found, verified, err := f.read(texts, setup)
 	if err != nil {
 		return nil, err
 	}
+	ofMachine, ofConfig := f.others(verified, n.Found.Machine)
+	others := slices.Concat(ofMachine, ofConfig)
 	whole, notes := *found, []string(nil)
 	gone := found.Drop(pods.Alive)
 	if len(gone) > 0 {
@@ -174,15 +177,9 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 		}
 	}
 	state = state.As(as).Found(shared, accounting)
-	if other := f.otherMachine(n.Found.Machine); len(other) > 0 { // The machine as a whole is the clearest reason.
-		others = other
-	}
-	if len(others) == 0 {
-		others = f.larger(state)
-	}
 	out := &Shown{Notes: notes, doubts: slices.Concat(others, f.strangers(&whole), f.absent(state, asked)), devices: known}
 	if len(others) == 0 { // Otherwise nothing is wrong with the files.
-		out.Faults, out.Notes, out.Lost = faults, notes, f.lost(state)
+		out.Faults, out.Lost = f.faults(verified), f.lost(state)
 	}
 	if f.Copied && !f.Unlinked && !f.Unreleased && f.allUnknown(&whole) {
 		kept := f
@@ -203,33 +200,40 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	return out, nil
 }
 
-// read reads the files that the managers need. With the faults, the kubelet runs and does not start
-// again. others are doubts because of files that are not of the setup.
-func (f Found) read(texts []Text, setup doctor.Setup) (found *doctor.State, faults []Fault, others []view.Doubt, err error) {
+// read reads the files that the managers need, and returns them with their diagnoses. With faults
+// in them, the kubelet runs and does not start again.
+func (f Found) read(texts []Text, setup doctor.Setup) (*doctor.State, []Verified, error) {
 	texts, _ = split(texts)
-	found = &doctor.State{}
+	found := &doctor.State{}
+	var verified []Verified
 	for _, t := range texts {
 		d := doctor.Verify(t.Manager, t.Data, setup)
 		if d.Read == nil {
-			return nil, nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
+			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
 		}
-		if why := d.Foreign(); why != "" {
-			others = append(others, foreign(t.Name, why))
-		}
-		for _, x := range d.Findings {
-			if x.Level == doctor.Fault {
-				faults = append(faults, Fault{t.Name, f.Version.Name(), x.What})
-			}
-		}
+		verified = append(verified, Verified{t.Name, setup.Kubelet, d})
 		found.AddRead(d.Read)
 	}
 	if found.CPU == nil && setup.Policy.StaticCPU {
-		return nil, nil, nil, f.lacks(kubeletstate.CPUManager, "CPUs")
+		return nil, nil, f.lacks(kubeletstate.CPUManager, "CPUs")
 	}
 	if found.Memory == nil && setup.Policy.StaticMemory {
-		return nil, nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
+		return nil, nil, f.lacks(kubeletstate.MemoryManager, "memory")
 	}
-	return found, faults, others, nil
+	return found, verified, nil
+}
+
+// faults returns why the kubelet does not start again on the files.
+func (f Found) faults(verified []Verified) []Fault {
+	var faults []Fault
+	for _, v := range verified {
+		for _, x := range v.Diagnosis.Findings {
+			if x.Level == doctor.Fault {
+				faults = append(faults, Fault{v.Name, f.Version.Name(), x.What})
+			}
+		}
+	}
+	return faults
 }
 
 // lacks returns the error for a file without which it is not known what the pods have.

@@ -21,7 +21,8 @@ type Repair struct {
 
 // Plan plans a repair of state files, or of those in a directory. The plan has no files if the
 // kubelet starts on the files as they are, nothing in them needs a repair, and all their pods
-// exist. The error wraps doctor.ErrUnmendable or doctor.ErrRejected if they cannot be repaired.
+// exist. The error wraps doctor.ErrUnmendable or doctor.ErrRejected if they cannot be repaired. It
+// is an *OtherMachineError if they can be of another machine.
 func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err := notStdin(names); err != nil {
 		return nil, err
@@ -43,6 +44,9 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	}
 	pods := from.Roster
 	texts, devices := split(texts)
+	if doubt := from.Found().ofOtherMachine(Verify(texts, setup, pods), setup.Machine); doubt != nil {
+		return nil, &OtherMachineError{*doubt}
+	}
 	sound := true // set while the kubelet starts on the files, and no finding recommends a command
 	old, err := stateOf(texts, func(t Text, f *kubeletstate.File, err error) error {
 		if f == nil {

@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
@@ -88,64 +84,6 @@ func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
 
 // OfNode returns why the kubelet can have another state than the one that is shown.
 func (s *Shown) OfNode() []view.Doubt { return s.doubts }
-
-// foreign returns the doubt about a file that no kubelet with the given machine and configuration
-// can have written.
-func foreign(name, why string) view.Doubt {
-	return view.Doubt{
-		Reason: fmt.Sprintf("%s: %s: it is of another machine or configuration", name, why),
-		Give:   "give the machine and the configuration of its node; if these were changed since the kubelet started, ask again after its next start",
-	}
-}
-
-// otherMachine returns a doubt if the folder describes another machine than the given one, or the
-// Node has another number of CPUs.
-func (f Found) otherMachine(m *machine.Machine) []view.Doubt {
-	if f.Own != nil && !sameNodes(f.Own, m) {
-		return []view.Doubt{foreign(f.Path, fmt.Sprintf("its own machine has CPUs %s on %s, and the given one CPUs %s on %s",
-			f.Own.AllCPUs(), f.Own.NodeMask().Text(), m.AllCPUs(), m.NodeMask().Text()))}
-	}
-	if has, known := f.cpusOfNode(); known && has != int64(m.NumCPUs()) {
-		return []view.Doubt{foreign(f.Path, fmt.Sprintf("its Node %s has %d CPUs, and the machine %d", f.Node.Name, has, m.NumCPUs()))}
-	}
-	return nil
-}
-
-// cpusOfNode returns how many CPUs the Node has. It reports false if that is not known.
-func (f Found) cpusOfNode() (int64, bool) {
-	if f.Node == nil {
-		return 0, false
-	}
-	has, known := f.Node.Status.Capacity[v1.ResourceCPU]
-	return has.Value(), known
-}
-
-// larger returns a doubt if the files lack the last CPUs of the machine, and nothing shows how many
-// the node has. What the files lack can be lost, as after a restart that leaked CPUs, or the
-// machine is another one.
-func (f Found) larger(s *node.State) []view.Doubt {
-	if _, known := f.cpusOfNode(); known || f.Own != nil {
-		return nil
-	}
-	m := s.Machine()
-	var lost cpuset.Set
-	for _, x := range s.Residue() {
-		lost = lost.Union(x.CPUs)
-	}
-	known := m.AllCPUs().Difference(lost)
-	if known.IsEmpty() || m.AllCPUs().Highest() == known.Highest() {
-		return nil
-	}
-	return []view.Doubt{{
-		Reason: fmt.Sprintf("%s has CPUs %s, and the machine %s: it is of another machine, or the others are leaked", f.Path, known, m.AllCPUs()),
-		Give:   "give the machine of the node that the files are of, and its Node with --pods or as node.json in the folder of --state",
-	}}
-}
-
-// sameNodes reports whether two machines have the same NUMA nodes with the same CPUs.
-func sameNodes(a, b *machine.Machine) bool {
-	return a.NodeMask() == b.NodeMask() && slices.EqualFunc(a.Nodes(), b.Nodes(), func(x, y machine.Node) bool { return x.CPUs.Equal(y.CPUs) })
-}
 
 // strangers returns a doubt if the files have pods, and none of them is among the pods of the node:
 // all were deleted, or these are the pods of another node.

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
@@ -29,6 +32,18 @@ type Sources struct {
 	InFolder bool
 	// Roster are the pods of the node. It is nil if they are not known.
 	Roster inputs.Roster
+
+	own  *machine.Machine // as in Found
+	node *v1.Node         // as in Found
+}
+
+// Found returns the files as what is known of a node.
+func (s Sources) Found() Found {
+	path := s.Folder.Path
+	if !s.InFolder {
+		path = strings.Join(s.Names, ", ")
+	}
+	return Found{Path: path, Pods: s.Roster, Own: s.own, Node: s.node, SameMachine: s.Kubelet.SameMachine}
 }
 
 // Need is what a command must know about a kubelet beside its state files.
@@ -66,6 +81,7 @@ func (s Sources) Complete(r inputs.Reader, need Need) (Sources, error) {
 		return s, err
 	}
 	s.InFolder = true
+	s.own = s.Folder.ownMachine(r, s.Kubelet.Machine)
 	s.Kubelet.Machine = s.Folder.MachineOr(s.Kubelet.Machine)
 	if s.Kubelet.Config = cmp.Or(s.Kubelet.Config, s.Folder.Config); s.Kubelet.Config == "" && need >= NeedConfig {
 		return s, s.Folder.NoConfig()
@@ -94,10 +110,11 @@ func (s *Sources) objects(r inputs.Reader, need Need) error {
 	if known {
 		s.Roster = objects.On(name)
 	}
+	s.node = objects.Nodes[name]
 	if s.Kubelet.Version != "" || need < NeedVersion {
 		return nil
 	}
-	if n := objects.Nodes[name]; n != nil && n.Status.NodeInfo.KubeletVersion != "" {
+	if n := s.node; n != nil && n.Status.NodeInfo.KubeletVersion != "" {
 		s.Kubelet.Version, _, _ = strings.Cut(n.Status.NodeInfo.KubeletVersion, "+")
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -31,9 +33,14 @@ type Upgrade struct {
 	Path string
 	Pods []string
 	// Machine and Config name the machine, and the configuration with which the kubelet starts.
+	// SameMachine is set if the machine is that of the files even if it differs from what they
+	// have.
 	Machine, Config string
+	SameMachine     bool
 
 	near map[string]map[string]mask.Mask // as in Found
+	own  *machine.Machine                // as in Found
+	node *v1.Node                        // as in Found
 }
 
 // Upgraded is the answer to an Upgrade.
@@ -67,6 +74,9 @@ type Start struct {
 	Pods []PodStart
 	// NextStart are the faults because of which the start after this one fails.
 	NextStart []quirk.Quirk
+	// OtherMachine is set if the files can be of another machine. The answer is then Unsure, for
+	// every pod, and Files has the reason.
+	OtherMachine bool
 	// Unsure are reasons why the kubelet can act in another way than shown.
 	Unsure []view.Doubt
 
@@ -94,6 +104,7 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
+	u.own = folder.ownMachine(r, u.Machine)
 	u.Machine, u.Config = folder.MachineOr(u.Machine), cmp.Or(u.Config, folder.Config)
 	if u.Pods, err = folder.Objects(u.Pods); err != nil {
 		return nil, err
@@ -125,7 +136,10 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		return nil, err
 	}
 	for name, n := range objects.Nodes {
-		if u.As == (behavior.Version{}) && len(objects.Nodes) == 1 {
+		if len(objects.Nodes) > 1 {
+			break
+		}
+		if u.node = n; u.As == (behavior.Version{}) {
 			if u.As, _, err = behavior.OfNode(n.Status.NodeInfo.KubeletVersion); err != nil { // The files show which minors it can be.
 				notes = append(notes, fmt.Sprintf("node %s: %v", name, err))
 			}
@@ -287,11 +301,18 @@ func (u Upgrade) start(version behavior.Version, texts []Text, pods inputs.Roste
 		s.unsureOf(pods, view.Doubt{Reason: fmt.Sprintf("with this %s, it is not known what the kubelet does", problems[0].Field), Give: "ask with another " + problems[0].Field})
 		return s, nil
 	}
-	s.Files = Verify(texts, setupOf(version, n), pods)
+	files := Found{Path: u.Path, Pods: pods, Version: version, Near: u.near, Own: u.own, Node: u.node, SameMachine: u.SameMachine}
+	var doubt *view.Doubt
+	s.Files, doubt = files.Verify(texts, setupOf(version, n))
 	if s.Answer = Answer(s.Files); s.Answer == doctor.Rejects {
 		return s, nil
 	}
-	return s, s.decide(Found{Path: u.Path, Pods: pods, Version: version, Near: u.near}, texts, pods, n)
+	if doubt != nil {
+		s.Answer, s.OtherMachine = doctor.Unsure, true
+		s.unsureOf(pods, view.Doubt{Reason: "the files can be of another machine", Give: doubt.Give})
+		return s, nil
+	}
+	return s, s.decide(files, texts, pods, n)
 }
 
 func setupOf(version behavior.Version, n *inputs.Node) doctor.Setup {

@@ -134,8 +134,8 @@ func (a accounting) differences(want accounting) []string {
 }
 
 // foreign returns why the stored accounting is not that of the machine of the expected one with the
-// same reservation, or "". What pods have does not matter for it.
-func (a accounting) foreign(want accounting) string {
+// same reservation, or zero. What pods have does not matter for it.
+func (a accounting) foreign(want accounting) Foreign {
 	ids := func(in, notIn accounting) (ids []int) {
 		for _, id := range slices.Sorted(maps.Keys(in)) {
 			if notIn[id] == nil {
@@ -145,26 +145,51 @@ func (a accounting) foreign(want accounting) string {
 		return ids
 	}
 	if lacks := ids(want, a); len(lacks) > 0 {
-		return fmt.Sprintf("the machine has %s, which the file does not have", numaNodes(lacks))
+		return Foreign{fmt.Sprintf("the machine has %s, which the file does not have", numaNodes(lacks)), true}
 	}
 	if more := ids(a, want); len(more) > 0 {
-		return fmt.Sprintf("the file has %s, which the machine does not have", numaNodes(more))
+		return Foreign{fmt.Sprintf("the file has %s, which the machine does not have", numaNodes(more)), true}
 	}
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(want[id].Tables))) { // memory before huge pages
-			should, have := want[id].Tables[name], a[id].Tables[name]
-			switch {
-			case have == nil:
-				return fmt.Sprintf("the file has no %s, which the machine has", name)
-			case have.Total != should.Total:
-				return fmt.Sprintf("NUMA node %d has %s of %s in the file and %s on the machine", id, request.Bytes(have.Total), name, request.Bytes(should.Total))
-			case have.SystemReserved != should.SystemReserved:
-				return fmt.Sprintf("%s of %s are reserved on NUMA node %d in the file and %s in the configuration",
-					request.Bytes(have.SystemReserved), name, id, request.Bytes(should.SystemReserved))
+			if why := foreignTable(id, name, a[id].Tables[name], want[id].Tables[name]); why != (Foreign{}) {
+				return why
 			}
 		}
 	}
-	return ""
+	return Foreign{}
+}
+
+// maxDrift is the largest part of a NUMA node's memory by which the kernel's own use can change.
+// 256 MiB for a crash kernel are an eighth of a machine of 2 GiB.
+const maxDrift = 8
+
+func foreignTable(id int, name string, have, should *kubeletstate.Table) Foreign {
+	switch {
+	case have == nil:
+		return Foreign{Why: fmt.Sprintf("the file has no %s, which the machine has", name)}
+	case have.Total != should.Total:
+		less, more := min(have.Total, should.Total), max(have.Total, should.Total)
+		return Foreign{
+			Why:     fmt.Sprintf("NUMA node %d has %s of %s in the file and %s on the machine", id, request.Bytes(have.Total), name, request.Bytes(should.Total)),
+			Machine: name == request.Memory && more-less > more/maxDrift, // Huge pages are a setting.
+		}
+	case have.SystemReserved != should.SystemReserved:
+		return Foreign{Why: fmt.Sprintf("%s of %s are reserved on NUMA node %d in the file and %s in the configuration",
+			request.Bytes(have.SystemReserved), name, id, request.Bytes(should.SystemReserved))}
+	}
+	return Foreign{}
+}
+
+// sameMemory reports whether the NUMA nodes and the memory of each are those of another accounting.
+func (a accounting) sameMemory(b accounting) bool {
+	return maps.EqualFunc(a, b, func(x, y *kubeletstate.NodeState) bool {
+		if x == nil || y == nil {
+			return false
+		}
+		have, should := x.Tables[request.Memory], y.Tables[request.Memory]
+		return have != nil && should != nil && have.Total == should.Total
+	})
 }
 
 func (a accounting) nodeDifferences(id int, have *kubeletstate.NodeState, want accounting) []string {

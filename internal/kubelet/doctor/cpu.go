@@ -182,7 +182,7 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	}
 	why := fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written", d.Manager, want, have)
 	d.foreign("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
-		fmt.Sprintf("%s (%s)", why, s.Kubelet), why, d.repair().after("set the policy back, or "))
+		fmt.Sprintf("%s (%s)", why, s.Kubelet), Foreign{Why: why}, d.repair().after("set the policy back, or "))
 	return false
 }
 
@@ -202,13 +202,13 @@ func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
 			do = do.after("reserve the CPUs that were reserved before; or delete these pods, and then ")
 		}
 		why := are(missing) + " reserved and not in the node shared pool"
-		d.foreign("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared), why+": "+who, why, do)
+		d.foreign("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared), why+": "+who, Foreign{Why: why}, do)
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
 		why := are(shared) + " reserved strictly and in the node shared pool"
 		d.foreign("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
-			why+": strict-cpu-reservation or the reserved CPUs were changed", why, d.repair())
+			why+": strict-cpu-reservation or the reserved CPUs were changed", Foreign{Why: why}, d.repair())
 	}
 }
 
@@ -227,6 +227,7 @@ func (d *Diagnosis) complete(b *cpuLists, s Setup) {
 		d.extra(b, s, extra, sentence)
 	}
 	if leaked := all.Difference(known); !leaked.IsEmpty() {
+		d.Leaked = leaked
 		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the node shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
 	}
 }
@@ -245,11 +246,11 @@ func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence strin
 	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
 	if !absent.IsEmpty() {
 		why := fmt.Sprintf("%s in the file and not on the machine, which has %s", are(absent), s.Machine.AllCPUs())
-		d.foreign("R-CPU-113", sentence, why+who, why, d.repair().after("bring them online if they are offline; else "))
+		d.foreign("R-CPU-113", sentence, why+who, Foreign{Why: why, Machine: true}, d.repair().after("bring them online if they are offline; else "))
 	}
 	if !reserved.IsEmpty() {
 		why := are(reserved) + " reserved strictly and in use"
-		d.foreign("R-CPU-113", sentence, why+who, why, d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
+		d.foreign("R-CPU-113", sentence, why+who, Foreign{Why: why}, d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
@@ -36,12 +37,20 @@ type Finding struct {
 	// empty if Do recommends no command. After the command has run, the finding is gone, unless the
 	// command explains why it cannot help.
 	Command string
-	// Foreign is why no kubelet that runs on the Setup can have written the file: it is of another
-	// machine, or its kubelet was started with another configuration. Otherwise it is empty.
-	Foreign string
+	// Foreign is why no kubelet that runs on the Setup can have written the file, or zero.
+	Foreign Foreign
 	// Kubelet is the message that the kubelet logs. It is empty if the kubelet does not notice the
 	// fault.
 	Kubelet string
+}
+
+// Foreign is why no kubelet that runs on a Setup can have written a file.
+type Foreign struct {
+	Why string
+	// Machine is set if the file is of another machine, or its machine was changed. Otherwise its
+	// kubelet was started with another configuration, or the memory of the machine differs a
+	// little, as after an update of the kernel.
+	Machine bool
 }
 
 // Answer is the answer to whether the kubelet starts.
@@ -68,6 +77,10 @@ type Diagnosis struct {
 	// Findings are in the order in which the kubelet would encounter them, with notes last. The
 	// kubelet stops at the first fault.
 	Findings []Finding
+	// Leaked are the CPUs of the machine that the file lacks. They may never have been there.
+	Leaked cpuset.Set
+	// SameMemory is set if the file has exactly the NUMA nodes and the memory of the machine.
+	SameMemory bool
 
 	kubelet kubeletstate.Kubelet
 }
@@ -130,19 +143,24 @@ func (d *Diagnosis) fault(rule, kubelet, what string, do advice) {
 }
 
 // foreign is fault for a file that no kubelet that runs on the setup writes. why is the reason.
-func (d *Diagnosis) foreign(rule, kubelet, what, why string, do advice) {
+func (d *Diagnosis) foreign(rule, kubelet, what string, why Foreign, do advice) {
 	d.fault(rule, kubelet, what, do)
 	d.Findings[len(d.Findings)-1].Foreign = why
 }
 
-// Foreign returns why no kubelet that runs on the Setup can have written the file, or "".
-func (d *Diagnosis) Foreign() string {
+// Foreign returns why no kubelet that runs on the Setup can have written the file. It prefers a
+// reason about the machine. It is zero if there is none.
+func (d *Diagnosis) Foreign() Foreign {
+	var first Foreign
 	for _, f := range d.Findings {
-		if f.Foreign != "" {
+		if f.Foreign.Machine {
 			return f.Foreign
 		}
+		if first == (Foreign{}) {
+			first = f.Foreign
+		}
 	}
-	return ""
+	return first
 }
 
 func (d *Diagnosis) loss(rule, kubelet, what string, do advice) {

@@ -41,9 +41,11 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 		return
 	}
 	want := newAccounting(capacity)
+	why := accounting(m.Nodes).foreign(want)
+	d.SameMemory = accounting(m.Nodes).sameMemory(want)
 	if err := want.chargeAll(m, s.Kubelet.CountsPools()); err != nil {
-		d.fault("R-MEM-71", err.Error(), "a pod has memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
-			d.repair().after("if the machine was changed for good: "))
+		d.foreign("R-MEM-71", err.Error(), "a pod has memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
+			why, d.repair().after("if the machine was changed for good: "))
 		return
 	}
 	lines := accounting(m.Nodes).differences(want)
@@ -52,7 +54,7 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	}
 	what := node.Why{Text: "the memory accounting differs from what the machine and the pods' entries make: " + strings.Join(lines, "; "), Rule: "R-MEM-72"}
 	what = what.And(d.pooled(m, s))
-	d.foreign(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, accounting(m.Nodes).foreign(want), d.repair())
+	d.foreign(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, why, d.repair())
 }
 
 // pooled returns another possible cause. The zero value means that there is none.
