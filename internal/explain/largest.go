@@ -50,6 +50,11 @@ func largestPods(ctx context.Context, s *node.State) []Largest {
 		l := Largest{Policy: t.String(), Now: t == s.Policy().Topology}
 		at, err := s, error(nil)
 		if !l.Now {
+			if !s.Starts() { // A kubelet reads its configuration only when it starts.
+				l.Wrong = "only after a repair: the kubelet does not start on its files"
+				out = append(out, l)
+				continue
+			}
 			if len(policy.Conflicts(s.Machine())) > 0 {
 				l.Wrong = "not with align-by-socket"
 				out = append(out, l)

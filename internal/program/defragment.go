@@ -66,7 +66,7 @@ one of a DaemonSet, and never deletes a pod by itself.
 
 PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
 
-Exit codes: 0 there are such moves, 1 error, 2 nothing makes room for a larger pod.`,
+Exit codes: 0 there are such moves, 1 error, 2 nothing makes room for a larger pod, or the answer is unsure.`,
 		Example: `  paddock defragment --machine node7.json --state node7.state --kubelet-config kubelet.yaml
   paddock defragment --agent --all -o json`,
 		RunE: c.run,
@@ -219,7 +219,7 @@ func (c *defragmentCommand) print(s console.Streams, d view.Defragmentation) err
 	if err := s.Document(c.output.Value, console.Defragmentation, d, func() string { return d.Text(s.Style()) }); err != nil {
 		return err
 	}
-	if !d.Gains() {
+	if !d.Gains() || d.Certainty.IsUnsure() {
 		return &console.ExitError{Code: 2}
 	}
 	return nil

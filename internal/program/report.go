@@ -50,7 +50,10 @@ With --like, it shows instead how far that pod can grow, for each number of its 
 The container with the most CPUs grows, and a pod-level budget with it. For a fleet, see paddock fleet largest.
 
 Every amount that can matter has been planned, unless there were too many: the amount is then followed by "or more",
-and fits.`,
+and fits. A kubelet reads its configuration only when it starts, so the other policies are left out if it does not start
+again on its files.
+
+Exit codes: 0 done, 1 error, 2 the files of a kubelet do not show enough, so that the report is unsure.`,
 		Example: `  paddock report --machine node7.json --state node7.state --kubelet-config kubelet.yaml
   paddock report --machine node7.json --state node7.state --like train.yaml
   paddock report --agent`,
@@ -88,7 +91,18 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 			return fmt.Errorf("--like: %w", err)
 		}
 	}
-	return s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) })
+	return c.print(s, r)
+}
+
+// print prints the report. It returns an error if the report is unsure.
+func (c *reportCommand) print(s console.Streams, r view.Report) error {
+	if err := s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) }); err != nil {
+		return err
+	}
+	if r.Certainty.IsUnsure() {
+		return &console.ExitError{Code: 2}
+	}
+	return nil
 }
 
 // addLike adds how large a pod like that of --like can be.
@@ -144,5 +158,5 @@ func (c *reportCommand) askAgent(cmd *cobra.Command, s console.Streams) error {
 	if err := json.Unmarshal(data, &r); err != nil || len(r.Usage.Nodes) == 0 {
 		return fmt.Errorf("agent at %s: the answer is not a report: is this the listen address of a Paddock agent?", c.agent.address)
 	}
-	return s.Document(c.output.Value, console.Report, r, func() string { return r.Text(s.Style()) })
+	return c.print(s, r)
 }

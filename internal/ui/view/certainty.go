@@ -66,6 +66,17 @@ func CertaintyOf(doubts []Doubt, pending []string) *Certainty {
 // IsUnsure reports whether there is an answer, and it is unsure.
 func (c *Certainty) IsUnsure() bool { return c != nil && c.Answer == Unsure }
 
+// unsureLines returns the doubts of an answer that is unsure, each as a paragraph.
+func (c *Certainty) unsureLines(style terminal.Style) string {
+	var out strings.Builder
+	if c.IsUnsure() {
+		for _, d := range c.Doubts {
+			out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("unsure:"), terminal.Plain.Of(d.String())))
+		}
+	}
+	return out.String()
+}
+
 // unsure returns how many answers are unsure.
 func (p Plan) unsure() int {
 	n := 0

@@ -34,11 +34,7 @@ func (d Defragmentation) Text(style terminal.Style) string {
 	line := func(tone terminal.Tone, label, text string) {
 		out.WriteString(style.Paragraph("", "  ", tone.Of(label), terminal.Plain.Of(text)))
 	}
-	if d.Certainty.IsUnsure() {
-		for _, doubt := range d.Certainty.Doubts {
-			line(terminal.Warn, "unsure:", doubt.String())
-		}
-	}
+	out.WriteString(d.Certainty.unsureLines(style))
 	gain := fmt.Sprintf("%s on NUMA node %d", Count(d.Before.CPUs, "CPU"), d.Before.Node)
 	switch {
 	case len(d.Moves) > 0:

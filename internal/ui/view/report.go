@@ -63,6 +63,9 @@ func ReportOf(machine, policy string, s *node.State, usage explain.Report) Repor
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(head(style, r.Machine, r.Policy, "", nil))
+	if r.Certainty.IsUnsure() {
+		out.WriteString("\n" + r.Certainty.unsureLines(style))
+	}
 	if r.Like != nil {
 		out.WriteString("\n" + style.Paint(terminal.Strong, "The largest pods like "+r.LikePod+" that would be admitted now") + "\n" + likeText(r.Like, false, style))
 		return out.String()
