@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
@@ -198,6 +199,19 @@ func (f Folder) ownMachine(r inputs.Reader, named string) *machine.Machine {
 		return nil
 	}
 	return found.Machine
+}
+
+// ownPolicy returns how the files of the folder configure the kubelet if the user named another
+// configuration. It returns nil if they do not.
+func (f Folder) ownPolicy(r inputs.Reader, named string, m *machine.Machine) *node.Policy {
+	if f.Config == "" || named == "" || named == f.Config {
+		return nil
+	}
+	policy, _, err := r.KubeletPolicy(f.Config, m)
+	if err != nil {
+		return nil
+	}
+	return policy
 }
 
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -21,10 +22,10 @@ func foreign(name, why string) view.Doubt {
 	}
 }
 
-// others returns why the files can be of another machine than the given one, and why they can be of
-// a kubelet with another configuration.
-func (f Found) others(verified []Verified, m *machine.Machine) (ofMachine, ofConfig []view.Doubt) {
-	if whole := f.otherMachine(m); len(whole) > 0 { // The machine as a whole is the clearest reason.
+// others returns why the files can be of another machine than that of the setup, and why they can
+// be of a kubelet with another configuration.
+func (f Found) others(verified []Verified, s doctor.Setup) (ofMachine, ofConfig []view.Doubt) {
+	if whole := f.otherMachine(s.Machine); len(whole) > 0 { // The machine as a whole is the clearest reason.
 		return whole, nil
 	}
 	var leaked cpuset.Set
@@ -39,9 +40,37 @@ func (f Found) others(verified []Verified, m *machine.Machine) (ofMachine, ofCon
 		leaked, same = leaked.Union(v.Diagnosis.Leaked), same || v.Diagnosis.SameMemory
 	}
 	if len(ofMachine) == 0 && !same {
-		ofMachine = f.larger(m, leaked)
+		ofMachine = f.larger(s.Machine, leaked)
+	}
+	if len(ofConfig) == 0 {
+		ofConfig = f.otherReserved(s.Policy)
 	}
 	return ofMachine, ofConfig
+}
+
+// otherReserved returns a doubt if other CPUs are reserved than those of the policy, according to
+// the configuration in the folder or to the Node. The files show only reserved CPUs that pods have.
+func (f Found) otherReserved(policy *node.Policy) []view.Doubt {
+	if policy == nil || !policy.StaticCPU {
+		return nil
+	}
+	given := policy.ReservedCPUs
+	if f.OwnPolicy != nil && f.OwnPolicy.StaticCPU && !f.OwnPolicy.ReservedCPUs.Equal(given) {
+		return []view.Doubt{foreign(f.Path, fmt.Sprintf("its own configuration reserves CPUs %s, and the given one CPUs %s", f.OwnPolicy.ReservedCPUs, given))}
+	}
+	if !f.Copied || f.Node == nil {
+		return nil
+	}
+	has, known := f.Node.Status.Capacity[v1.ResourceCPU]
+	pods, both := f.Node.Status.Allocatable[v1.ResourceCPU]
+	if !known || !both {
+		return nil
+	}
+	has.Sub(pods)
+	if has.Value() == int64(given.Len()) { // Value rounds up, as the kubelet does.
+		return nil
+	}
+	return []view.Doubt{foreign(f.Path, fmt.Sprintf("its Node %s reserves %s, and the configuration CPUs %s", f.Node.Name, view.Count(int(has.Value()), "CPU"), given))}
 }
 
 // otherMachine returns a doubt if the folder describes another machine than the given one, or the
@@ -94,11 +123,11 @@ const sameMachine = "--same-machine"
 
 // ofOtherMachine returns why it is not known what a kubelet does when it starts on the files: they
 // can be of another machine. It returns nil if there is no such reason.
-func (f Found) ofOtherMachine(verified []Verified, m *machine.Machine) *view.Doubt {
-	if f.SameMachine || m == nil {
+func (f Found) ofOtherMachine(verified []Verified, s doctor.Setup) *view.Doubt {
+	if f.SameMachine {
 		return nil
 	}
-	ofMachine, _ := f.others(verified, m)
+	ofMachine, _ := f.others(verified, s)
 	if len(ofMachine) == 0 {
 		return nil
 	}
@@ -113,7 +142,7 @@ func (f Found) ofOtherMachine(verified []Verified, m *machine.Machine) *view.Dou
 // doubt is then what to give.
 func (f Found) Verify(texts []Text, s doctor.Setup) ([]Verified, *view.Doubt) {
 	verified := Verify(texts, s, f.Pods)
-	doubt := f.ofOtherMachine(verified, s.Machine)
+	doubt := f.ofOtherMachine(verified, s)
 	if doubt == nil {
 		return verified, nil
 	}

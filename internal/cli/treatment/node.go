@@ -69,6 +69,8 @@ type Found struct {
 	// SameMachine is set if the given machine is that of the files in any case.
 	Own         *machine.Machine
 	SameMachine bool
+	// OwnPolicy is how the folder of the files configures the kubelet, if another file was given.
+	OwnPolicy *node.Policy
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Near has the NUMA nodes of devices of device plugins, by resource and id, as far as the
@@ -127,7 +129,7 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	if err != nil {
 		return nil, err
 	}
-	ofMachine, ofConfig := f.others(verified, n.Found.Machine)
+	ofMachine, ofConfig := f.others(verified, setup)
 	others := slices.Concat(ofMachine, ofConfig)
 	whole, notes := *found, []string(nil)
 	gone := found.Drop(pods.Alive)
@@ -154,7 +156,11 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	}
 	state, err := doctor.ToPaddock(found, n.Found.Machine, n.Policy.Policy, asked)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; \"paddock state verify\" shows everything that is wrong with the files", f.Path, err)
+		why := "\"paddock state verify\" shows everything that is wrong with the files"
+		if len(others) > 0 {
+			why = others[0].String()
+		}
+		return nil, fmt.Errorf("%s: %w; %s", f.Path, err, why)
 	}
 	as, err := behavior.Of(f.Version)
 	if err != nil {

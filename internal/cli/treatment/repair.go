@@ -44,7 +44,7 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	}
 	pods := from.Roster
 	texts, devices := split(texts)
-	if doubt := from.Found().ofOtherMachine(Verify(texts, setup, pods), setup.Machine); doubt != nil {
+	if doubt := from.Found().ofOtherMachine(Verify(texts, setup, pods), setup); doubt != nil {
 		return nil, &OtherMachineError{*doubt}
 	}
 	sound := true // set while the kubelet starts on the files, and no finding recommends a command

@@ -81,7 +81,7 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	if err != nil {
 		return out, of(r.Names.State, err)
 	}
-	given := k.Machine
+	given, config := k.Machine, k.Config
 	k.Machine = folder.MachineOr(given)
 	if k.Config = cmp.Or(k.Config, folder.Config); k.Config == "" {
 		return out, folder.NoConfig()
@@ -103,7 +103,7 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 		return out, err
 	}
 	object := out.Objects.Nodes[out.Name]
-	out.found = Found{Near: near, Copied: true, Own: folder.ownMachine(r, given), Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
+	out.found = Found{Near: near, Copied: true, Own: folder.ownMachine(r, given), OwnPolicy: folder.ownPolicy(r, config, out.Found.Machine), Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
 	if out.Shown, err = out.found.State(r, out.Node); err != nil {
 		out.Shown = &Shown{}
 		return out, err
