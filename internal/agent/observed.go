@@ -89,10 +89,11 @@ type sight struct {
 	// taken are the huge pages that the Memory Manager counts as free and that are in use.
 	taken []telemetry.HugePages
 	// signature is that of the files, and pods are the UIDs of the pods that have not ended. roster
-	// are all pods.
+	// are all pods, and node is what the Node has for them, or nil if that is not known.
 	signature string
 	pods      []string
 	roster    inputs.Roster
+	node      *v1.Node
 }
 
 // torn reports whether a state is as between two writes of the kubelet: it has CPUs or memory that
@@ -148,7 +149,7 @@ func (s *session) see(now time.Time, l reading) {
 	s.failing = time.Time{}
 	state := l.shown.State
 	last := s.shown.Load()
-	next := &sight{signature: l.signature, roster: l.pods, taken: takenHugePages(state, s.pages)}
+	next := &sight{signature: l.signature, roster: l.pods, node: s.forPods(), taken: takenHugePages(state, s.pages)}
 	for uid := range l.pods {
 		if l.pods.Alive(uid) {
 			next.pods = append(next.pods, uid)

@@ -35,6 +35,14 @@ func (s *session) allocatable() *request.Totals {
 	return &total
 }
 
+// forPods returns a Node that has what allocatable returns, or nil.
+func (s *session) forPods() *v1.Node {
+	if s.object == nil && s.configured != nil {
+		return treatment.AssumedNode(s.node)
+	}
+	return s.object
+}
+
 // otherNode returns a doubt if the Node is that of another kubelet.
 func (s *session) otherNode() []view.Doubt {
 	if s.object == nil || s.object.Status.NodeInfo.KubeletVersion == "" || s.object.Status.NodeInfo.KubeletVersion == s.release {
@@ -49,7 +57,7 @@ func (s *session) otherNode() []view.Doubt {
 // advise returns which pods to delete so that a larger pod fits on the node.
 func (s *session) advise(ctx context.Context, state *node.State, wish explain.Wish) (view.Defragmentation, error) {
 	last := s.shown.Load()
-	d, err := treatment.Advise(ctx, state, last.roster, wish)
+	d, err := treatment.Advise(ctx, state, last.roster, last.node, wish)
 	d.Certainty = last.certainty
 	return d, err
 }

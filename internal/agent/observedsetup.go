@@ -217,10 +217,7 @@ func (o *Observing) resolve(ctx context.Context, s *session) error {
 	if s.byFile {
 		return nil
 	}
-	total, err := reader().Allocatable("-", s.node)
-	if err != nil {
-		return fmt.Errorf("the configuration of the kubelet: %w", err)
-	}
+	total := s.node.Allocatable()
 	s.configured = &total
 	return nil
 }

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	v1 "k8s.io/api/core/v1"
@@ -9,46 +10,53 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // beside is what a kubelet compares after its managers have admitted a pod: the requests of all
-// pods of the node with what the Node has. If the Node is not known, it is one that has every CPU
-// of the machine for pods: no Node has more.
+// pods of the node with what the Node has for pods. If the Node is not known, it is the one that
+// the configuration gives.
 type beside struct {
 	node *v1.Node
 	pods inputs.Roster
 }
 
-// notCompared is a note where a kubelet decides and its Node is not known.
-const notCompared = "the Node object is not given: the requests of all pods are compared only with the CPUs of the machine, " +
-	"and not with what the Node has for pods (OutOfcpu, OutOfmemory)"
-
-// of makes the decider decide on a machine with a kubelet's state, which may be nil. The pods about
+// of makes the decider decide on a node with a kubelet's state, which may be nil. The pods about
 // which the kubelet has not decided are compared when they are decided; see pending. It returns
 // notes.
-func (d *decider) of(k *stock, m *machine.Machine) []string {
+func (d *decider) of(k *stock, n *inputs.Node) []string {
 	d.stock = k
-	d.beside = beside{node: treatment.LargestNode(m), pods: inputs.Roster{}}
+	d.beside = beside{node: treatment.AssumedNode(n), pods: inputs.Roster{}}
 	if !d.as.kubelet() {
 		return nil
 	}
 	if k == nil || k.node == nil {
-		return []string{notCompared}
+		return []string{"the Node object is not given" + d.beside.assumed()}
 	}
 	d.beside.pods = k.node.Objects.On(k.node.Name)
 	for _, p := range k.waiting {
 		delete(d.beside.pods, podspec.UID(p))
 	}
-	if n := k.node.Objects.Nodes[k.node.Name]; n != nil {
-		d.beside.node = n
+	switch o := k.node.Objects.Nodes[k.node.Name]; {
+	case o == nil:
+		return []string{"the Node object is not given" + d.beside.assumed() + "; add the Node to --pods"}
+	case len(o.Status.Allocatable) == 0:
+		return []string{"node " + o.Name + " has no status.allocatable" + d.beside.assumed() + "; collect the Node again"}
+	default:
+		d.beside.node = o
 		return nil
 	}
-	return []string{notCompared + "; add the Node to --pods"}
+}
+
+// assumed describes what the Node is taken to have, for a note.
+func (b *beside) assumed() string {
+	has := b.node.Status.Allocatable
+	return fmt.Sprintf(": the requests of all pods are compared (OutOfcpu, OutOfmemory) with the machine without what the configuration reserves: %s CPUs and %s of memory for %s pods",
+		has.Cpu(), request.RoundedBytes(has.Memory().Value()), has.Pods())
 }
 
 // compare rejects a pod that the managers of a kubelet have admitted if the Node has too little for

@@ -61,7 +61,7 @@ the node after the moves.
 
 On a node whose kubelet decides (--state with the kubelet's directory, or an agent that observes), no pod can move. There it
 shows which pods of one NUMA node to delete, at most three, so that the largest pod that fits is larger. The larger pod
-comes first, and then their controllers create them again: they fit again, in every order. It never names a static pod or
+comes first, and then their controllers create them again: they fit again, in every order, also by their requests (OutOfcpu). It never names a static pod or
 one of a DaemonSet, and never deletes a pod by itself.
 
 PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
@@ -149,7 +149,7 @@ func (c *defragmentCommand) advise(cmd *cobra.Command, s console.Streams, paths 
 	case len(paths) > 0:
 		return fmt.Errorf("%q: with a kubelet's --state the pods are those of the node; paddock explain shows which pods to delete for a certain pod", paths[0])
 	}
-	c.node.as, c.node.kubeNode = &asFlag{}, c.decider.kubeNode
+	c.node.as, c.node.kubeNode = &c.decider.as, c.decider.kubeNode
 	n, state, err := c.node.read(s)
 	if err != nil {
 		return err
@@ -158,12 +158,13 @@ func (c *defragmentCommand) advise(cmd *cobra.Command, s console.Streams, paths 
 	if state, err = k.shown.ForPlans(state); err != nil {
 		return err
 	}
-	d, err := treatment.Advise(cmd.Context(), state, c.node.objects.On(c.node.kubeNode), wish)
+	s.Notes(c.decider.of(k, n))
+	d, err := treatment.Advise(cmd.Context(), state, c.decider.beside.pods, c.decider.beside.node, wish)
 	if err != nil {
 		return err
 	}
 	d.Machine, d.Policy = n.Found.Name, c.node.as.version.Name()+" decides: "+n.Policy.Text
-	d.Certainty = view.CertaintyOf(k.shown.OfNode(), podNames(k.waiting))
+	d.Certainty = k.certainty(&c.decider.as)
 	return c.print(s, d)
 }
 

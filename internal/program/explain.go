@@ -282,7 +282,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 			c.decider.kubeNode, c.objects = cmp.Or(c.decider.kubeNode, flags.kubeNode), flags.objects
 		}
 		if noted = flags.noted; i == 0 {
-			s.Notes(c.decider.of(flags.stock, state.Machine()))
+			s.Notes(c.decider.of(flags.stock, n))
 		}
 		if state, err = c.decider.on(state, flags.stock); err != nil {
 			return nil, err

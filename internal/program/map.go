@@ -81,7 +81,8 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	s.Notes(c.decider.of(c.node.stock, state.Machine()))
+	c.decider.as, c.decider.kubelet = c.as, quirk.New(c.as.version)
+	compared := c.decider.of(c.node.stock, n)
 	if len(paths) == 0 && c.node.stock == nil {
 		if err := console.NoEffect(cmd, "without PODS", "node"); err != nil {
 			return err
@@ -89,12 +90,12 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	}
 	var decided []decision
 	if len(paths) > 0 {
+		s.Notes(compared)
 		gates := podspec.GatesOf(state.Policy())
 		read, err := c.decider.pods(s, inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Strict: c.strict, Ended: inputs.OnlyPod})
 		if err != nil {
 			return err
 		}
-		c.decider.as, c.decider.kubelet = c.as, quirk.New(c.as.version)
 		c.decider.started, c.decider.claims = true, read.Claims
 		if decided, state, err = c.decider.admitAll(cmd.Context(), state, read.Pods, gates); err != nil {
 			return err

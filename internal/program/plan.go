@@ -81,7 +81,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	s.Notes(c.decider.of(c.node.stock, before.Machine()))
+	s.Notes(c.decider.of(c.node.stock, n))
 	if before, err = c.decider.on(before, c.node.stock); err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
-	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
 // FleetNodes are the nodes of a file such as
@@ -235,35 +234,15 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		state = state.As(as)
 		n.Policy.Text += "; kubelet " + kubelet.String() + " decides"
 	}
-	amounts, err := from.Allocatable(relativeTo(dir, e.KubeletConfig), n)
-	if err != nil {
-		return err
-	}
-	out.Kinds = append(out.Kinds, capacity.Kind{Name: e.Name, Count: count, State: state, Allocatable: amounts})
+	out.Kinds = append(out.Kinds, capacity.Kind{Name: e.Name, Count: count, State: state, Allocatable: n.Allocatable()})
 	out.describe(e, n.Policy.Text)
 	return nil
 }
 
 // Allocatable returns the amounts of a node that the scheduler counts: those that the kubelet
-// reports, and the devices. Without a KubeletConfiguration, the reserved CPUs and memory of the
-// policy are subtracted.
-func (r Reader) Allocatable(config string, n *Node) (fleet.Amounts, error) {
-	c := &kubeletcfg.Config{}
-	if config != "" {
-		var err error
-		if c, err = r.KubeletConfig(config); err != nil {
-			return fleet.Amounts{}, err
-		}
-	}
-	a := c.Allocatable(n.Found.Machine)
-	if config == "" {
-		a.Milli -= int64(n.Policy.ReservedCPUs.Len()) * 1000
-		for _, reserved := range n.Policy.ReservedMemory {
-			for name, bytes := range reserved {
-				a.Memory[name] -= bytes
-			}
-		}
-	}
+// reports, and the devices.
+func (n *Node) Allocatable() fleet.Amounts {
+	a := n.Policy.Allocatable
 	out := fleet.Amounts{Milli: a.Milli, Memory: a.Memory[request.Memory], Pods: a.Pods}
 	for name, bytes := range a.Memory {
 		if name != request.Memory {
@@ -279,7 +258,7 @@ func (r Reader) Allocatable(config string, n *Node) (fleet.Amounts, error) {
 		}
 		out.Others = out.Others.With(name, healthy)
 	}
-	return out, nil
+	return out
 }
 
 // FleetPod returns a pod as a fleet handles it. Pods that may run everywhere have no constraint.

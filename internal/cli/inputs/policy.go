@@ -25,6 +25,9 @@ type Policy struct {
 	Counted bool
 	// Period is cpuManagerReconcilePeriod.
 	Period time.Duration
+	// Allocatable is what the Node has for the requests of its pods. Without a
+	// KubeletConfiguration, the reserved CPUs and memory of the policy are subtracted.
+	Allocatable kubeletcfg.Allocatable
 }
 
 // Policy returns the policy that a KubeletConfiguration means on a machine, on which CPUs may be
@@ -32,7 +35,14 @@ type Policy struct {
 func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	if name == "" {
 		policy, text := kubeletcfg.Default(found.Machine)
-		return Policy{Policy: policy, Text: text, Counted: true, Period: (&kubeletcfg.Config{}).ReconcilePeriod()}, nil
+		a := (&kubeletcfg.Config{}).Allocatable(found.Machine)
+		a.Milli -= int64(policy.ReservedCPUs.Len()) * 1000
+		for _, reserved := range policy.ReservedMemory {
+			for name, bytes := range reserved {
+				a.Memory[name] -= bytes
+			}
+		}
+		return Policy{Policy: policy, Text: text, Counted: true, Period: (&kubeletcfg.Config{}).ReconcilePeriod(), Allocatable: a}, nil
 	}
 	config, err := r.KubeletConfig(name)
 	if err != nil {
@@ -45,6 +55,7 @@ func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	p := Policy{
 		Policy: policy, Text: kubeletcfg.Describe(policy), Warnings: config.Notes(), FlagsNote: config.FlagsNote(),
 		Counted: !config.NamesReserved(), Period: config.ReconcilePeriod(),
+		Allocatable: config.Allocatable(found.Machine),
 	}
 	for _, w := range config.Warnings(found.Machine) {
 		p.Warnings = append(p.Warnings, cmp.Or(w.File, config.Name())+": "+w.String())

@@ -91,9 +91,7 @@ func (r Reader) stock(out *FleetNodes, e fleetEntry, dir string) error {
 		out.Notes = append(out.Notes, name+": "+note)
 	}
 	kind := capacity.Kind{Name: name, Count: 1, State: n.State}
-	if kind.Allocatable, err = r.Allocatable(n.Config, n.Node); err != nil {
-		return err
-	}
+	kind.Allocatable = n.Node.Allocatable()
 	kind.Used = n.used()
 	object := &v1.Node{}
 	if n.Object != nil {

@@ -2,7 +2,10 @@ package treatment
 
 import (
 	"context"
+	"fmt"
+	"math"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
@@ -15,12 +18,14 @@ import (
 )
 
 // Advise looks for pods to delete so that a larger pod fits on a node whose kubelet decides: a
-// kubelet moves no running pod. pods are those of the node. Static pods and pods of DaemonSets
-// stay, because they come again at once. The search ends with the context; the error is then its
-// cause.
-func Advise(ctx context.Context, s *node.State, pods inputs.Roster, wish explain.Wish) (view.Defragmentation, error) {
+// kubelet moves no running pod. pods are those of the node, whose requests the kubelet compares
+// with what the Node has; it may be nil. Static pods and pods of DaemonSets stay, because they come
+// again at once. The search ends with the context; the error is then its cause.
+func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, wish explain.Wish) (view.Defragmentation, error) {
+	most := mostRequested(pods, o, podspec.GatesOf(s.Policy()))
 	advice := moves.Advise(s, wish.Moves, moves.Terms{
 		Plans: explain.DefragPlans, Stop: func() bool { return ctx.Err() != nil },
+		Fits: func(cpus int) bool { return int64(cpus) <= most },
 		Consent: func(g *node.Grant) request.Consent {
 			pod := pods[g.Pod.UID]
 			if pod == nil || podspec.IsStatic(pod) {
@@ -48,8 +53,25 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, wish explain
 		out.Reason = "cpuManagerPolicy none assigns no CPUs"
 	case policy.Topology == node.TopologyNone:
 		out.Reason = "topologyManagerPolicy none aligns no pod, so a pod fits wherever CPUs are free"
+	case int64(advice.Before.CPUs) >= most:
+		out.Reason = fmt.Sprintf("the requests of the pods leave %s of those that the Node has for pods, wherever the pods run", view.Count(int(max(0, most)), "CPU"))
 	default:
 		out.Reason = "no deletion of up to three pods makes room for a larger pod beside which they fit again"
 	}
 	return out, nil
+}
+
+// mostRequested returns the most CPUs that one more pod of a node can request before OutOf rejects
+// it.
+func mostRequested(pods inputs.Roster, o *v1.Node, gates podspec.Gates) int64 {
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "largest"}}}}
+	pod.UID = "largest"
+	if OutOf(pod, pods, o, gates) != nil { // There is no place for a further pod, whatever it requests.
+		return 0
+	}
+	left, known := Left(pod, pods, o, gates)[string(v1.ResourceCPU)]
+	if !known {
+		return math.MaxInt64
+	}
+	return left
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -34,11 +34,15 @@ func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *vi
 	return nil
 }
 
-// LargestNode returns a Node that has every CPU of a machine for pods. OutOf rejects a pod on each
-// Node of the machine if it rejects the pod on this one.
-func LargestNode(m *machine.Machine) *v1.Node {
-	cpus := *resource.NewQuantity(int64(m.NumCPUs()), resource.DecimalSI)
-	return &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: cpus}}}
+// AssumedNode returns a Node that has for pods what the kubelet's configuration leaves of the
+// machine: without flags of the kubelet, its Node has the same.
+func AssumedNode(n *inputs.Node) *v1.Node {
+	a := n.Policy.Allocatable
+	return &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(a.Milli, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(a.Memory[request.Memory], resource.BinarySI),
+		v1.ResourcePods:   *resource.NewQuantity(a.Pods, resource.DecimalSI),
+	}}}
 }
 
 // compare is OutOf for one resource.

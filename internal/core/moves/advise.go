@@ -32,7 +32,8 @@ const maxDeletions = 3
 // pod that fits on one NUMA node has the most CPUs. Of equal results, it prefers the one with the
 // fewest pods. The larger pod comes first, and then the deleted ones come again: each of them fits,
 // in every order. Terms.Consent decides which pods may be deleted: those that may move to other
-// NUMA nodes. All plans are those of the node, which may be a kubelet, so they are the proof.
+// NUMA nodes. Terms.Fits limits the larger pod, because the deleted ones come again. All plans are
+// those of the node, which may be a kubelet, so they are the proof.
 func Advise(s *node.State, most int, terms Terms) Advice {
 	g := newGather(s, min(most, maxDeletions), terms)
 	before := g.largest(s)
@@ -75,7 +76,11 @@ func (g *gather) deletions(more int) []deletion {
 		}
 		var extend func(from, cpus, spare int, pods []*node.Grant)
 		extend = func(from, cpus, spare int, pods []*node.Grant) {
-			if n := cpus / g.unit * g.unit; n > more && spare >= 0 && len(pods) > 0 && len(all) < mostSets {
+			n := cpus / g.unit * g.unit
+			for n > more && !g.takes(n) {
+				n -= g.unit
+			}
+			if n > more && spare >= 0 && len(pods) > 0 && len(all) < mostSets {
 				all = append(all, deletion{slices.Clone(pods), n})
 			}
 			for i := from; i < len(here) && len(pods) < g.most; i++ {

@@ -64,15 +64,19 @@ func TestAdvise(t *testing.T) {
 		state *node.State
 		most  int
 		may   string
+		left  int // CPUs that pods can request
 		want  string
 	}{
-		{s, 3, "abc", "8 on 1: c 8-11→4-7"},
-		{s, 3, "ab", "8 on 0: a 0-1→14-15 b 2-3→12-13"},
-		{s, 1, "ab", "6 on 0: a 0-1→12-13"},
-		{s, 3, "", "4 on 0:"},
-		{full, 3, "abc", "1 on 1:"},
+		{s, 3, "abc", 9, "8 on 1: c 8-11→4-7"},
+		{s, 3, "ab", 9, "8 on 0: a 0-1→14-15 b 2-3→12-13"},
+		{s, 1, "ab", 9, "6 on 0: a 0-1→12-13"},
+		{s, 3, "", 9, "4 on 0:"},
+		{s, 3, "abc", 6, "6 on 0: a 0-1→12-13"},
+		{s, 3, "abc", 3, "3 on 0:"},
+		{s, 3, "abc", 0, "0 on 0:"},
+		{full, 3, "abc", 9, "1 on 1:"},
 	} {
-		a := moves.Advise(c.state, c.most, moves.Terms{Consent: func(g *node.Grant) request.Consent {
+		a := moves.Advise(c.state, c.most, moves.Terms{Fits: func(cpus int) bool { return cpus <= c.left }, Consent: func(g *node.Grant) request.Consent {
 			if strings.Contains(c.may, g.Pod.Name) {
 				return request.MoveMemory
 			}

@@ -101,12 +101,18 @@ func (g *gather) largest(s *node.State) Room {
 		return Room{}
 	}
 	for n := g.mostFree(s); n > 0; n -= g.unit {
+		if !g.takes(n) {
+			continue
+		}
 		if p, at := g.probe(s, n); p != nil {
 			return Room{n, at}
 		}
 	}
 	return Room{}
 }
+
+// takes reports whether the node takes the requests of one more pod of that many CPUs.
+func (g *gather) takes(cpus int) bool { return g.terms.Fits == nil || g.terms.Fits(cpus) }
 
 // mostFree returns the largest number of CPUs that are free on one NUMA node and that a pod can ask
 // for.

@@ -28,6 +28,9 @@ type Terms struct {
 	// Plans is the maximum number of plans of the search. Zero means 20,000: at about 5 µs per
 	// plan, 100 ms.
 	Plans int
+	// Fits reports whether the node takes the requests of one more pod of that many CPUs, apart
+	// from where they are. If nil, it does.
+	Fits func(cpus int) bool
 	// Stop ends the search when it returns true. If nil, nothing stops the search.
 	Stop func() bool
 }

@@ -42,7 +42,11 @@ func (d Defragmentation) Text(style terminal.Style) string {
 	case d.Gains():
 		line(terminal.Good, "largest pod that fits:", fmt.Sprintf("%d → %s on NUMA node %d, without %s", d.Before.CPUs, Count(d.After.CPUs, "CPU"), d.After.Node, Count(len(d.Advice.Delete), "pod")))
 	case d.Before.CPUs == 0:
-		line(terminal.Warn, "largest pod that fits:", "none: no NUMA node has a free CPU")
+		none := "none: no NUMA node has a free CPU"
+		if d.Reason != "" {
+			none = "none"
+		}
+		line(terminal.Warn, "largest pod that fits:", none)
 	default:
 		line(terminal.Good, "largest pod that fits:", gain)
 	}
