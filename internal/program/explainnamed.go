@@ -54,7 +54,7 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 		return fmt.Errorf("%s has no pods.json, so it is not known which pods run: collect it again, add --pods FILE, or pipe the pods and the Node in: kubectl get nodes,pods -A -o json | paddock explain %s --state %s --pods -",
 			folder.Path, args[0], c.states[0])
 	}
-	paths, err := folder.Objects(c.pods)
+	paths, err := folder.Objects(inputs.Flags, c.pods)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *explainCommand) qualified(s console.Streams, name string) string {
 	if name == "" || strings.Contains(name, "/") || err != nil {
 		return ""
 	}
-	paths, err := folder.Objects(c.pods)
+	paths, err := folder.Objects(inputs.Flags, c.pods)
 	if err != nil || slices.Contains(paths, "-") {
 		return ""
 	}

@@ -216,12 +216,20 @@ func (f Folder) ownPolicy(r inputs.Reader, named string, m *machine.Machine) *no
 
 // Objects returns the files to read objects from: the given ones, or else the pods of the folder,
 // and the Node of the folder. It returns an error if there are no pods.
-func (f Folder) Objects(pods []string) ([]string, error) {
-	if len(pods) == 0 && f.Pods == "" {
-		return nil, fmt.Errorf("%s has no pods.json, so it is not known which pods run: add --pods FILE, all pods of the node (kubectl get pods -A --field-selector spec.nodeName=NODE -o json)", f.Path)
+func (f Folder) Objects(names inputs.Names, pods []string) ([]string, error) {
+	const ask = "kubectl get pods -A --field-selector spec.nodeName=NODE -o json"
+	switch {
+	case len(pods) > 0 || f.Pods != "":
+		return f.objects(pods), nil
+	case ofFleet(names):
+		return nil, fmt.Errorf("%s has no pods.json, so it is not known which pods run: put all pods of the node there (%s > %s)", f.Path, ask, filepath.Join(f.Path, podsFile))
 	}
-	return f.objects(pods), nil
+	return nil, fmt.Errorf("%s has no pods.json, so it is not known which pods run: add --pods FILE, all pods of the node (%s)", f.Path, ask)
 }
+
+// ofFleet reports whether inputs with these names are those of one node of a fleet, which has no
+// flags of its own: what is missing belongs into its folder or into its entry.
+func ofFleet(names inputs.Names) bool { return names == inputs.Fields }
 
 // objects is Objects for a command that does not need pods.
 func (f Folder) objects(pods []string) []string {

@@ -32,7 +32,7 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 		return nil, err
 	}
 	if from.Kubelet.Config == "" {
-		return nil, from.Folder.NoConfig()
+		return nil, from.Folder.NoConfig(r.Names)
 	}
 	texts, err := Read(r, from.Names)
 	if err != nil {

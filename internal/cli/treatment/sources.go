@@ -84,7 +84,7 @@ func (s Sources) Complete(r inputs.Reader, need Need) (Sources, error) {
 	s.own = s.Folder.ownMachine(r, s.Kubelet.Machine)
 	s.Kubelet.Machine = s.Folder.MachineOr(s.Kubelet.Machine)
 	if s.Kubelet.Config = cmp.Or(s.Kubelet.Config, s.Folder.Config); s.Kubelet.Config == "" && need >= NeedConfig {
-		return s, s.Folder.NoConfig()
+		return s, s.Folder.NoConfig(r.Names)
 	}
 	return s, s.objects(r, need)
 }
@@ -172,7 +172,10 @@ func StateFiles(dir string) ([]string, error) {
 }
 
 // NoConfig returns the error for a folder without a configuration.
-func (f Folder) NoConfig() error {
+func (f Folder) NoConfig(names inputs.Names) error {
+	if ofFleet(names) {
+		return fmt.Errorf("%s has neither configz.json nor config.yaml, so it is not known how the kubelet decides: put the kubelet's config.yaml there, or the answer of its /configz as configz.json; or set kubeletConfig of this node in a file for --nodes", f.Path)
+	}
 	if !isDir(f.Path) {
 		return errors.New("it is not known how the kubelet decides: add --kubelet-config FILE, its config.yaml or the answer of its /configz")
 	}

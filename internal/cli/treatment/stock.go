@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,9 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	if err := Usable(k.Path); err != nil {
 		return out, of(r.Names.State, err)
 	}
+	if ofFleet(r.Names) && !isDir(k.Path) {
+		return out, fmt.Errorf("%s is a file, and a node of a fleet has its pods and its Node beside it: name the folder with the state files, %s, %s and the configuration of the kubelet", k.Path, podsFile, nodeFile)
+	}
 	folder, err := FolderOf(k.Path)
 	if err != nil {
 		return out, of(r.Names.State, err)
@@ -84,13 +88,13 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	given, config := k.Machine, k.Config
 	k.Machine = folder.MachineOr(given)
 	if k.Config = cmp.Or(k.Config, folder.Config); k.Config == "" {
-		return out, folder.NoConfig()
+		return out, folder.NoConfig(r.Names)
 	}
 	out.Config = k.Config
 	if err := out.objects(r, folder, k.Pods); err != nil {
 		return out, err
 	}
-	if err := out.kubelet(k.Path); err != nil {
+	if err := out.kubelet(r.Names, k.Path); err != nil {
 		return out, err
 	}
 	r.Minor = out.Version.Minor
@@ -130,7 +134,7 @@ func of(what string, err error) error {
 // node.
 func (n *StockNode) objects(r inputs.Reader, folder Folder, pods []string) error {
 	if n.Objects == nil {
-		paths, err := folder.Objects(pods)
+		paths, err := folder.Objects(r.Names, pods)
 		if err != nil {
 			return err
 		}
@@ -152,13 +156,17 @@ func (n *StockNode) objects(r inputs.Reader, folder Folder, pods []string) error
 }
 
 // kubelet finds the version of the kubelet, unless it is given.
-func (n *StockNode) kubelet(path string) error {
+func (n *StockNode) kubelet(inputNames inputs.Names, path string) error {
 	if n.Version != (behavior.Version{}) {
 		return nil
 	}
 	object := n.Objects.Nodes[n.Name]
 	if object == nil {
 		names := behavior.Names()
+		if ofFleet(inputNames) {
+			return fmt.Errorf("the Node is missing, so it is not known which kubelet decides on %s: put it there (kubectl get node NODE -o json > %s), or set as of this node in a file for --nodes, such as as: %s",
+				path, filepath.Join(path, nodeFile), names[len(names)-1])
+		}
 		return fmt.Errorf("the Node is missing, so it is not known which kubelet decides on %s: put it into the folder (kubectl get node NODE -o json > node.json) or into --pods, or name the kubelet of the node, such as --as %s", path, names[len(names)-1])
 	}
 	text := object.Status.NodeInfo.KubeletVersion

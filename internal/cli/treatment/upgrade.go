@@ -106,7 +106,7 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 	}
 	u.own = folder.ownMachine(r, u.Machine)
 	u.Machine, u.Config = folder.MachineOr(u.Machine), cmp.Or(u.Config, folder.Config)
-	if u.Pods, err = folder.Objects(u.Pods); err != nil {
+	if u.Pods, err = folder.Objects(r.Names, u.Pods); err != nil {
 		return nil, err
 	}
 	if u.near, err = folder.places(r); err != nil {
