@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -21,8 +20,8 @@ import (
 // pods of the node with what the Node has for pods. If the Node is not known, it is the one that
 // the configuration gives.
 type beside struct {
-	node *v1.Node
-	pods inputs.Roster
+	node     *v1.Node
+	requests *treatment.Requests
 }
 
 // of makes the decider decide on a node with a kubelet's state, which may be nil. The pods about
@@ -30,17 +29,19 @@ type beside struct {
 // notes.
 func (d *decider) of(k *stock, n *inputs.Node) []string {
 	d.stock = k
-	d.beside = beside{node: treatment.AssumedNode(n), pods: inputs.Roster{}}
+	gates := podspec.GatesOf(n.Policy.Policy)
+	d.beside = beside{treatment.AssumedNode(n), treatment.RequestsOf(nil, gates)}
 	if !d.as.kubelet() {
 		return nil
 	}
 	if k == nil || k.node == nil {
 		return []string{"the Node object is not given" + d.beside.assumed()}
 	}
-	d.beside.pods = k.node.Objects.On(k.node.Name)
+	pods := k.node.Objects.On(k.node.Name)
 	for _, p := range k.waiting {
-		delete(d.beside.pods, podspec.UID(p))
+		delete(pods, podspec.UID(p))
 	}
+	d.beside.requests = treatment.RequestsOf(pods, gates)
 	switch o := k.node.Objects.Nodes[k.node.Name]; {
 	case o == nil:
 		return []string{"the Node object is not given" + d.beside.assumed() + "; add the Node to --pods"}
@@ -61,28 +62,28 @@ func (b *beside) assumed() string {
 
 // compare rejects a pod that the managers of a kubelet have admitted if the Node has too little for
 // the requests of all pods. It reports whether it did. Otherwise the pod is beside the next ones.
-func (d *decider) compare(made *decision, pod *v1.Pod, gates podspec.Gates) bool {
+func (d *decider) compare(made *decision, pod *v1.Pod) bool {
 	made.beside = d.beside
-	if !d.as.kubelet() || made.plan.Grant == nil || made.plan.Known {
+	if !d.as.kubelet() || d.beside.node == nil || made.plan.Grant == nil || made.plan.Known {
 		return false
 	}
-	if r := treatment.OutOf(pod, d.beside.pods, d.beside.node, gates); r != nil {
+	r, with := d.beside.requests.Admit(pod, d.beside.node)
+	if d.beside.requests = with; r != nil {
 		rejected := *made.plan
 		rejected.Grant = nil
 		rejected.Rejection = &rejection.Rejection{Reason: rejection.Reason(r.Reason), Resource: r.Resource, Detail: r.Message}
 		made.plan, made.quirks, made.outOf = &rejected, nil, true
 		return true
 	}
-	if d.beside.node != nil {
-		d.beside.pods = maps.Clone(d.beside.pods)
-		d.beside.pods[podspec.UID(pod)] = pod
-	}
 	return false
 }
 
 // left returns how much more a pod can request; see explain.SearchOfKubelet.
-func (b *beside) left(pod *v1.Pod, gates podspec.Gates) map[string]int64 {
-	return treatment.Left(pod, b.pods, b.node, gates)
+func (b *beside) left(pod *v1.Pod) map[string]int64 {
+	if b.node == nil {
+		return nil
+	}
+	return b.requests.Left(pod, b.node)
 }
 
 // room explains the rejection of a pod that the managers of its kubelet admit, and the kubelet does
@@ -90,7 +91,7 @@ func (b *beside) left(pod *v1.Pod, gates podspec.Gates) map[string]int64 {
 func (d *decider) room(ctx context.Context, made *decision, pod *v1.Pod, gates podspec.Gates) (view.Explanation, error) {
 	answer := view.PodOf(made.plan, made.before)
 	explained := view.Explanation{Answer: view.PlanPod{Pod: answer.Pod, UID: answer.UID, QoS: answer.QoS, Rejection: answer.Rejection}}
-	room := treatment.Room{Pod: pod, Pods: made.beside.pods, Node: made.beside.node, Gates: gates, State: made.before}
+	room := treatment.Room{Pod: pod, Pods: made.beside.requests.Pods(), Node: made.beside.node, Gates: gates, State: made.before}
 	room.Plan = func(s *node.State, pod *v1.Pod) (*node.Plan, error) {
 		managers := decider{as: d.as, claims: d.claims, kubelet: quirk.New(d.as.version)}
 		made, _, err := managers.admit(ctx, s, pod, gates)

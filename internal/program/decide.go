@@ -215,7 +215,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 		next = state // The pod that is admitted without the places is rejected with each of them.
 	}
 	d.doubtUnlisted(&made, pod)
-	if d.compare(&made, pod, gates) {
+	if d.compare(&made, pod) {
 		d.kubelet, next = before, state // The kubelet releases what its managers gave to the pod.
 	}
 	if made.plan.Grant == nil || !d.started {

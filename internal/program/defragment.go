@@ -159,7 +159,7 @@ func (c *defragmentCommand) advise(cmd *cobra.Command, s console.Streams, paths 
 		return err
 	}
 	s.Notes(c.decider.of(k, n))
-	d, err := treatment.Advise(cmd.Context(), state, c.decider.beside.pods, c.decider.beside.node, wish)
+	d, err := treatment.Advise(cmd.Context(), state, c.decider.beside.requests.Pods(), c.decider.beside.node, wish)
 	if err != nil {
 		return err
 	}

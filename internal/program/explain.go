@@ -364,7 +364,7 @@ func (d *decider) explained(ctx context.Context, made *decision, pod *v1.Pod, as
 	case made.plan.Rejection == nil:
 		return view.ExplanationOf(made.before, made.plan, nil), nil
 	}
-	remedies, err := d.remedies(ctx, made.before, made.beside.left(pod, gates), pod, asked, others)
+	remedies, err := d.remedies(ctx, made.before, made.beside.left(pod), pod, asked, others)
 	if err != nil {
 		return view.Explanation{}, err
 	}

@@ -66,10 +66,11 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, 
 func mostRequested(pods inputs.Roster, o *v1.Node, gates podspec.Gates) int64 {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "largest"}}}}
 	pod.UID = "largest"
-	if OutOf(pod, pods, o, gates) != nil { // There is no place for a further pod, whatever it requests.
+	others := RequestsOf(pods, gates)
+	if others.OutOf(pod, o) != nil { // There is no place for a further pod, whatever it requests.
 		return 0
 	}
-	left, known := Left(pod, pods, o, gates)[string(v1.ResourceCPU)]
+	left, known := others.Left(pod, o)[string(v1.ResourceCPU)]
 	if !known {
 		return math.MaxInt64
 	}

@@ -6,33 +6,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
-
-// counted are the resources that a kubelet compares, in its order, without extended resources.
-var counted = []v1.ResourceName{v1.ResourcePods, v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
-
-// OutOf returns the rejection of a pod that a kubelet's managers admit: the kubelet then compares
-// the requests of all pods of the node with what the Node has for pods, whichever CPUs and memory
-// they have. It returns nil if the pod fits, if it is critical, so that the kubelet ends other pods
-// instead, or if the Node, which may be nil, does not have the amounts. Extended resources are not
-// compared: the Device Manager rejects pods that ask for too many devices of a plugin.
-func OutOf(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) *view.PlanRejection {
-	if o == nil || podspec.IsCritical(pod) {
-		return nil
-	}
-	for _, name := range counted {
-		if r := compare(pod, pods, o, name, gates); r != nil {
-			return r
-		}
-	}
-	return nil
-}
 
 // AssumedNode returns a Node that has for pods what the kubelet's configuration leaves of the
 // machine: without flags of the kubelet, its Node has the same.
@@ -45,60 +24,79 @@ func AssumedNode(n *inputs.Node) *v1.Node {
 	}}}
 }
 
-// compare is OutOf for one resource.
-func compare(pod *v1.Pod, pods inputs.Roster, o *v1.Node, name v1.ResourceName, gates podspec.Gates) *view.PlanRejection {
-	total, known := o.Status.Allocatable[name]
-	asked := requestOf(pod, name, gates)
-	if !known || asked.IsZero() {
+// OutOf returns the rejection of a pod that a kubelet's managers admit: the kubelet then compares
+// the requests of all pods of the node with what the Node has for pods, whichever CPUs and memory
+// they have. It returns nil if the pod fits, if it is critical, so that the kubelet ends other pods
+// instead, or if the Node, which may be nil, does not have the amounts. Extended resources are not
+// compared: the Device Manager rejects pods that ask for too many devices of a plugin.
+func (r *Requests) OutOf(pod *v1.Pod, o *v1.Node) *view.PlanRejection {
+	rejected, _ := r.Admit(pod, o)
+	return rejected
+}
+
+// Admit returns the rejection as OutOf, or else the requests with those of the pod, which must not
+// change from then on.
+func (r *Requests) Admit(pod *v1.Pod, o *v1.Node) (*view.PlanRejection, *Requests) {
+	uid, asked := podspec.UID(pod), r.admitted(pod) // Pods of manifests have no UID of their own.
+	used := r.beside(uid)
+	for i := range counted {
+		if o == nil || podspec.IsCritical(pod) {
+			break
+		}
+		if rejected := compare(i, asked, used, o); rejected != nil {
+			return rejected, r
+		}
+	}
+	return nil, &Requests{gates: r.gates, asked: r.asked, pods: r.pods, last: &arrival{uid, pod, r.last}, sum: used.with(pod, asked)}
+}
+
+// compare is OutOf for one resource, by its index.
+func compare(i int, asked, used amounts, o *v1.Node) *view.PlanRejection {
+	name := counted[i]
+	left, known := o.Status.Allocatable[name]
+	if !known || asked[i].IsZero() {
 		return nil
 	}
-	used := usedBeside(pod, pods, name, gates)
-	left := total.DeepCopy()
-	left.Sub(used)
-	if asked.Cmp(left) <= 0 {
+	total := left
+	left = left.DeepCopy()
+	left.Sub(used[i])
+	if asked[i].Cmp(left) <= 0 {
 		return nil
 	}
 	return &view.PlanRejection{Reason: "OutOf" + string(name), Resource: string(name), Message: fmt.Sprintf(
-		"%s: %s requested, %s left of the %s that the Node has for pods; its other pods request %s", name, asked.String(), left.String(), total.String(), used.String())}
+		"%s: %s requested, %s left of the %s that the Node has for pods; its other pods request %s", name, asked[i].String(), left.String(), total.String(), used[i].String())}
+}
+
+// short returns the resources of which a pod beside the others requests more than the Node has.
+func (r *Requests) short(pod *v1.Pod, o *v1.Node) []v1.ResourceName {
+	used, asked := r.beside(podspec.UID(pod)), amountsOf(pod, r.gates)
+	var names []v1.ResourceName
+	for i, name := range counted {
+		if compare(i, asked, used, o) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Left returns how many more CPUs and bytes of memory a pod could request before OutOf rejects it.
 // It is negative if OutOf rejects the pod already. A resource of which the Node, which may be nil,
 // does not have the amount is not in the result.
-func Left(pod *v1.Pod, pods inputs.Roster, o *v1.Node, gates podspec.Gates) map[string]int64 {
+func (r *Requests) Left(pod *v1.Pod, o *v1.Node) map[string]int64 {
 	if o == nil {
 		return nil
 	}
+	used, asked := r.beside(podspec.UID(pod)), amountsOf(pod, r.gates)
 	out := map[string]int64{}
-	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+	for i, name := range counted {
 		left, known := o.Status.Allocatable[name]
-		if !known {
+		if !known || name != v1.ResourceCPU && name != v1.ResourceMemory {
 			continue
 		}
 		left = left.DeepCopy()
-		left.Sub(usedBeside(pod, pods, name, gates))
-		left.Sub(requestOf(pod, name, gates))
+		left.Sub(used[i])
+		left.Sub(asked[i])
 		out[string(name)] = int64(math.Floor(float64(left.MilliValue()) / 1000)) // Value rounds up.
 	}
 	return out
-}
-
-// usedBeside returns what the other pods of a node request that have not ended.
-func usedBeside(pod *v1.Pod, pods inputs.Roster, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
-	var used resource.Quantity
-	uid := podspec.UID(pod) // Pods of manifests have none of their own.
-	for of, other := range pods {
-		if of != uid && !podspec.Ended(other) {
-			used.Add(requestOf(other, name, gates))
-		}
-	}
-	return used
-}
-
-// requestOf returns how much of a resource a pod requests. Each pod counts as one of a Node's pods.
-func requestOf(pod *v1.Pod, name v1.ResourceName, gates podspec.Gates) resource.Quantity {
-	if name == v1.ResourcePods {
-		return *resource.NewQuantity(1, resource.DecimalSI)
-	}
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources})[name]
 }

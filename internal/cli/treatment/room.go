@@ -71,9 +71,7 @@ func (r *Room) Remedies() (*explain.Remedies, error) {
 
 // short returns the resources of which a pod beside others requests more than the Node has.
 func (r *Room) short(pod *v1.Pod, pods inputs.Roster) []v1.ResourceName {
-	return slices.DeleteFunc(slices.Clone(counted), func(name v1.ResourceName) bool {
-		return compare(pod, pods, r.Node, name, r.Gates) == nil
-	})
+	return RequestsOf(pods, r.Gates).short(pod, r.Node)
 }
 
 // admitted plans the pod. It returns nil if OutOf or the managers reject it.
@@ -112,7 +110,8 @@ func (r *Room) less(short []v1.ResourceName) (*explain.Proposal, string, error) 
 
 // lowered lowers one resource of a pod as little as is enough. It returns false if nothing is.
 func (r *Room) lowered(pod *v1.Pod, name v1.ResourceName) (*v1.Pod, bool) {
-	enough := func(p *v1.Pod) bool { return compare(p, r.Pods, r.Node, name, r.Gates) == nil }
+	others := RequestsOf(r.Pods, r.Gates)
+	enough := func(p *v1.Pod) bool { return !slices.Contains(others.short(p, r.Node), name) }
 	var subjects [][]*v1.ResourceRequirements // of a copy of the pod
 	next := pod.DeepCopy()
 	if of := next.Spec.Resources; of != nil && r.Gates.PodLevelResources && !of.Requests.Name(name, resource.DecimalSI).IsZero() {
