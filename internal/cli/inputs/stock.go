@@ -39,8 +39,7 @@ type StockFound struct {
 	Name   string
 	Object *v1.Node
 	Pods   Roster
-	// Config is the file with the configuration.
-	Config  string
+	// Version is the kubelet.
 	Version behavior.Version
 	Notes   []string
 }

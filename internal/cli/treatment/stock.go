@@ -67,7 +67,7 @@ func ReadStock(r inputs.Reader, files inputs.StockFiles) (*inputs.StockFound, er
 	}
 	return &inputs.StockFound{
 		Node: n.Node, State: n.Shown.State, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
-		Config: n.Config, Version: n.Version, Notes: append(n.Notes, n.Shown.FaultNotes()...),
+		Version: n.Version, Notes: append(n.Notes, n.Shown.FaultNotes()...),
 	}, nil
 }
 
