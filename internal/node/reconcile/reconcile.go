@@ -25,9 +25,11 @@ import (
 // The times of a Loop.
 const (
 	// Spacing is the minimum time between two writes, and between two tries of which the first
-	// failed. Quiet is the time after a try that found nothing to write. A change is then written
-	// at once, but a burst of changes that need no write costs ten tries a second at most.
-	Spacing, Quiet = time.Second, 100 * time.Millisecond
+	// failed.
+	Spacing = time.Second
+	// Quiet is the time after a try that found nothing to write. A change is then written at once,
+	// but a burst of changes that need no write costs ten tries a second at most.
+	Quiet = 100 * time.Millisecond
 	// Poll is the time between two tries without a change. It is needed because not everything that
 	// can change calls Changed.
 	Poll = 2 * time.Second

@@ -149,7 +149,6 @@ func (n *observed) startWatcher(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	n.published.Store(false)
 	w := &watcher{Observing: made, ended: make(chan struct{})}
 	running, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
@@ -312,12 +311,8 @@ func (n *observed) restart(ctx context.Context, away time.Duration) error {
 		n.before = append(n.before, t)
 		n.mu.Unlock()
 	}
-	return n.comeBack(ctx, away, func() error {
-		if err := n.startWatcher(n.fleet.ctx); err != nil {
-			return err
-		}
-		return await(ctx, n.published.Load)
-	})
+	// The agent is ready when it has looked. If nothing has changed, it writes nothing.
+	return n.comeBack(ctx, away, func() error { return n.startWatcher(n.fleet.ctx) })
 }
 
 func (n *observed) changePolicy(context.Context) error {
