@@ -43,6 +43,9 @@ type Like struct {
 	// Undescribed are the extended resources of the pod that no node lists. Nothing is decided
 	// about them.
 	Undescribed []string `json:"undescribedDevices,omitempty"`
+	// Notes are about devices of which the NUMA nodes are not given: with them, the pods can be
+	// smaller.
+	Notes []string `json:"notes,omitempty"`
 	// CPUs and Bytes are what Container requests in the manifest. If Unlimited is set, no Memory
 	// Manager assigns memory, and no amount of it is looked for.
 	CPUs      int   `json:"cpus"`
@@ -153,9 +156,25 @@ func (l *likeSearch) choose() {
 			}
 		}
 	}
+	l.noteUnplaced()
 	l.BudgetCPUs = l.pod.BudgetCPUs
 	l.BudgetBytes, _ = l.pod.BudgetMemory.Get(machine.Memory)
 	l.Unlimited = !slices.ContainsFunc(l.places, func(p Place) bool { return p.State.Policy().StaticMemory })
+}
+
+// noteUnplaced adds a note about the places that do not have the NUMA nodes of the devices.
+func (l *likeSearch) noteUnplaced() {
+	for i := range l.places {
+		p := &l.places[i]
+		note := p.State.UnplacedNote(l.Device)
+		if note == "" || p.State.Demand(&l.pod).Path == node.Unaligned {
+			continue
+		}
+		if p.Name != "" {
+			note = p.Name + ": " + note
+		}
+		l.Notes = append(l.Notes, note)
+	}
 }
 
 // described reports whether a place lists devices of the resource.

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -89,7 +90,11 @@ func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 			}
 		}
 	}
-	if made.plan.Rejection != nil || made.plan.Known || pod.Spec.NodeName != "" || len(listed) == 0 {
+	if made.plan.Rejection != nil || made.plan.Known || pod.Spec.NodeName != "" {
+		return
+	}
+	if len(listed) == 0 {
+		made.adviseUnlisted(inventory)
 		return
 	}
 	names := slices.DeleteFunc(node.UnlistedResources(&made.plan.Pod, inventory), func(name string) bool { return slices.Contains(listed, name) })
@@ -100,8 +105,48 @@ func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 		})
 	}
 	if len(names) > 0 { // The doubts take the place of the note.
-		note := node.UnlistedNote(node.UnlistedResources(&made.plan.Pod, inventory))
-		made.plan.Trace.Notes = slices.DeleteFunc(slices.Clone(made.plan.Trace.Notes), func(n string) bool { return n == note })
+		made.withoutNote(node.UnlistedNote(node.UnlistedResources(&made.plan.Pod, inventory)))
+	}
+}
+
+// withoutNote removes a note about the decision, and reports whether there was one.
+func (made *decision) withoutNote(note string) bool {
+	at := slices.Index(made.plan.Trace.Notes, note)
+	if at >= 0 {
+		made.plan.Trace.Notes = slices.Delete(slices.Clone(made.plan.Trace.Notes), at, at+1)
+	}
+	return at >= 0
+}
+
+// adviseUnlisted adds to the note about resources that no inventory has what to do.
+func (made *decision) adviseUnlisted(inventory *device.Inventory) {
+	names := node.UnlistedResources(&made.plan.Pod, inventory)
+	if note := node.UnlistedNote(names); made.withoutNote(note) {
+		made.plan.Trace.Notes = append(made.plan.Trace.Notes, note+"; "+spelling.InsteadOfUnlisted(names, giveDevices))
+	}
+}
+
+// giveDevices is how to have devices counted on one node.
+const giveDevices = "give the devices of the node with --devices"
+
+// doubtUnplaced makes the admission of a pod by a kubelet unsure if the NUMA nodes of devices for
+// which it asks are not given.
+func (d *decider) doubtUnplaced(made *decision) {
+	if !d.as.kubelet() || made.plan.Rejection != nil || made.plan.Known {
+		return
+	}
+	var done []string
+	for i := range made.plan.Pod.Containers {
+		for _, a := range made.plan.Pod.Containers[i].Devices {
+			note := made.before.UnplacedNote(a.Resource)
+			if note == "" || slices.Contains(done, note) || !made.withoutNote(note) {
+				continue
+			}
+			done = append(done, note)
+			if d.stock == nil || !d.stock.shown.Unplaced(a.Resource) {
+				made.doubts = append(made.doubts, view.Doubt{Reason: note, Give: treatment.GiveNUMANodes})
+			}
+		}
 	}
 }
 

@@ -215,6 +215,7 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 		next = state // The pod that is admitted without the places is rejected with each of them.
 	}
 	d.doubtUnlisted(&made, pod)
+	d.doubtUnplaced(&made)
 	if d.compare(&made, pod) {
 		d.kubelet, next = before, state // The kubelet releases what its managers gave to the pod.
 	}

@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -116,6 +118,10 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.like, err)
 	}
+	doubts, state, err := c.doubts(s, state, &pod)
+	if err != nil {
+		return err
+	}
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
 	listed := state.Devices().Inventory().Resources()
 	for _, name := range like.Undescribed {
@@ -123,10 +129,32 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 			return fmt.Errorf("%s: the node lists no %s, so it takes no pod of any size with it: %s", c.like, name,
 				spelling.InsteadOfResource(name, listed, "add it to the devices of --devices, if the node has it"))
 		}
-		s.Notes([]string{node.UnlistedNote([]string{name}) + "; give --devices"})
+		s.Notes([]string{node.UnlistedNote([]string{name}) + "; " + spelling.InsteadOfUnlisted([]string{name}, giveDevices)})
 	}
 	r.LikePod, r.Like = pod.ID(), &like
+	if r.Certainty != nil {
+		for _, note := range like.Notes {
+			doubts = append(doubts, view.Doubt{Reason: note, Give: treatment.GiveNUMANodes})
+		}
+		r.Certainty = view.CertaintyOf(slices.Concat(r.Certainty.Doubts, doubts), r.Certainty.Pods)
+	}
 	return err
+}
+
+// doubts returns why a kubelet can decide about the pod in another way, with the state for plans.
+func (c *reportCommand) doubts(s console.Streams, state *node.State, pod *request.Pod) ([]view.Doubt, *node.State, error) {
+	if c.node.stock == nil {
+		return nil, state, nil
+	}
+	shown := c.node.stock.shown
+	doubts := shown.Doubts(pod)
+	for _, d := range doubts {
+		if !slices.Contains(shown.OfNode(), d) {
+			s.Notes([]string{"unsure: " + d.String()})
+		}
+	}
+	state, err := shown.ForPlans(state)
+	return doubts, state, err
 }
 
 // onePod returns the request of a pod, or of the first of several pods that are alike.

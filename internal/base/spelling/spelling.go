@@ -57,6 +57,30 @@ func InsteadOfResource(name string, known []string, otherwise string) string {
 	return "ask for " + meant + ", if you mean that, or " + otherwise
 }
 
+// usual are the extended resources of device plugins that many clusters have.
+func usual() []string {
+	return []string{
+		"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi", "google.com/tpu",
+		"aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "huawei.com/Ascend910", "qat.intel.com/generic",
+		"rdma/hca_shared_devices_a", "intel.com/intel_sriov_netdevice", "devices.kubevirt.io/kvm",
+	}
+}
+
+// InsteadOfUnlisted returns what to do about extended resources where no list of devices is given:
+// to ask for the usual ones that typos most likely mean, if there are any, or otherwise.
+func InsteadOfUnlisted(names []string, otherwise string) string {
+	var meant []string
+	for _, name := range names {
+		if near := nearestResource(name, usual()); near != "" && !slices.Contains(usual(), name) {
+			meant = append(meant, near)
+		}
+	}
+	if len(meant) == 0 {
+		return otherwise
+	}
+	return "ask for " + strings.Join(meant, " and ") + ", if you mean that, or " + otherwise
+}
+
 // nearestResource returns the known extended resource that a typo most likely means, or "". The
 // parts before and after the slash are compared apart, and one of them must be equal, because the
 // resources of one vendor have most letters in common.

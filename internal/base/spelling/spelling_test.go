@@ -52,6 +52,17 @@ func TestNearestResource(t *testing.T) {
 	}
 }
 
+func TestInsteadOfUnlisted(t *testing.T) {
+	for name, expected := range map[string]string{
+		"nvidia.com/gpuz": "ask for nvidia.com/gpu, if you mean that, or give a list", "nvdia.com/gpu": "ask for nvidia.com/gpu, if you mean that, or give a list",
+		"nvidia.com/gpu": "give a list", "aws.amazon.com/neuroncore": "give a list", "example.com/dongle": "give a list", "": "give a list",
+	} {
+		if got := InsteadOfUnlisted([]string{name}, "give a list"); got != expected {
+			t.Errorf("%q: %q, expected %q", name, got, expected)
+		}
+	}
+}
+
 func TestExpected(t *testing.T) {
 	for _, c := range []struct {
 		word     string

@@ -51,7 +51,8 @@ func (f *FleetNodes) Uncounted(pods []*fleet.Pod) (notes []string) {
 func unlistedNote(name string, missing bool, listed []string) string {
 	note := "no node lists " + name + ", which pods ask for: "
 	if !missing {
-		return note + "nothing is decided about it; to count it, add devices to a kind of node (see examples/devices)"
+		return note + "it is not counted, and nothing is aligned with it; " +
+			spelling.InsteadOfUnlisted([]string{name}, "add devices to a kind of node (see examples/devices)")
 	}
 	return note + "these pods fit nowhere; " + spelling.InsteadOfResource(name, listed, "add it to the devices of a kind of node, if it has them")
 }

@@ -185,7 +185,7 @@ func inventory(m *machine.Machine, raw json.RawMessage) (*device.Inventory, erro
 	if len(raw) == 0 {
 		return device.NewInventory(m, nil)
 	}
-	return devicefile.Inventory(m, "devices", raw)
+	return devicefile.Reported(m, "devices", raw)
 }
 
 // policy resolves a configuration. Scenarios show what the managers decide, so a pod-level pod

@@ -38,6 +38,9 @@ type devices struct {
 	saved bool
 }
 
+// GiveNUMANodes is what to give if --devices does not have the NUMA nodes of devices.
+const GiveNUMANodes = "add numaNodes to each device in --devices; numaNodes: [] is for a device of which the device plugin reports none"
+
 // giveDevices and giveCheckpoint are what to give if devices are not known.
 const (
 	giveDevices    = "add --devices FILE with every device and its NUMA nodes, or collect the node again with curl on it: the script of paddock collect then asks the kubelet for them"
@@ -112,6 +115,13 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 	all := map[string][]device.Device{}
 	for _, resource := range d.inventory.Resources() {
 		all[resource] = d.inventory.Devices(resource)
+		if n := d.inventory.Unplaced(resource); n > 0 && m.NodeMask().Len() > 1 {
+			d.unplaced[resource] = unplacedOf(all[resource])
+			d.doubts[resource] = view.Doubt{
+				Reason: fmt.Sprintf("the NUMA nodes of %d of the %d devices of %s are not given", n, len(all[resource]), resource),
+				Give:   GiveNUMANodes,
+			}
+		}
 	}
 	d.missing()
 	defer d.foreign(m, near)
@@ -125,7 +135,7 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 			if !known {
 				unknown = append(unknown, id)
 			}
-			all[resource] = append(all[resource], device.Device{ID: id, Healthy: true, Nodes: nodes})
+			all[resource] = append(all[resource], device.Device{ID: id, Healthy: true, Nodes: nodes, Unplaced: !known})
 		}
 		if len(unknown) == 0 || m.NodeMask().Len() == 1 {
 			continue
@@ -139,6 +149,16 @@ func (d *devices) stock(m *machine.Machine, near map[string]map[string]mask.Mask
 	inventory, err := device.NewInventory(m, all)
 	d.inventory = inventory
 	return err
+}
+
+// unplacedOf returns the ids of the devices of which the NUMA nodes are not given.
+func unplacedOf(devices []device.Device) (ids []string) {
+	for _, x := range devices {
+		if x.Unplaced {
+			ids = append(ids, x.ID)
+		}
+	}
+	return ids
 }
 
 // foreign adds doubts about resources that have devices on NUMA nodes that the machine does not

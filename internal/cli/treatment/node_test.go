@@ -283,7 +283,7 @@ func nodeOf(t *testing.T, line *recorded, version behavior.Version) *inputs.Node
 	policy = quirk.New(version).Policy(found.Machine, policy, quirk.Setup{ByNumber: !config.NamesReserved()})
 	devices, err := device.NewInventory(found.Machine, nil)
 	if len(line.Scenario.Devices) > 0 {
-		devices, err = devicefile.Inventory(found.Machine, "devices", line.Scenario.Devices)
+		devices, err = devicefile.Reported(found.Machine, "devices", line.Scenario.Devices)
 	}
 	if err != nil {
 		t.Fatal(err)

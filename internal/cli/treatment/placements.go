@@ -73,7 +73,7 @@ func (s *Shown) Placements(state *node.State, pod *request.Pod) ([]Placement, []
 	for i, p := range all {
 		inventory, err := changed(state.Machine(), s.devices.inventory, func(resource string, x *device.Device) {
 			if nodes, is := p.nodes[resource][x.ID]; is {
-				x.Nodes = nodes
+				x.Nodes, x.Unplaced = nodes, false
 			}
 			if known, is := state.Devices().Inventory().Device(resource, x.ID); is {
 				x.Healthy = known.Healthy

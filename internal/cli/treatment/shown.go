@@ -69,6 +69,15 @@ func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
 	return all
 }
 
+// Unplaced reports whether Doubts has a doubt about the NUMA nodes of the devices of a resource.
+func (s *Shown) Unplaced(resource string) bool {
+	if s.devices == nil {
+		return false
+	}
+	_, unplaced := s.devices.doubts[resource]
+	return unplaced
+}
+
 // ForPlans returns a state in place of one that was made from State, for plans. Devices of which
 // some are in unknown places have no NUMA nodes there.
 func (s *Shown) ForPlans(state *node.State) (*node.State, error) {

@@ -15,7 +15,8 @@ type entry struct {
 	id, prefix     string
 	count, perNode int64
 	nodes          mask.Mask
-	healthy        bool
+	// unplaced is set if the entry does not have numaNodes.
+	unplaced, healthy bool
 }
 
 // devicesOf returns the devices of an entry. It fails if there are more than limit. Its error texts
@@ -54,6 +55,7 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 		}
 	}
 	has := func(field string) bool { return fields[field] != nil }
+	e.unplaced = !has("numaNodes")
 	switch {
 	case has("id") == has("prefix"):
 		return nil, fmt.Errorf(": expected either an id or a prefix")
@@ -73,13 +75,13 @@ func (e entry) devices(limit int) ([]device.Device, error) {
 		return nil, fmt.Errorf(": the file has more than %d devices", MaxDevices)
 	}
 	if e.id != "" {
-		return []device.Device{{ID: e.id, Healthy: e.healthy, Nodes: e.nodes}}, nil
+		return []device.Device{{ID: e.id, Healthy: e.healthy, Nodes: e.nodes, Unplaced: e.unplaced}}, nil
 	}
 	var devices []device.Device
 	add := func(n int64, nodes mask.Mask) {
 		for range n {
 			id := e.prefix + strconv.Itoa(len(devices))
-			devices = append(devices, device.Device{ID: id, Healthy: e.healthy, Nodes: nodes})
+			devices = append(devices, device.Device{ID: id, Healthy: e.healthy, Nodes: nodes, Unplaced: e.unplaced})
 		}
 	}
 	add(e.count, e.nodes)
@@ -145,7 +147,7 @@ func (e *entry) takeNodes(value json.RawMessage) error {
 	nodes, err := mask.Parse(text)
 	if err != nil {
 		if bytes.HasPrefix(value, []byte("-")) {
-			return fmt.Errorf("%w; leave numaNodes out where a device has none", err)
+			return fmt.Errorf("%w; write numaNodes: [] for a device that reports none", err)
 		}
 		return err
 	}

@@ -34,6 +34,25 @@ func Inventory(m *machine.Machine, name string, data []byte) (*device.Inventory,
 	if err != nil {
 		return nil, err
 	}
+	return inventory(m, name, resources)
+}
+
+// Reported is like Inventory, for a file that has all that device plugins report: a device without
+// numaNodes reports none.
+func Reported(m *machine.Machine, name string, data []byte) (*device.Inventory, error) {
+	resources, err := Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, devices := range resources {
+		for i := range devices {
+			devices[i].Unplaced = false
+		}
+	}
+	return inventory(m, name, resources)
+}
+
+func inventory(m *machine.Machine, name string, resources map[string][]device.Device) (*device.Inventory, error) {
 	inv, err := device.NewInventory(m, resources)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

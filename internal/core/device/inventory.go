@@ -26,8 +26,12 @@ type Device struct {
 	// Healthy reports whether the device can be assigned. Unhealthy devices count only for the
 	// number of NUMA nodes that a request needs at best (R-HINT-43).
 	Healthy bool
-	// Nodes has the NUMA nodes that the device is local to. If empty, the device reports none.
+	// Nodes has the NUMA nodes that the device is local to. If empty, the device reports none, or
+	// Unplaced is set.
 	Nodes mask.Mask
+	// Unplaced is set if it is not known whether the device reports NUMA nodes, and which. It
+	// decides nothing: the device is treated as one that reports none.
+	Unplaced bool
 }
 
 // Inventory lists the devices of a Kubernetes node. It is immutable. A nil Inventory is empty.
@@ -47,6 +51,8 @@ type resource struct {
 	// places groups the devices by their NUMA nodes. Decisions about thousands of devices can then
 	// count words instead of devices.
 	places []place
+	// unplaced is the number of devices of which it is not known what they report.
+	unplaced int
 }
 
 // place has the devices of a resource that report the same NUMA nodes.
@@ -91,6 +97,9 @@ func (r *resource) index() {
 		every.add(i)
 		if d.Healthy {
 			r.healthy.add(i)
+		}
+		if d.Unplaced {
+			r.unplaced++
 		}
 		r.candidates |= d.Nodes
 		at, found := known[d.Nodes]
@@ -137,6 +146,14 @@ func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0
 func (inv *Inventory) Nodes(resource string) mask.Mask {
 	if i := inv.find(resource); i >= 0 {
 		return inv.resources[i].candidates
+	}
+	return 0
+}
+
+// Unplaced returns how many devices of a resource are unplaced.
+func (inv *Inventory) Unplaced(resource string) int {
+	if i := inv.find(resource); i >= 0 {
+		return inv.resources[i].unplaced
 	}
 	return 0
 }

@@ -99,16 +99,43 @@ func UnlistedResources(pod *request.Pod, inventory *device.Inventory) []string {
 
 // UnlistedNote returns the note about extended resources that are in no inventory.
 func UnlistedNote(names []string) string {
-	return "no device inventory has " + strings.Join(names, ", ") + ": nothing is decided about it"
+	return "no device inventory has " + strings.Join(names, ", ") + ": it is not counted, and nothing is aligned with it"
 }
 
-// noteOtherDevices adds notes about the resources that no inventory has, and about the given
-// devices with which nothing can be aligned (R-DEV-4).
+// UnplacedNote returns the note about a resource of which devices are unplaced. It returns "" if
+// none is, or if the machine has one NUMA node.
+func (s *State) UnplacedNote(resource string) string {
+	inventory := s.devices.Inventory()
+	n := inventory.Unplaced(resource)
+	if n == 0 || s.machine.NodeMask().Len() < 2 {
+		return ""
+	}
+	return fmt.Sprintf("the NUMA nodes of %d of the %d devices of %s are not given: CPUs and memory are not aligned with them, "+
+		"and with their NUMA nodes the answer can be another one", n, len(inventory.Devices(resource)), resource)
+}
+
+// noteUnplaced adds a note about each resource of the inventory that the pod asks for and of which
+// the NUMA nodes are not given.
+func (d *draft) noteUnplaced() {
+	var noted []string
+	for i := range d.pod.Containers {
+		for _, a := range d.demand.Containers[i].Devices {
+			if text := d.s.UnplacedNote(a.Resource); text != "" && !slices.Contains(noted, text) {
+				noted = append(noted, text)
+				d.note(text)
+			}
+		}
+	}
+}
+
+// noteOtherDevices adds notes about the resources that no inventory has, and about the devices
+// with which nothing can be aligned (R-DEV-4).
 func (d *draft) noteOtherDevices() {
 	if d.demand.Path != Unaligned {
 		for _, text := range UnknownDevices(&d.pod, d.s.machine.NodeMask()) {
 			d.note(text)
 		}
+		d.noteUnplaced()
 	}
 	if others := UnlistedResources(&d.pod, d.devices.Inventory()); len(others) > 0 {
 		d.note(UnlistedNote(others))

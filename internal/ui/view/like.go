@@ -66,6 +66,9 @@ func likeText(l *explain.Like, nodes bool, style terminal.Style) string {
 	for _, why := range likeWhys(l, columns) {
 		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(why)))
 	}
+	for _, note := range l.Notes {
+		out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("note"), terminal.Plain.Of(" "+note)))
+	}
 	return out.String()
 }
 

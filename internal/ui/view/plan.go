@@ -58,6 +58,8 @@ type PlanPod struct {
 	// Resize is set if the pod was resized, and describes what it had before.
 	Resize *PlanResize `json:"resize,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
+	// NotCounted are the extended resources of the pod that no inventory has.
+	NotCounted []string `json:"notCounted,omitempty"`
 	// Quirks are the faults because of which a kubelet answers differently. They are set if its
 	// answer was requested.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
@@ -185,6 +187,7 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 	out := PlanPod{
 		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
 		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes, Estimated: p.Pod.Estimated,
+		NotCounted: node.UnlistedResources(&p.Pod, s.Devices().Inventory()),
 	}
 	if p.Rejection != nil {
 		out.Rejection = planRejection(p.Rejection)

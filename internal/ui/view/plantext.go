@@ -30,7 +30,7 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	if n := p.unsure(); n > 0 {
 		unsure = "; " + Number(n) + " of these answers unsure"
 	}
-	out.WriteString(style.Paint(terminal.Strong, Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected"+unsure) + "\n")
+	out.WriteString(style.Paragraph("", "  ", terminal.Strong.Of(Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected"+unsure+p.notCounted())))
 	kubelet := ""
 	if p.Kubelet != nil {
 		kubelet = p.Kubelet.Version
@@ -66,6 +66,22 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 		out.WriteString(e.Text(style, wide))
 	}
 	return out.String()
+}
+
+// notCounted returns the end of the first line: the extended resources that no inventory has. An
+// unsure answer has them in its reasons.
+func (p Plan) notCounted() string {
+	var names []string
+	for i := range p.Pods {
+		if pod := &p.Pods[i]; pod.Admitted && !pod.Known && !pod.Certainty.IsUnsure() {
+			names = append(names, pod.NotCounted...)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return "; not counting " + strings.Join(slices.Compact(names), ", ") + ", which no device inventory has"
 }
 
 // head lists the machine, the policy, and the kubelet that decides, "kubelet-1.36.4". If kubelet is
