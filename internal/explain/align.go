@@ -260,7 +260,9 @@ type verdict struct {
 	nodes   mask.Mask
 	faults  int
 	missing float64 // the largest missing share of a requested amount
-	loser   Loser
+	// lacks is the first resource that does not fit, or empty.
+	lacks string
+	loser Loser
 }
 
 // losersOf judges the sets of the relevant sizes: the size of the chosen set and the preferred
@@ -292,17 +294,26 @@ func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
 			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
 	})
-	// Put the nearest set of each size before all others. What is missing on one NUMA node is as
-	// relevant as what rules out two NUMA nodes.
+	// Put the nearest set of each size before all others: what is missing on one NUMA node is as
+	// relevant as what rules out two NUMA nodes. For a rejected pod, put there the nearest one for
+	// each resource that does not fit: two that fit on different NUMA nodes are both the reason.
+	type kind struct {
+		size  int
+		lacks string
+	}
 	var front, rest []Loser
-	seen := map[int]bool{}
+	seen := map[kind]bool{}
 	for _, v := range verdicts {
-		if seen[v.nodes.Len()] {
+		of := kind{size: v.nodes.Len()}
+		if !a.Choice.Admit {
+			of.lacks = v.lacks
+		}
+		if seen[of] {
 			rest = append(rest, v.loser)
 		} else {
 			front = append(front, v.loser)
 		}
-		seen[v.nodes.Len()] = true
+		seen[of] = true
 	}
 	return append(front, rest...)[:min(maxLosers, len(verdicts))], len(verdicts)
 }
@@ -321,6 +332,7 @@ func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 			if i < len(a.Given) {
 				why = cmp.Or(node.Why{Text: awayText(a.Given[i].Devices, m)}, why)
 			}
+			v.lacks = cmp.Or(v.lacks, f.Resource)
 			faults = faults.And(why)
 			v.faults += 100
 			v.missing = max(v.missing, missing)
@@ -375,6 +387,9 @@ func spread(s *node.State, m mask.Mask) int {
 // misfit explains why the hint set does not have m. It also returns the share of the requested
 // amount that is missing on m.
 func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
+	if !f.Kept.IsEmpty() {
+		return node.Why{Text: fmt.Sprintf("%s: the pod keeps what it has on %s", f.Resource, f.Kept.Text())}, 0
+	}
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		if have := n.Offered(m); have < n.Amount {

@@ -44,6 +44,9 @@ type Set struct {
 	Touch      []mask.Mask
 	Needs      []Need
 	Explicit   []mask.Mask
+	// Kept has the NUMA nodes of what a pod keeps, if the masks follow from that and not from what
+	// is free. It decides nothing.
+	Kept mask.Mask
 	// Copies is the number of hint lists with these masks, because the memory manager gives one
 	// list for each requested type. Zero counts as 1. The merge chooses one mask for each copy.
 	Copies int

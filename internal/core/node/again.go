@@ -86,7 +86,9 @@ func (d *draft) cpuHintsAgain(n, of int) hint.Set {
 		own = own.Union(set)
 	}
 	if own.Len() == n {
-		return cpu.Hints(d.s.machine, d.s.policy.CPU, own, cpuset.Set{}, n)
+		set := cpu.Hints(d.s.machine, d.s.policy.CPU, own, cpuset.Set{}, n)
+		set.Kept = d.s.machine.NodesOf(own)
+		return set
 	}
 	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs.Union(own), n)
 }
@@ -178,7 +180,7 @@ func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
 		if n, asked := want.Get(b.Type); !asked || n != b.Size {
 			return none
 		}
-		set.Explicit, set.Preferred = append(set.Explicit[:0], b.Nodes), b.Nodes.Len()
+		set.Explicit, set.Preferred, set.Kept = append(set.Explicit[:0], b.Nodes), b.Nodes.Len(), b.Nodes
 	}
 	return set
 }

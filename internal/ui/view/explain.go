@@ -411,7 +411,7 @@ func (w *explanation) losers(losers []explain.Loser) {
 	var rows [][]terminal.Cell
 	for i, why := range whys {
 		list := sets[why]
-		if !w.verbose && i == maxNearest {
+		if !w.verbose && i == maxNearest && len(whys) > maxNearest+1 { // One more reason takes no more lines than its number.
 			w.table(rows)
 			w.sentence(terminal.Faint.Of("and " + Count(len(whys)-i, "reason") + " more (-v)"))
 			return
