@@ -332,7 +332,11 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		}
 		if err != nil { // What is known so far is an answer, too.
 			s.EndProgress()
-			interrupted = fmt.Errorf("interrupted after %d of %d settings: the best of these is marked", len(answers), settings)
+			after := fmt.Sprintf("after %d of %d settings", len(answers), settings)
+			for i := range answers {
+				answers[i].Interrupted = after
+			}
+			interrupted = fmt.Errorf("interrupted %s: the best of these is marked", after)
 			break
 		}
 	}

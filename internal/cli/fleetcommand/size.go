@@ -84,7 +84,11 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	case interrupted: // What is known so far is an answer, too.
 		s.EndProgress()
 		code = 1
-		err = errors.New("interrupted: " + unfinished(q, answers))
+		open := unfinished(q, answers)
+		for i := range answers {
+			answers[i].Interrupted = open
+		}
+		err = errors.New("interrupted: " + open)
 	}
 	if wrong := c.printSizes(s, answers); wrong != nil {
 		return wrong

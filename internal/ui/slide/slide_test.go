@@ -132,6 +132,10 @@ func TestTrials(t *testing.T) {
 	if svg = svgOf(t, slide.Trials("Settings", trials)); !strings.Contains(svg, ">now: restricted, scope pod<") || !strings.Contains(svg, "none is best") {
 		t.Error(svg)
 	}
+	trials[0].Interrupted = "after 1 of 20 settings"
+	if svg = svgOf(t, slide.Trials("Settings", trials)); !strings.Contains(svg, ">Interrupted after 1 of 20 settings: ") {
+		t.Error(svg)
+	}
 	if svg = svgOf(t, slide.Trials("Settings", nil)); !strings.Contains(svg, "none is best") {
 		t.Error(svg)
 	}
@@ -155,6 +159,14 @@ func TestSizes(t *testing.T) {
 		if !strings.Contains(svg, part) {
 			t.Errorf("it has no %q: %s", part, svg)
 		}
+	}
+	if strings.Contains(svg, "Interrupted") {
+		t.Error(svg)
+	}
+	interrupted := []view.Fleet{answers[0]}
+	interrupted[0].Interrupted = "no answer yet for none"
+	if svg := svgOf(t, slide.Sizes("Nodes", interrupted)); !strings.Contains(svg, ">Interrupted: no answer yet for none. ") {
+		t.Error(svg)
 	}
 	if orange := strings.Count(svg, "fill=\"#e8a33d\""); orange != 2 {
 		t.Errorf("%d shapes are orange, expected the stranded CPUs of one bar, and the legend", orange)

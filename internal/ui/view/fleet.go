@@ -32,6 +32,9 @@ type Fleet struct {
 	TooFew  bool  `json:"tooFew,omitempty"`
 	// AtMost is set for size if the search was interrupted: Nodes take all pods, and fewer may.
 	AtMost bool `json:"atMost,omitempty"`
+	// Interrupted is set for all answers to size if it was interrupted, and describes what they
+	// leave open.
+	Interrupted string `json:"interrupted,omitempty"`
 	// Price is the price of the nodes, in the unit of the given prices.
 	Price      *float64         `json:"price,omitempty"` // for size
 	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds
@@ -490,11 +493,4 @@ func amount(cpus float64) string {
 		return grouped(n)
 	}
 	return grouped(n) + "." + decimals
-}
-
-func share(c FleetCPUs) string {
-	if c.Allocatable <= 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
 }

@@ -124,26 +124,26 @@ func SizesRows(answers []Fleet) [][]string {
 			all = append(all, cause)
 		}
 		for _, r := range all {
-			r["question"] = f.Question
+			r["question"], r["interrupted"] = f.Question, f.Interrupted
 		}
 		records = append(records, all...)
 	}
 	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried", "atMost"}
-	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns), records)
+	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns, []string{"interrupted"}), records)
 }
 
 // TrialsRows returns the trials with a header. The result of a trial that is wrong is empty.
 func TrialsRows(trials []Trial) [][]string {
 	var records []record
 	for _, t := range trials {
-		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "order": t.Order, "now": strconv.FormatBool(t.Now), "best": strconv.FormatBool(t.Best), "wrong": t.Wrong}
+		r := record{"nodes": t.Nodes, "policy": t.Policy, "scope": t.Scope, "option": t.Option, "scoring": t.Scoring, "order": t.Order, "now": strconv.FormatBool(t.Now), "best": strconv.FormatBool(t.Best), "wrong": t.Wrong, "interrupted": t.Interrupted}
 		if t.CPUs != nil {
 			r.pods(t.Pods)
 			r.allCPUs(t.CPUs)
 		}
 		records = append(records, r)
 	}
-	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"now", "best", "wrong"})
+	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"now", "best", "wrong", "interrupted"})
 	return table(columns, records)
 }
 

@@ -41,10 +41,21 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 		t.Cells(row...)
 	}
 	order := ""
+	if open := interruptedText(answers); open != "" {
+		order = style.Paragraph("", "", terminal.Warn.Of(open))
+	}
 	if len(answers) > 0 {
-		order = style.Paragraph("", "", terminal.Plain.Of(orderText(answers[0].Order)))
+		order += style.Paragraph("", "", terminal.Plain.Of(orderText(answers[0].Order)))
 	}
 	return t.Text(style) + below.String() + "\n" + order
+}
+
+// interruptedText describes what the answers leave open, if the search was interrupted.
+func interruptedText(answers []Fleet) string {
+	if len(answers) == 0 || answers[0].Interrupted == "" {
+		return ""
+	}
+	return "Interrupted: " + answers[0].Interrupted + "."
 }
 
 // Name names what the answer to size is about: a kind of node, or a mix of kinds.
@@ -138,12 +149,23 @@ func (f *Fleet) mix() string {
 // Share returns the part of the allocatable CPUs that the placed pods request, such as "61.4 %".
 func (f *Fleet) Share() string { return share(f.CPUs.FleetCPUs) }
 
+func share(c FleetCPUs) string {
+	if c.Allocatable <= 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
+}
+
 // SizesSummary describes what the numbers of nodes are for.
 func SizesSummary(answers []Fleet) string {
 	if len(answers) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("How many nodes take %s, while one node fewer does not. %s", podCount(answers[0].Pods.Asked), orderText(answers[0].Order))
+	text := fmt.Sprintf("How many nodes take %s, while one node fewer does not. %s", podCount(answers[0].Pods.Asked), orderText(answers[0].Order))
+	if interrupted := interruptedText(answers); interrupted != "" {
+		return interrupted + " " + text
+	}
+	return text
 }
 
 // Money formats an amount of money, rounded to hundredths.

@@ -26,6 +26,9 @@ type Trial struct {
 	// with the most CPU time of aligned pods, then with the most CPU time of placed pods, and then
 	// the first.
 	Best bool `json:"best"`
+	// Interrupted is set for all trials of a comparison that was interrupted, and describes how far
+	// it came. Best is then the best one so far.
+	Interrupted string `json:"interrupted,omitempty"`
 	// Wrong describes why a kubelet would not start with these settings.
 	Wrong string        `json:"wrong,omitempty"`
 	Pods  *FleetPods    `json:"pods,omitempty"`
@@ -261,13 +264,17 @@ func (r *trialRow) idleText(names map[string]string, style terminal.Style) strin
 
 // mark marks the row.
 func (r *trialRow) mark() string {
+	best := "best"
+	if r.of.Interrupted != "" {
+		best = "best so far"
+	}
 	switch {
 	case r.of.Now && r.best:
-		return "now, best"
+		return "now, " + best
 	case r.of.Now:
 		return "now"
 	case r.best:
-		return "best"
+		return best
 	}
 	return ""
 }
@@ -301,8 +308,16 @@ func (r *trialRow) alsoText(names map[string]string, style terminal.Style) strin
 	return style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf("The same result as %s: %s", name(r), strings.Join(others, "; "))))
 }
 
-// BestText describes why the best trial is best. MarkBest has marked it.
+// BestText describes why the best trial is best. MarkBest has marked it. If the comparison was
+// interrupted, it begins with that.
 func BestText(trials []Trial) string {
+	if len(trials) > 0 && trials[0].Interrupted != "" {
+		return "Interrupted " + trials[0].Interrupted + ": the others can be better. " + bestText(trials)
+	}
+	return bestText(trials)
+}
+
+func bestText(trials []Trial) string {
 	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Best })
 	if at < 0 {
 		return noneBest(trials)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,35 @@ func TestBestTrial(t *testing.T) {
 	MarkBest(none)
 	if text := TrialsText(none, terminal.Style{}); none[0].Best || !strings.Contains(text, "none is best") {
 		t.Error(text)
+	}
+}
+
+// TestInterruptedTrials checks that no form of a comparison that was interrupted has a best setting
+// without that it is the best one so far.
+func TestInterruptedTrials(t *testing.T) {
+	trials := []Trial{trial("restricted", "pod", "", 80, 80), trial("single-numa-node", "pod", "", 70, 70)}
+	for i := range trials {
+		trials[i].Interrupted = "after 2 of 20 settings"
+	}
+	MarkBest(trials)
+	text := TrialsText(trials, terminal.Style{})
+	if !strings.Contains(text, "best so far\n") || !strings.Contains(text, "\nInterrupted after 2 of 20 settings: the others can be better. The best setting aligns") {
+		t.Error(text)
+	}
+	rows := TrialsRows(trials)
+	if last := len(rows[0]) - 1; rows[0][last] != "interrupted" || rows[1][last] != "after 2 of 20 settings" || rows[2][last] != rows[1][last] {
+		t.Error(rows)
+	}
+}
+
+// TestInterruptedSizes is the same for numbers of nodes.
+func TestInterruptedSizes(t *testing.T) {
+	answers := []Fleet{{Question: "size", Nodes: 3, AtMost: true, Interrupted: "no answer yet for wide", Kinds: []FleetKind{{Kind: "small"}}}}
+	if text := SizesText(answers, terminal.Style{}); !strings.Contains(text, "at most 3") || !strings.Contains(text, "\nInterrupted: no answer yet for wide.\n") {
+		t.Error(text)
+	}
+	if rows := SizesRows(answers); !slices.Contains(rows[0], "interrupted") || !slices.Contains(rows[1], "no answer yet for wide") {
+		t.Error(rows)
 	}
 }
 
