@@ -280,7 +280,7 @@ LANES ?= 2
 e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once [PAGES= LANES=2].
 	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m -parallel $(LANES) ./cluster
 
-# The folders of cmd/paddock/testdata/nights; see test/e2e/README.md. NIGHTS is a regular expression of their names.
+# The folders of examples/nights; see test/e2e/README.md. NIGHTS is a regular expression of their names.
 NIGHTS ?= .
 record-nights: ## Real kubelets reject pods, and their nodes are collected for the tests; building two kubelets takes minutes, once [NIGHTS=].
 	cd test/e2e && $(GO) test -v -count=1 -timeout 120m -run '^TestNights$$' ./cluster -nights '$(NIGHTS)'

@@ -41,17 +41,13 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nights, err := filepath.Abs("testdata/nights")
-	if err != nil {
-		t.Fatal(err)
-	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: golden.Rewriting(),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
-			env.Setenv("NIGHTS", nights)
+			env.Setenv("NIGHTS", filepath.Join(filepath.Dir(machines), "nights"))
 			return nil
 		},
 		Condition: func(condition string) (bool, error) {

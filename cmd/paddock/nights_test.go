@@ -15,9 +15,12 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/golden"
 )
 
-// nightAnswer is what a person expects of a night: a part of testdata/nights/NAME/night.yaml.
+// nightAnswer is what a person expects of a night: a part of examples/nights/NAME/night.yaml.
 type nightAnswer struct {
+	// About describes the night in the table of examples/nights/README.md.
+	About    string `json:"about"`
 	Pod      string `json:"pod"`
+	Phase    string `json:"phase"`
 	Expected struct {
 		// Reason is the reason of the rejection, and Cause a part of the answer. Fits is true if
 		// the pod fits by now.
@@ -30,14 +33,15 @@ type nightAnswer struct {
 // recordedNights is the number of nights that are recorded. Their number does not decrease.
 const recordedNights = 23
 
-// TestNights explains the pods of testdata/nights, each with one command. A night is a node on
-// which a stock kubelet rejected a pod, as the script of paddock collect found it: "make
-// record-nights" recorded it with a real kubelet. The whole answers are compared. With -rewrite,
-// they are written.
+// TestNights explains the pods of examples/nights, each with one command in the root of the
+// repository. A night is a node on which a stock kubelet rejected a pod, as the script of paddock
+// collect found it: "make record-nights" recorded it with a real kubelet. The whole answers are
+// compared. With -rewrite, they are written.
 //
 // A night without the folder node was written and is not recorded yet.
 func TestNights(t *testing.T) {
-	names, err := filepath.Glob("testdata/nights/*/node")
+	t.Chdir("../..")
+	names, err := filepath.Glob("examples/nights/*/node")
 	if err != nil || len(names) < recordedNights {
 		t.Fatalf("%d nights are recorded, expected at least %d: %v", len(names), recordedNights, err)
 	}
@@ -50,14 +54,7 @@ func TestNights(t *testing.T) {
 // explainNight explains the pod of a night. The answer must have the cause of night.yaml.
 func explainNight(t *testing.T, dir string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "night.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n nightAnswer
-	if err := yaml.Unmarshal(data, &n); err != nil {
-		t.Fatal(err)
-	}
+	n := readNight(t, dir)
 	pod, expected := "default/"+n.Pod, n.Expected
 	if status := nightStatus(t, dir, n.Pod); status.Phase == v1.PodFailed && status.Reason != expected.Reason {
 		t.Errorf("the kubelet recorded %s, expected %s", status.Reason, expected.Reason)
@@ -74,6 +71,47 @@ func explainNight(t *testing.T, dir string) {
 	if code != exit || !strings.Contains(answer, verdict) || expected.Cause == "" || !strings.Contains(words, expected.Cause) {
 		t.Errorf("expected %q, exit code %d and %q:\n%s", verdict, exit, expected.Cause, answer)
 	}
+}
+
+func readNight(t *testing.T, dir string) (n nightAnswer) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "night.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(data, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestNightsReadme checks that the table of examples/nights/README.md has every night with what is
+// recorded about it. With -rewrite, the table is written.
+func TestNightsReadme(t *testing.T) {
+	const name = "../../examples/nights/README.md"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(text), "| night |")
+	if !found {
+		t.Fatalf("%s has no table of nights", name)
+	}
+	var table strings.Builder
+	table.WriteString("| night | reason | what happened |\n| --- | --- | --- |\n")
+	dirs, err := filepath.Glob("../../examples/nights/*/node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		n := readNight(t, filepath.Dir(dir))
+		night, reason := filepath.Base(filepath.Dir(dir)), n.Expected.Reason
+		if n.Phase == string(v1.PodPending) {
+			reason = n.Phase
+		}
+		fmt.Fprintf(&table, "| [%s](%s) | %s | %s |\n", night, night, reason, strings.TrimSpace(n.About))
+	}
+	golden.Compare(t, name, before+table.String())
 }
 
 // nightStatus returns the status of a pod as recorded by its node, or by the API server if it has

@@ -24,7 +24,7 @@ import (
 )
 
 // nightsDir has the nights. The tests of cmd/paddock explain what is recorded there.
-var nightsDir = filepath.Join("..", "..", "..", "cmd", "paddock", "testdata", "nights")
+var nightsDir = filepath.Join("..", "..", "..", "examples", "nights")
 
 var nightNames = flag.String("nights", "", "record the nights whose names match this regular expression, and play no page")
 
