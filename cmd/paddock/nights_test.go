@@ -64,6 +64,9 @@ func explainNight(t *testing.T, dir string) {
 	answer := fmt.Sprintf("%s%sexit code %d\n", stdout.String(), stderr.String(), code)
 	golden.Compare(t, filepath.Join(dir, "answer.txt"), answer)
 	verdict, exit := fmt.Sprintf("\nrejected %s: %s\n", pod, expected.Reason), 2
+	if n.Phase == string(v1.PodPending) {
+		verdict = fmt.Sprintf("\nwould be rejected %s: %s\n", pod, expected.Reason)
+	}
 	if expected.Fits {
 		verdict, exit = fmt.Sprintf("\nwould be admitted now: %s\n", pod), 0
 	}

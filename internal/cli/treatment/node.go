@@ -139,9 +139,12 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 			if other := f.Elsewhere[uid]; other != "" {
 				return nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
 			}
-			known[i] = pods.Name(uid)
+			known[i] = "a pod that is gone (UID " + uid + ")"
+			if pods[uid] != nil {
+				known[i] = pods.Name(uid) + ", which has ended"
+			}
 		}
-		notes = append(notes, fmt.Sprintf("%s still lists CPUs or memory of %s, gone or ended: %s", f.Path, strings.Join(known, ", "), releases))
+		notes = append(notes, fmt.Sprintf("%s still lists CPUs or memory of %s: %s", f.Path, strings.Join(known, "; of "), releases))
 	}
 	if f.Unreleased && found.CPU != nil {
 		found.CPU.Default = whole.CPU.Default

@@ -205,10 +205,11 @@ func (p *parts) noteMemory(nodes mask.Mask) {
 		p.notes = append(p.notes, p.memory.Notes...)
 	}
 	if p.memory == nil || len(p.memory.Nodes) == 0 {
-		remedy := fmt.Sprintf("add a copy of the node's %s", memoryFile)
 		if p.memory != nil {
-			remedy = fmt.Sprintf("%s has none, because the policy of the kubelet's Memory Manager is None", p.memory.File)
+			p.note("%s has the memory of the NUMA nodes rounded down to MiB and no huge pages: the policy of the kubelet's Memory Manager is None (%s), so that it decides by neither", p.numa.file, p.memory.File)
+			return
 		}
+		remedy := fmt.Sprintf("add a copy of the node's %s", memoryFile)
 		p.note("%s has the memory of the NUMA nodes in MiB, rounded down: the kubelet counts up to 1 MiB more on each; %s", p.numa.file, remedy)
 		p.note("%s has no huge pages: none are assumed; %s", p.numa.file, remedy)
 		return

@@ -132,7 +132,7 @@ var assembleCases = []struct {
 		"a kubelet that does not count",
 		map[string]string{"a": tableText, "b": numactlFile},
 		&Memory{File: "d/memory"}, serverInMiB, "",
-		[]string{"on each; d/memory has none, because the policy", "no huge pages"},
+		[]string{"d/b has the memory of the NUMA nodes rounded down to MiB and no huge pages: the policy of the kubelet's Memory Manager is None (d/memory), so that it decides by neither"},
 	},
 	{
 		"memory that changed",

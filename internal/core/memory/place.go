@@ -229,9 +229,9 @@ func (e *PlacementError) Error() string {
 	case NoSuchType:
 		return fmt.Sprintf("this machine has no %s", e.Type)
 	case NoRoom:
-		text := fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, %s free on %s", e.wanted(), request.Bytes(e.Free), e.Nodes.Text())
+		text := fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, %s free on %s", e.wanted(), request.RoundedQuantity(e.Free), e.Nodes.Text())
 		if e.Free >= e.Wanted && e.Largest < e.Wanted {
-			text += fmt.Sprintf(", but a container can get at most %s of it: NUMA nodes with assigned memory form no new group", request.Bytes(e.Largest))
+			text += fmt.Sprintf(", but a container can get at most %s of it: the Memory Manager does not combine NUMA nodes on which pods have memory with others", request.RoundedQuantity(e.Largest))
 		}
 		return text
 	case NoExtension:

@@ -213,6 +213,22 @@ func listText(words []string) string {
 	return words[0]
 }
 
+// reservedText returns the end of a sentence about n CPUs that fit on no NUMA node: that the
+// reserved CPUs are the reason, if an empty NUMA node had room without them, and with them none.
+func (d *draft) reservedText(n int64) string {
+	most := 0
+	for _, unit := range d.s.machine.CPUNodes() {
+		if int64(d.s.AllocatableCPUs().IntersectionLen(unit.CPUs)) >= n {
+			return ""
+		}
+		most = max(most, unit.CPUs.Len())
+	}
+	if int64(most) < n || d.s.policy.ReservedCPUs.IsEmpty() {
+		return ""
+	}
+	return fmt.Sprintf(", because CPUs %s are reserved for the system", d.s.policy.ReservedCPUs)
+}
+
 func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.Rejection {
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {
@@ -239,6 +255,9 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 		r.Detail += fmt.Sprintf(", %s included, where the pod has what it keeps", f.Required.Text())
 	default:
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on %s, which are to be reused", f.Required.Text())
+	}
+	if r.Resource == request.CPU && size == 1 {
+		r.Detail += d.reservedText(r.Wanted)
 	}
 	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)

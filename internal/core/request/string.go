@@ -38,6 +38,16 @@ func Bytes[N int64 | uint64](n N) string {
 	return fmt.Sprint(n) + units[unit]
 }
 
+// RoundedQuantity returns n bytes so that they can be compared with what a manifest asks for,
+// rounded down to Mi and, from 10Gi on, to a tenth of 1 Gi. It is for people only.
+func RoundedQuantity(n int64) string {
+	const mebi, gibi = 1 << 20, 1 << 30
+	if n < 10*gibi {
+		return Bytes(n / mebi * mebi)
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(float64(n/(gibi/10))/10, 'f', 1, 64), ".0") + "Gi"
+}
+
 // RoundedBytes returns n bytes in the largest unit in which the number is at least 1, with one
 // decimal if it is not whole: "256 GiB", "7.6 GiB", "0 B". Below 10 TiB, GiB remain if a tenth of
 // 1 TiB would hide some: "1025 GiB". It is for people only.

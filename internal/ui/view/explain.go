@@ -212,7 +212,8 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 // it fits now, so the words differ. status may be nil.
 func (w *explanation) answer(p PlanPod, status *PodStatus) {
 	if p.Rejection != nil {
-		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection}).text(w.style, w.verbose))
+		pending := status != nil && status.Phase == "Pending"
+		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection, pending: pending}).text(w.style, w.verbose))
 		return
 	}
 	if p.Resize != nil {

@@ -15,6 +15,8 @@ type rejected struct {
 	pods []string
 	// PlanRejection is the rejection of the last pod.
 	*PlanRejection
+	// pending is set for a pod about which no kubelet has decided.
+	pending bool
 	// differ is set if the other pods found different amounts on the NUMA nodes.
 	differ bool
 }
@@ -54,7 +56,11 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	if len(r.pods) > 1 {
 		who = Number(len(r.pods)) + " pods:"
 	}
-	out.WriteString(style.Paragraph("", "  ", terminal.Bad.Of("rejected"), terminal.Strong.Of(who), terminal.Bad.Of(r.Reason)))
+	word := "rejected"
+	if r.pending {
+		word = "would be rejected"
+	}
+	out.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(word), terminal.Strong.Of(who), terminal.Bad.Of(r.Reason)))
 	if len(r.pods) > 1 {
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(names(r.pods))))
 	}
@@ -90,16 +96,12 @@ func names(pods []string) string {
 }
 
 // asAsked formats an amount in the account of a rejection so that it can be compared with what the
-// pod asks for: memory as in a manifest, rounded down to Mi and, from 10Gi on, to a tenth of 1 Gi.
+// pod asks for.
 func asAsked(resource string, n int64) string {
-	const mebi, gibi = 1 << 20, 1 << 30
-	switch {
-	case !request.IsMemory(resource):
-		return strconv.FormatInt(n, 10)
-	case n < 10*gibi:
-		return request.Bytes(n / mebi * mebi)
+	if request.IsMemory(resource) {
+		return request.RoundedQuantity(n)
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(float64(n/(gibi/10))/10, 'f', 1, 64), ".0") + "Gi"
+	return strconv.FormatInt(n, 10)
 }
 
 // maxHolders is how many pods are named for one NUMA node. The largest come first, because acting
