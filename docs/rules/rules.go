@@ -154,11 +154,21 @@ func (r Rule) String() string {
 	return out.String()
 }
 
+// example is an ID for messages.
+const example = "R-HINT-62"
+
 // Unknown returns a message about ids that no rule has.
 func Unknown(missing []string) string {
 	lines := make([]string, len(missing))
 	for i, id := range missing {
-		lines[i] = fmt.Sprintf("there is no rule %s; the nearest are %s", id, strings.Join(Nearest(id, 3), ", "))
+		switch {
+		case id == "":
+			lines[i] = fmt.Sprintf("the ID of a rule is empty: expected one such as %s", example)
+		case !strings.Contains(id, "-"):
+			lines[i] = fmt.Sprintf("there is no rule %s: expected an ID such as %s", id, example)
+		default:
+			lines[i] = fmt.Sprintf("there is no rule %s; the nearest are %s", id, strings.Join(Nearest(id, 3), ", "))
+		}
 	}
 	return strings.Join(lines, "; ")
 }
