@@ -62,11 +62,19 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 const resource = request.CPU
 
 func scarce(request, free, reused int) string {
-	text := fmt.Sprintf("%d CPUs are asked for, %d are free for exclusive use", request, free)
+	text := fmt.Sprintf("%d %s asked for, %d %s free for exclusive use", request, form(request, "CPU is", "CPUs are"), free, form(free, "is", "are"))
 	if reused > 0 {
 		text += fmt.Sprintf(" and %d can be reused", reused)
 	}
 	return text
+}
+
+// form returns the singular for 1 and the plural for other numbers.
+func form(n int, singular, plural string) string {
+	if n == 1 {
+		return singular
+	}
+	return plural
 }
 
 // socketRule returns the rule of align-by-socket: masks on exactly as many sockets as the preferred

@@ -30,7 +30,7 @@ type Residue struct {
 // String returns the name of the entry in an account.
 func (r Residue) String() string {
 	if r.Pod == "" {
-		return "left of no pod that is known"
+		return "left of an unknown pod"
 	}
 	return fmt.Sprintf("left of %s (%s)", r.Pod, r.Cause)
 }
