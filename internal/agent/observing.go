@@ -31,6 +31,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // These are the times of an observing agent.
@@ -373,6 +374,7 @@ func (o *Observing) handler() http.Handler {
 	mux.HandleFunc("GET "+TrustPath, func(rw http.ResponseWriter, r *http.Request) {
 		if t, known := o.Trust(); known {
 			rw.Header().Set("Content-Type", "application/json")
+			rw.Header().Set(web.NoticeHeader, o.notice())
 			_ = json.NewEncoder(rw).Encode(t) // The client is gone if this fails.
 			return
 		}
