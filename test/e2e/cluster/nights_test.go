@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,7 +42,7 @@ type night struct {
 	Config map[string]any `json:"config"`
 	// Devices are the devices of the node by resource, as the program devices reads them.
 	Devices map[string]any `json:"devices,omitempty"`
-	Steps   []nightStep    `json:"steps"`
+	Steps   []step         `json:"steps"`
 	// Pod is the name of the pod that is explained, and Phase its phase at the end.
 	Pod   string `json:"pod"`
 	Phase string `json:"phase"`
@@ -52,26 +50,6 @@ type night struct {
 	Expected map[string]any `json:"expected"`
 
 	dir string
-}
-
-// nightStep is one step. Exactly one of Create, Delete, End, Await and Restart is set.
-type nightStep struct {
-	// Create is the name of a pod to create with the spec Spec, on the node unless Unbound is set.
-	// The step ends when the pod is as in Until: Admitted, which is the default, Ready, or a phase. An
-	// admitted pod has its CPUs, memory and devices, even if its containers do not run yet.
-	Create  string         `json:"create,omitempty"`
-	Spec    map[string]any `json:"spec,omitempty"`
-	Unbound bool           `json:"unbound,omitempty"`
-	Until   string         `json:"until,omitempty"`
-	// Delete is the name of a pod to delete. The step ends when the pod is gone.
-	Delete string `json:"delete,omitempty"`
-	// End is the name of a pod whose container waits for the file /end. The step makes that file,
-	// and ends when the pod has succeeded.
-	End string `json:"end,omitempty"`
-	// Await is the name of a pod. The step ends when the pod is as in Until.
-	Await string `json:"await,omitempty"`
-	// Restart restarts the kubelet.
-	Restart bool `json:"restart,omitempty"`
 }
 
 // TestNights records the nights that -nights names, from nothing: a kubelet rejects a pod on a
@@ -84,6 +62,25 @@ func TestNights(t *testing.T) {
 	if err != nil || len(nights) == 0 {
 		t.Fatalf("no nights match %q: %v", *nightNames, err)
 	}
+	r := newPlainRig(t)
+	groups := map[[2]string][]*night{}
+	for _, n := range nights {
+		key := [2]string{n.Kubelet, n.Machine}
+		groups[key] = append(groups[key], n)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		group, err := r.withKubelet(t.Context(), key[0], key[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(key[0]+"-"+key[1], func(t *testing.T) { group.recordAll(t, groups[key]) })
+	}
+}
+
+// newPlainRig prepares what a stock node needs, without snapshots and without an image of Paddock.
+func newPlainRig(t *testing.T) *rig {
+	t.Helper()
+	var err error
 	r := &rig{dir: t.TempDir(), parts: find(t, needs{kernels: []string{nightKernel}})}
 	if r.certs, err = newCerts(r.dir); err != nil {
 		t.Fatal(err)
@@ -94,18 +91,7 @@ func TestNights(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	groups := map[[2]string][]*night{}
-	for _, n := range nights {
-		key := [2]string{n.Kubelet, n.Machine}
-		groups[key] = append(groups[key], n)
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		group, err := r.forNights(t.Context(), key[0], key[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(key[0]+"-"+key[1], func(t *testing.T) { group.recordAll(t, groups[key]) })
-	}
+	return r
 }
 
 const (
@@ -140,8 +126,8 @@ func readNights(match string) ([]*night, error) {
 	return nights, err
 }
 
-// forNights returns a rig whose nodes have another kubelet and machine.
-func (r *rig) forNights(ctx context.Context, minor, machine string) (*rig, error) {
+// withKubelet returns a rig whose nodes have another kubelet and machine.
+func (r *rig) withKubelet(ctx context.Context, minor, machine string) (*rig, error) {
 	group, p := *r, *r.parts
 	group.parts = &p
 	p.Input = maps.Clone(r.parts.Input)
@@ -219,11 +205,11 @@ func (w *whole) record(ctx context.Context, n *night) error {
 		return fmt.Errorf("the node: %w", err)
 	}
 	for i, s := range n.Steps {
-		if err := w.step(ctx, s); err != nil {
+		if err := w.node.step(ctx, s); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
-	if err := w.await(ctx, n.Pod, n.Phase); err != nil {
+	if err := w.node.await(ctx, n.Pod, n.Phase); err != nil {
 		return err
 	}
 	return w.collect(ctx, n)
@@ -231,37 +217,16 @@ func (w *whole) record(ctx context.Context, n *night) error {
 
 // prepare starts the kubelet of a night without pods and without state files.
 func (w *whole) prepare(ctx context.Context, n *night) error {
-	if err := w.must(ctx, "kubectl delete pods --all --now", ""); err != nil {
-		return err
-	}
-	config, err := n.kubeletConfig()
-	if err != nil {
-		return err
-	}
 	devices, err := yaml.Marshal(map[string]any{"plugins": n.Devices})
 	if err != nil {
 		return err
 	}
-	for _, unit := range []string{"devices", "kubelet"} {
-		_ = w.node.stopUnit(ctx, unit) // The program devices may not run.
-	}
-	// A kubelet that starts compares pods with the Node that the one before it wrote.
-	if err := w.must(ctx, "kubectl delete node "+nodeName+" --ignore-not-found", ""); err != nil {
+	_ = w.node.stopUnit(ctx, "devices") // It may not run.
+	if err := w.node.mustWith(ctx, "cat > /etc/devices.yaml", devices); err != nil {
 		return err
 	}
-	errs := []error{
-		w.node.must(ctx, "cd /var/lib/kubelet && rm -rf *_state device-plugins/*"),
-		w.node.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", config),
-		w.node.mustWith(ctx, "cat > /etc/devices.yaml", devices),
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := w.node.renewKubelet(ctx, n.Config); err != nil || len(n.Devices) == 0 {
 		return err
-	}
-	if err := w.node.startUnit(ctx, "kubelet"); err != nil {
-		return err
-	}
-	if len(n.Devices) == 0 {
-		return w.must(ctx, "until kubectl get node "+nodeName+" > /dev/null 2>&1; do sleep 1; done; kubectl wait node "+nodeName+" --for condition=Ready --timeout 10m > /dev/null", "")
 	}
 	if err := w.node.startUnit(ctx, "devices"); err != nil {
 		return err
@@ -273,136 +238,6 @@ func (w *whole) prepare(ctx context.Context, n *night) error {
 		}
 	}
 	return nil
-}
-
-// kubeletConfig returns the KubeletConfiguration of a night.
-func (n *night) kubeletConfig() ([]byte, error) {
-	data, err := files.ReadFile("files/kubelet.yaml")
-	if err != nil {
-		return nil, err
-	}
-	config := map[string]any{}
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return nil, err
-	}
-	maps.Copy(config, n.Config)
-	return yaml.Marshal(config)
-}
-
-// step makes one step and waits for its effect.
-func (w *whole) step(ctx context.Context, s nightStep) error {
-	switch {
-	case s.Create != "":
-		pod, err := s.pod()
-		if err != nil {
-			return err
-		}
-		if err := w.must(ctx, "kubectl create -f -", pod); err != nil {
-			return err
-		}
-		return w.await(ctx, s.Create, s.Until)
-	case s.Delete != "":
-		return w.must(ctx, "kubectl delete pod --now "+s.Delete, "")
-	case s.End != "":
-		if err := w.must(ctx, "kubectl exec "+s.End+" -- touch /end", ""); err != nil {
-			return err
-		}
-		return w.await(ctx, s.End, "Succeeded")
-	case s.Await != "":
-		return w.await(ctx, s.Await, s.Until)
-	case s.Restart:
-		if err := w.node.stopUnit(ctx, "kubelet"); err != nil {
-			return err
-		}
-		return w.node.startUnit(ctx, "kubelet")
-	}
-	return errors.New("it is empty")
-}
-
-// pod returns the manifest of the pod of a step. Containers without a command run until they are
-// stopped, and init containers end.
-func (s nightStep) pod() (string, error) {
-	spec := maps.Clone(s.Spec)
-	spec["terminationGracePeriodSeconds"], spec["automountServiceAccountToken"], spec["enableServiceLinks"] = 1, false, false
-	if !s.Unbound {
-		spec["nodeName"] = nodeName
-	}
-	for _, list := range []string{"initContainers", "containers"} {
-		containers, _ := spec[list].([]any)
-		for _, c := range containers {
-			container, is := c.(map[string]any)
-			if !is {
-				return "", fmt.Errorf("pod %s: %s has an item that is no container", s.Create, list)
-			}
-			container["image"] = "busybox:1.37"
-			switch {
-			case container["command"] != nil:
-			case list == "initContainers" && container["restartPolicy"] == nil:
-				container["command"] = []string{"true"}
-			default:
-				container["command"] = []string{"sleep", "1000000"}
-			}
-		}
-	}
-	data, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": s.Create}, "spec": spec})
-	return string(data), err
-}
-
-// podPatience is longer than a kubelet takes to start or to reject a pod, even on a busy machine.
-const podPatience = 8 * time.Minute
-
-// await waits until a pod is Admitted, which is the default, Ready, or in a phase.
-func (w *whole) await(ctx context.Context, pod, until string) error {
-	until = cmp.Or(until, "Admitted")
-	ctx, cancel := context.WithTimeout(ctx, podPatience)
-	defer cancel()
-	for {
-		var p nightPod
-		out, err := w.output(ctx, "kubectl get pod -o json "+pod, "")
-		if err == nil {
-			err = json.Unmarshal(out, &p)
-		}
-		ended := p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
-		switch {
-		case err != nil:
-			return err
-		case p.is(until):
-			return nil
-		case ended:
-			return fmt.Errorf("pod %s is %+v, expected %s", pod, p.Status, until)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("pod %s is %+v, expected %s: %w", pod, p.Status, until, ctx.Err())
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// nightPod has the status of a pod.
-type nightPod struct {
-	Status struct {
-		Phase, Reason, Message, StartTime string
-		Conditions                        []struct{ Type, Status, Reason, Message string }
-	}
-}
-
-// is reports whether a pod is Admitted, Ready or in a phase. A pod is Pending if the scheduler has
-// rejected it.
-func (p nightPod) is(until string) bool {
-	condition := map[string]string{}
-	for _, c := range p.Status.Conditions {
-		condition[c.Type] = c.Status
-	}
-	switch until {
-	case "Admitted":
-		return p.Status.StartTime != "" && p.Status.Phase != "Failed"
-	case "Ready":
-		return condition["Ready"] == "True"
-	case "Pending":
-		return condition["PodScheduled"] == "False"
-	}
-	return p.Status.Phase == until
 }
 
 // must runs a command that must exit with 0.
