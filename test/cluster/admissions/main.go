@@ -9,9 +9,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/test/cluster/stock"
+	"github.com/paddock-project/paddock/test/e2e/tally"
 )
 
 func main() {
@@ -34,25 +32,6 @@ func main() {
 		}
 		os.Exit(1)
 	}
-}
-
-// result is a line of the file of results.
-type result struct {
-	Minor string `json:"minor"`
-	Seed  uint64 `json:"seed"`
-	Kind  string `json:"kind"`
-	// Endless is set if the scenario has an event that the kubelet does not end. Then the rest has
-	// what was before.
-	Endless bool `json:"endless,omitempty"`
-	// Broken is why the kubelet could not go on, such as a start that its files prevent.
-	Broken string `json:"broken,omitempty"`
-	// Decisions is how many decisions the kubelet made about pods that get something of their own
-	// and about pods that it rejected. Compared of them were seen by the agent.
-	Decisions  int                `json:"decisions"`
-	Admissions view.TrustCount    `json:"admissions"`
-	Rejections view.TrustCount    `json:"rejections"`
-	Reasons    []view.Unpredicted `json:"unpredicted,omitempty"`
-	Differ     []view.Difference  `json:"differences,omitempty"`
 }
 
 // kinds are what random scenarios have beside ordinary pods.
@@ -74,19 +53,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	all, err := read(*file)
+	all, err := tally.Read(*file)
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(*file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
 	begin := time.Now()
-	for seed := *from; decisions(all) < *count; seed++ {
+	for seed := *from; tally.Decisions(all) < *count; seed++ {
 		for _, minor := range stock.Minors(kubelets) {
-			if slices.ContainsFunc(all, func(r result) bool { return r.Minor == minor && r.Seed == seed }) {
+			if tally.Has(all, minor, seed) {
 				continue
 			}
 			s := scenario{minor: minor, program: kubelets[minor], seed: seed, kind: kindOf(minor, seed)}
@@ -95,15 +69,15 @@ func run(ctx context.Context, args []string) error {
 				return fmt.Errorf("kubelet %s, scenario %d: %w", minor, seed, err)
 			}
 			all = append(all, r)
-			if err := json.NewEncoder(out).Encode(r); err != nil {
+			if err := tally.Append(*file, r); err != nil {
 				return err
 			}
 		}
 		if seed%10 == 0 {
-			fmt.Fprintf(os.Stderr, "%s: %d decisions after %.0f s\n", time.Now().Format(time.TimeOnly), decisions(all), time.Since(begin).Seconds())
+			fmt.Fprintf(os.Stderr, "%s: %d decisions after %.0f s\n", time.Now().Format(time.TimeOnly), tally.Decisions(all), time.Since(begin).Seconds())
 		}
 	}
-	return report(all)
+	return tally.Report(os.Stdout, all)
 }
 
 // kindOf returns what the scenario with that seed has. Only minors from 1.36 on have pools.
@@ -113,84 +87,4 @@ func kindOf(minor string, seed uint64) []string {
 		return slices.DeleteFunc(slices.Clone(k), func(f string) bool { return f == "-pools" })
 	}
 	return k
-}
-
-func read(file string) (all []result, err error) {
-	f, err := os.Open(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var r result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, r)
-	}
-	return all, lines.Err()
-}
-
-func decisions(all []result) (n int) {
-	for i := range all {
-		n += all[i].Decisions
-	}
-	return n
-}
-
-// report prints the sums by minor version, and fails if a decision differs.
-func report(all []result) error {
-	var minors []string
-	for i := range all {
-		if !slices.Contains(minors, all[i].Minor) {
-			minors = append(minors, all[i].Minor)
-		}
-	}
-	slices.Sort(minors)
-	differ := 0
-	fmt.Printf("%-8s %9s %9s %12s %9s %6s %6s %8s %7s\n", "KUBELET", "SCENARIOS", "DECISIONS", "AS PREDICTED", "REORDERED", "DIFFER", "UNSURE", "NOT SEEN", "ENDLESS")
-	reasons := map[string]int{}
-	for _, minor := range minors {
-		var sum result
-		scenarios, endless := 0, 0
-		for i := range all {
-			r := &all[i]
-			if r.Minor != minor {
-				continue
-			}
-			scenarios++
-			if r.Endless {
-				endless++
-			}
-			sum.Decisions += r.Decisions
-			for _, c := range []view.TrustCount{r.Admissions, r.Rejections} {
-				sum.Admissions.All += c.All
-				sum.Admissions.AsPredicted += c.AsPredicted
-				sum.Admissions.Reordered += c.Reordered
-				sum.Admissions.Differ += c.Differ
-				sum.Admissions.Unsure += c.Unsure
-			}
-			for _, u := range r.Reasons {
-				reasons[u.Reason] += u.Count
-			}
-			for _, d := range r.Differ {
-				fmt.Printf("%s seed %d %s: %s: predicted %s; the kubelet: %s\n", r.Minor, r.Seed, r.Kind, d.Pod, d.Predicted, d.Actual)
-			}
-		}
-		c := sum.Admissions
-		differ += c.Differ
-		fmt.Printf("%-8s %9d %9d %12d %9d %6d %6d %8d %7d\n", minor, scenarios, sum.Decisions, c.AsPredicted, c.Reordered, c.Differ, c.Unsure, max(0, sum.Decisions-c.All), endless)
-	}
-	for reason, n := range reasons {
-		fmt.Printf("%6d unsure: %s\n", n, reason)
-	}
-	if differ > 0 {
-		return fmt.Errorf("%d decisions differ from their prediction", differ)
-	}
-	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/test/cluster/stock"
+	"github.com/paddock-project/paddock/test/e2e/tally"
 )
 
 // speed is how many times faster the agent's clock is, so that a look that comes every 30 s on a
@@ -43,7 +44,7 @@ type scenario struct {
 
 	kubelet *stock.Kubelet
 	agent   *agent.Observing
-	result  result
+	result  tally.Result
 	// active is false for pods that were rejected or removed, and has no key for those that the
 	// kubelet does not know.
 	active map[string]bool
@@ -62,8 +63,9 @@ type history struct {
 }
 
 // play plays the scenario, and returns what the agent made of it.
-func (s *scenario) play(ctx context.Context) (result, error) {
-	s.result = result{Minor: s.minor, Seed: s.seed, Kind: strings.Join(s.kind, " ")}
+func (s *scenario) play(ctx context.Context) (tally.Result, error) {
+	begin := time.Now()
+	s.result = tally.Result{Minor: s.minor, Seed: s.seed, Kind: cmp.Or(strings.Join(s.kind, " "), "plain")}
 	s.active = map[string]bool{}
 	text, err := exec.CommandContext(ctx, s.program, append([]string{"-random", "1", "-seed", strconv.FormatUint(s.seed, 10)}, s.kind...)...).Output()
 	if err != nil {
@@ -94,6 +96,7 @@ func (s *scenario) play(ctx context.Context) (result, error) {
 		s.result.Admissions, s.result.Rejections, s.result.Reasons, s.result.Differ = t.Admissions, t.Rejections, t.Unpredicted, t.Differences
 	}
 	cancel()
+	s.result.Seconds = time.Since(begin).Seconds()
 	return s.result, errors.Join(err, <-ended)
 }
 
