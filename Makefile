@@ -38,7 +38,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -330,6 +330,14 @@ observe-admissions: ## Kubelets decide while the agent observes: was each decisi
 	    (cd test/record/kubelet-$$minor && $(GO) build -o $(CURDIR)/bin/record-$$minor .); list="$$list,$$minor=$(CURDIR)/bin/record-$$minor"; done; \
 	    cd test/cluster && $(GO) run ./admissions -kubelets "$${list#,}" -count $(ADMISSIONS) -results $(abspath $(RESULTS))
 
+# The same with real kubelets in a virtual machine, under the policies of a stock configuration; see test/e2e/README.md.
+observe-kubelets: KUBELETS = 1.34 1.37
+observe-kubelets: ADMISSIONS = 150
+observe-kubelets: RESULTS = bin/observed-kubelets.jsonl
+observe-kubelets: ## Real kubelets decide while the agent observes; building them takes minutes, once [ADMISSIONS=150 KUBELETS='1.36 1.37'].
+	@mkdir -p bin
+	cd test/e2e && $(GO) test -v -count=1 -timeout 180m -run '^TestObserved$$' ./cluster -observed $(ADMISSIONS) -observed-minors '$(KUBELETS)' -observed-results $(abspath $(RESULTS))
+
 # Agent and scheduler work together one version apart, both ways: the nodes and the load are those of one commit, the
 # scheduler is that of another one. The commits must have test/cluster.
 NODES_REF     ?= HEAD
@@ -340,7 +348,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

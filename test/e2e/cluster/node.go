@@ -212,6 +212,7 @@ var units = map[string]wire.Process{
 		},
 		Ready: "http://127.0.0.1:10248/healthz",
 	},
+	observer: {Argv: []string{"/in/paddock", "agent", "--config", "/etc/paddock/observe.yaml"}, Ready: "http://127.0.0.1:9925/healthz"},
 	// It has the kubelet's credentials: a node can publish its own ResourceSlices, and read the
 	// claims of its pods.
 	"devices": {Argv: []string{"/in/devices", "/etc/kubernetes/kubelet.conf", nodeName, "/etc/devices.yaml"}, Ready: "log:devices: ready"},
@@ -276,7 +277,7 @@ func (n *node) control(ctx context.Context, words []string) (handled bool, err e
 func (n *node) saveLogs(ctx context.Context, dir string) error {
 	var errs []error
 	for name, command := range map[string]string{
-		"kubelet.log": "cat /var/log/kubelet.log", "devices.log": "cat /var/log/devices.log", "containerd.log": "cat /var/log/containerd.log", "dmesg.log": "dmesg", "ps.log": "ps",
+		"kubelet.log": "cat /var/log/kubelet.log", "devices.log": "cat /var/log/devices.log", "observer.log": "cat /var/log/observer.log", "containerd.log": "cat /var/log/containerd.log", "dmesg.log": "dmesg", "ps.log": "ps",
 		"state.json": "cat /var/lib/paddock/state.json", "pods.log": "cd /var/log/pods && grep -r . .",
 		"cgroups.log": "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max .",
 	} {
