@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ type session struct {
 	postponed time.Time
 	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
 	// look.
-	decided map[string]bool
+	decided map[string]time.Time
 	// failing is since when looks fail, or zero. blind is set if the kubelet was not seen for a
 	// while since the last comparison.
 	failing time.Time
@@ -158,7 +159,7 @@ func (s *session) see(now time.Time, l reading) {
 	all, waiting := s.decisions(&l)
 	var decided []observe.Decision
 	for uid, d := range all {
-		if s.decided != nil && !s.decided[uid] {
+		if _, known := s.decided[uid]; s.decided != nil && !known {
 			decided = append(decided, d)
 		}
 	}
@@ -170,10 +171,8 @@ func (s *session) see(now time.Time, l reading) {
 	settled := s.settled(now, &l, decided)
 	if settled {
 		compared = s.compare(now, &l, decided)
-		s.decided, s.before, s.blind = map[string]bool{}, l, false
-		for uid := range all {
-			s.decided[uid] = true
-		}
+		s.remember(now, all)
+		s.before, s.blind = l, false
 	} else {
 		for _, d := range decided {
 			waiting = append(waiting, d.Pod.ID())
@@ -196,6 +195,18 @@ func (s *session) see(now time.Time, l reading) {
 	next.snapshot = &engine.Snapshot{State: state, Version: state.Generation()}
 	s.shown.Store(next)
 	s.tell(now, last, state, compared)
+}
+
+// remember notes which pods are decided. A kubelet that was started again lists no pods at first,
+// and then those that have ended, too. So a pod is forgotten when it was not listed for a while.
+func (s *session) remember(now time.Time, all map[string]observe.Decision) {
+	if s.decided == nil {
+		s.decided = map[string]time.Time{}
+	}
+	for uid := range all {
+		s.decided[uid] = now
+	}
+	maps.DeleteFunc(s.decided, func(_ string, seen time.Time) bool { return now.Sub(seen) > startingTime })
 }
 
 // keep goes on to show what was seen last, with another certainty. What was read since is of no one

@@ -77,7 +77,7 @@ func (s *session) scenario(l *reading, decided []observe.Decision, c *observe.Co
 	}
 	gates := podspec.GatesOf(s.node.Policy.Policy)
 	for uid, pod := range s.before.pods {
-		if s.before.pods.Alive(uid) && s.decided[uid] {
+		if _, decided := s.decided[uid]; decided && s.before.pods.Alive(uid) {
 			scenario.Found.Running = append(scenario.Found.Running, uid)
 			scenario.Found.Started[uid] = startedIn(pod)
 			scenario.Pods = append(scenario.Pods, deciding(pod, gates))

@@ -75,8 +75,15 @@ func RejectedAtStart(pod *v1.Pod) bool {
 func containersOf(pod *v1.Pod) []v1.ContainerStatus {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	return slices.DeleteFunc(all, func(s v1.ContainerStatus) bool {
-		return s.State.Running == nil && s.State.Terminated == nil && s.ContainerID == ""
+		return s.State.Running == nil && (s.State.Terminated == nil || neverLocated(&s)) && s.ContainerID == ""
 	})
+}
+
+// neverLocated reports whether the kubelet only wrote that a container ended, and knows of no
+// container. A kubelet that starts writes that of pods that it had rejected before. A container that
+// was there and is gone has been counted as a restart.
+func neverLocated(s *v1.ContainerStatus) bool {
+	return s.State.Terminated.Reason == "ContainerStatusUnknown" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
 }
 
 // Started reports whether a container of the pod was created.

@@ -67,3 +67,32 @@ func TestPodStatus(t *testing.T) {
 		t.Errorf("a pod without a node: got %+v", f)
 	}
 }
+
+// TestRejectedAtStart checks which pods count as rejected while they ran. A kubelet that starts
+// writes of the containers of a pod that it had rejected before that they ended and could not be
+// located.
+func TestRejectedAtStart(t *testing.T) {
+	unknown := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "ContainerStatusUnknown", ExitCode: 137}}
+	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}}
+	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "PodInitializing"}}
+	for _, c := range []struct {
+		about  string
+		status v1.ContainerStatus
+		want   bool
+	}{
+		{"it was never created", v1.ContainerStatus{State: waiting}, false},
+		{"it was never created, and the kubelet started again", v1.ContainerStatus{State: unknown}, false},
+		{"it ended", v1.ContainerStatus{State: ended}, true},
+		{"it is gone", v1.ContainerStatus{State: unknown, ContainerID: "containerd://1"}, true},
+		{"it had ended before", v1.ContainerStatus{State: unknown, LastTerminationState: ended}, true},
+		{"it was restarted", v1.ContainerStatus{State: unknown, RestartCount: 1}, true},
+	} {
+		pod := &v1.Pod{Status: v1.PodStatus{
+			Phase: v1.PodFailed, Reason: "TopologyAffinityError", Message: "Pod was rejected: Resources cannot be allocated with Topology locality",
+			InitContainerStatuses: []v1.ContainerStatus{c.status}, ContainerStatuses: []v1.ContainerStatus{{State: waiting}},
+		}}
+		if treatment.RejectedAtStart(pod) != c.want || treatment.Started(pod) != c.want {
+			t.Errorf("%s: rejected at a start %v, started %v, want %v", c.about, treatment.RejectedAtStart(pod), treatment.Started(pod), c.want)
+		}
+	}
+}
