@@ -31,10 +31,16 @@ func (h history) configuration() (topology, scope, memory string) {
 }
 
 // changes returns what the configuration has in addition to files/kubelet.yaml. The kubelet reserves
-// 1 GiB there.
+// 1 GiB there. It remembers for as long as by default what the API server answers about the token of
+// the agent: otherwise each of the agent's questions is one for the API server, too, which takes
+// seconds in a busy emulator.
 func (h history) changes() map[string]any {
 	topology, scope, memory := h.configuration()
-	changes := map[string]any{"cpuManagerPolicy": "static", "topologyManagerPolicy": topology, "topologyManagerScope": scope, "memoryManagerPolicy": memory}
+	changes := map[string]any{
+		"cpuManagerPolicy": "static", "topologyManagerPolicy": topology, "topologyManagerScope": scope, "memoryManagerPolicy": memory,
+		"authentication": map[string]any{"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": true}, "x509": map[string]any{"clientCAFile": "/etc/kubernetes/ca.crt"}},
+		"authorization":  map[string]any{"mode": "Webhook"},
+	}
 	if memory == "Static" {
 		var reserved []any
 		for numaNode := range 2 {
