@@ -1,6 +1,7 @@
 // Command ssh replaces ssh, and commands that only the tests have, in pages of commands. It sends
 // its name, its arguments and its input to the test, which listens on the socket PADDOCK_E2E_DESK,
-// and prints the answer. With -n as its first argument, it reads no input.
+// and prints the answer. It ignores -o with its value, as paddock collect gives it to ssh. With -n as
+// its first argument after that, it reads no input.
 package main
 
 import (
@@ -31,8 +32,12 @@ func main() {
 }
 
 func ask() (ended wire.Ended, err error) {
-	question := wire.Exec{Argv: append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)}
-	if len(os.Args) < 2 || os.Args[1] != "-n" {
+	words := os.Args[1:]
+	for len(words) > 1 && words[0] == "-o" {
+		words = words[2:]
+	}
+	question := wire.Exec{Argv: append([]string{filepath.Base(os.Args[0])}, words...)}
+	if len(words) == 0 || words[0] != "-n" {
 		if question.Stdin, err = io.ReadAll(os.Stdin); err != nil {
 			return ended, err
 		}
