@@ -57,9 +57,10 @@ func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
 	return f
 }
 
-// rejected reports whether the kubelet rejected a pod.
+// rejected reports whether the kubelet rejected a pod. Other pods that fail have containers, or it
+// is written that those ended.
 func rejected(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed && len(containersOf(pod)) == 0 || RejectedAtStart(pod)
+	return pod.Status.Phase == v1.PodFailed && (strings.HasPrefix(pod.Status.Message, rejectedMessage) || !slices.ContainsFunc(statusesOf(pod), hasState))
 }
 
 // rejectedMessage begins the message of a pod that a kubelet rejected.
@@ -71,19 +72,24 @@ func RejectedAtStart(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodFailed && strings.HasPrefix(pod.Status.Message, rejectedMessage) && len(containersOf(pod)) > 0
 }
 
-// containersOf returns the statuses of the containers that were ever created.
-func containersOf(pod *v1.Pod) []v1.ContainerStatus {
-	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	return slices.DeleteFunc(all, func(s v1.ContainerStatus) bool {
-		return s.State.Running == nil && (s.State.Terminated == nil || neverLocated(&s)) && s.ContainerID == ""
-	})
+func statusesOf(pod *v1.Pod) []v1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// neverLocated reports whether the kubelet only wrote that a container ended, and knows of no
-// container. A kubelet that starts writes that of pods that it had rejected before. A container that
-// was there and is gone has been counted as a restart.
-func neverLocated(s *v1.ContainerStatus) bool {
-	return s.State.Terminated.Reason == "ContainerStatusUnknown" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
+// hasState reports whether more is written of a container than that it waits.
+func hasState(s v1.ContainerStatus) bool {
+	return s.State.Running != nil || s.State.Terminated != nil || s.ContainerID != ""
+}
+
+// containersOf returns the statuses of the containers that were ever created. A kubelet that starts
+// writes also of containers that it never created that they ended (ContainerStatusUnknown), for
+// example of pods that it had rejected. Then there is no time, no restart and no earlier end.
+func containersOf(pod *v1.Pod) []v1.ContainerStatus {
+	return slices.DeleteFunc(statusesOf(pod), func(s v1.ContainerStatus) bool {
+		t := s.State.Terminated
+		ended := t != nil && (!t.StartedAt.IsZero() || !t.FinishedAt.IsZero()) || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
+		return s.State.Running == nil && s.ContainerID == "" && !ended
+	})
 }
 
 // Started reports whether a container of the pod was created.

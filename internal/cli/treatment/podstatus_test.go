@@ -73,7 +73,7 @@ func TestPodStatus(t *testing.T) {
 // located.
 func TestRejectedAtStart(t *testing.T) {
 	unknown := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "ContainerStatusUnknown", ExitCode: 137}}
-	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}}
+	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Error", ExitCode: 137, FinishedAt: metav1.Now()}}
 	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "PodInitializing"}}
 	for _, c := range []struct {
 		about  string
@@ -87,12 +87,19 @@ func TestRejectedAtStart(t *testing.T) {
 		{"it had ended before", v1.ContainerStatus{State: unknown, LastTerminationState: ended}, true},
 		{"it was restarted", v1.ContainerStatus{State: unknown, RestartCount: 1}, true},
 	} {
-		pod := &v1.Pod{Status: v1.PodStatus{
+		pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n"}, Status: v1.PodStatus{
 			Phase: v1.PodFailed, Reason: "TopologyAffinityError", Message: "Pod was rejected: Resources cannot be allocated with Topology locality",
 			InitContainerStatuses: []v1.ContainerStatus{c.status}, ContainerStatuses: []v1.ContainerStatus{{State: waiting}},
 		}}
 		if treatment.RejectedAtStart(pod) != c.want || treatment.Started(pod) != c.want {
 			t.Errorf("%s: rejected at a start %v, started %v, want %v", c.about, treatment.RejectedAtStart(pod), treatment.Started(pod), c.want)
+		}
+		if f := treatment.PodStatusOf(pod, nil); !f.Rejected {
+			t.Errorf("%s: it does not count as rejected", c.about)
+		}
+		pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: memory"
+		if f := treatment.PodStatusOf(pod, nil); f.Rejected != (c.status.State.Waiting != nil) {
+			t.Errorf("evicted, %s: rejected %v", c.about, f.Rejected)
 		}
 	}
 }
