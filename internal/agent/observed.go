@@ -99,10 +99,10 @@ type sight struct {
 
 // torn reports whether a state is as between two writes of the kubelet: it has CPUs or memory that
 // nothing explains and that the state of the last comparison did not have, or a pod that has not
-// started has only some of its containers there.
+// started has only a part of what it gets.
 func (s *session) torn(state *node.State, pods inputs.Roster) bool {
 	for g := range state.AllGrants() {
-		if !treatment.Started(pods[g.Pod.UID]) && slices.ContainsFunc(g.Containers, func(c node.ContainerGrant) bool { return c.Removed }) {
+		if !treatment.Started(pods[g.Pod.UID]) && treatment.Incomplete(state, g) {
 			return true
 		}
 	}

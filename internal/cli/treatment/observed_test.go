@@ -3,6 +3,7 @@ package treatment_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/node/observe"
 )
@@ -30,7 +32,7 @@ func TestObservedAsRecorded(t *testing.T) {
 				for _, r := range observe.Results() {
 					all += o.results[observe.Result(r)]
 				}
-				t.Logf("%d decisions: %v; unsure: %v", all, o.results, o.why)
+				t.Logf("%d decisions: %v; unsure: %v; %d pods have memory", all, o.results, o.why, o.torn)
 				if differ := o.results[observe.Differs]; differ > 0 {
 					t.Errorf("%d of %d decisions differ, expected none", differ, all)
 				}
@@ -43,6 +45,7 @@ type observed struct {
 	version behavior.Version
 	results map[observe.Result]int
 	why     map[string]int
+	torn    int // pods without whose memory a grant was incomplete
 }
 
 // line observes one scenario. The observer looks after so many decisions.
@@ -79,6 +82,7 @@ func (o *observed) line(t *testing.T, line *recorded, every int) {
 		}
 		if fresh {
 			w.decide(t, pods[e.Pod], e.Reason)
+			w.complete(t, e.Checkpoints, e.Pod, name)
 		}
 		if before = e.Checkpoints; fresh && len(w.decided) < every {
 			continue // Two events without a look between them.
@@ -115,6 +119,37 @@ func (w *watcher) decide(t *testing.T, pod *v1.Pod, reason string) {
 		d.Doubts = append(d.Doubts, doubt.Reason)
 	}
 	w.decided = append(w.decided, d)
+}
+
+// complete checks that a pod that was admitted has a complete grant, and an incomplete one without
+// its memory, as between the kubelet's two writes.
+func (w *watcher) complete(t *testing.T, files map[string]string, uid, name string) {
+	t.Helper()
+	shown := w.state(files, w.alive, w.node)
+	if shown == nil {
+		return
+	}
+	g, has := shown.State.Grant(uid)
+	if !has {
+		return
+	}
+	if treatment.Incomplete(shown.State, g) {
+		t.Errorf("%s: what the kubelet gave to pod %s counts as incomplete: %+v", name, uid, g)
+	}
+	torn := *g
+	torn.PoolMemory, torn.Containers = nil, slices.Clone(g.Containers)
+	lost := false
+	for i := range torn.Containers {
+		c := &torn.Containers[i]
+		lost = lost || len(c.Memory) > 0 && g.Pod.Containers[i].Type != request.Init
+		c.Memory = nil
+	}
+	if lost && !treatment.Incomplete(shown.State, &torn) {
+		t.Errorf("%s: without its memory, pod %s counts as complete: %+v", name, uid, g)
+	}
+	if lost {
+		w.torn++
+	}
 }
 
 // look compares what was decided. It reports false if the files show no state.

@@ -157,3 +157,20 @@ func Owns(s *node.State, pod *request.Pod) bool {
 	}
 	return false
 }
+
+// Incomplete reports whether a grant is a part of what a kubelet assigns to its pod at admission:
+// it writes each container in turn, and its CPUs before its memory.
+func Incomplete(s *node.State, g *node.Grant) bool {
+	policy, demand := s.Policy(), s.Demand(&g.Pod)
+	has := func(a request.Amount) bool { return a.Value > 0 }
+	none := len(g.PoolMemory) == 0
+	for i := range g.Containers {
+		c := &g.Containers[i]
+		wants := policy.StaticMemory && slices.ContainsFunc(demand.Containers[i].Memory, has)
+		if c.Removed || wants && len(c.Memory) == 0 && g.Pod.Containers[i].Type != request.Init {
+			return true
+		}
+		none = none && len(c.Memory) == 0
+	}
+	return none && policy.StaticMemory && slices.ContainsFunc(demand.Together.Memory, has)
+}

@@ -208,8 +208,9 @@ func (n *observed) do(e stock.Event, pod *v1.Pod) (*stock.Answer, error) {
 	return a, nil
 }
 
-// mostHistory is how many orders are logged with a rejection.
-const mostHistory = 40
+// mostHistory is how many orders are kept for a decision that differs, and mostShown how many are
+// logged with a rejection.
+const mostHistory, mostShown = 400, 40
 
 // start implements host: the kubelet decides once. It starts the containers of a pod that it admits.
 func (n *observed) start(ctx context.Context, w *worker) progress {
@@ -238,7 +239,7 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	}
 	message := "Pod was rejected: " + a.Message
 	n.orders.Lock()
-	history, ended := strings.Join(n.history, "\n\t"), n.ended
+	history, ended := strings.Join(n.history[max(0, len(n.history)-mostShown):], "\n\t"), n.ended
 	n.orders.Unlock()
 	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason, ended: ended})
 	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason)
