@@ -131,20 +131,11 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	}
 	ofMachine, ofConfig := f.others(verified, setup)
 	others := slices.Concat(ofMachine, ofConfig)
-	whole, notes := *found, []string(nil)
+	whole := *found
 	gone := found.Drop(pods.Alive)
-	if len(gone) > 0 {
-		known := make([]string, len(gone))
-		for i, uid := range gone {
-			if other := f.Elsewhere[uid]; other != "" {
-				return nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
-			}
-			known[i] = "a pod that is gone (UID " + uid + ")"
-			if pods[uid] != nil {
-				known[i] = pods.Name(uid) + ", which has ended"
-			}
-		}
-		notes = append(notes, fmt.Sprintf("%s still lists CPUs or memory of %s: %s", f.Path, strings.Join(known, "; of "), releases))
+	notes, err := f.stillListed(gone)
+	if err != nil {
+		return nil, err
 	}
 	if f.Unreleased && found.CPU != nil {
 		found.CPU.Default = whole.CPU.Default
@@ -207,6 +198,24 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return out, nil
+}
+
+// stillListed returns a note about the pods that the files have and that are not alive.
+func (f Found) stillListed(gone []string) (notes []string, err error) {
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	known := make([]string, len(gone))
+	for i, uid := range gone {
+		if other := f.Elsewhere[uid]; other != "" {
+			return nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
+		}
+		known[i] = "a pod that is gone (UID " + uid + ")"
+		if f.Pods[uid] != nil {
+			known[i] = f.Pods.Name(uid) + ", which has ended"
+		}
+	}
+	return []string{fmt.Sprintf("%s still lists CPUs or memory of %s: %s", f.Path, strings.Join(known, "; of "), releases)}, nil
 }
 
 // read reads the files that the managers need, and returns them with their diagnoses. With faults
