@@ -5,8 +5,9 @@
 //
 // A change of the machine, the policy, the devices, the published grants, the conditions or the
 // rejections is written within a second. The revision and the summary change with every admission,
-// and nothing depends on them. If only they change, they are written within Lazy. There is never
-// more than one write per second, however many pods are admitted, and none if nothing changed
+// and nothing depends on them. If only they change, they are written within Lazy, and the certainty
+// of an observed node within Settling, unless it begins or ends to be unsure. There is never more
+// than one write per second, however many pods are admitted, and none if nothing changed
 // (package reconcile).
 //
 // A grant is not published if its pod's annotation has it, because readers of the pod know it. A

@@ -53,7 +53,7 @@ func TestObserved(t *testing.T) {
 		{publication.Observed{Version: "1.36.4", Doubts: strings.Split(strings.Repeat("x"+strings.Repeat("y", 600)+" ", 20), " ")}, "unsure", 0, metav1.ConditionFalse, "Unsure", "and 13 other reasons"},
 	} {
 		w.view = publication.View{State: state, Observed: &c.o}
-		w.round(time.Second)
+		w.round(publication.Settling)
 		s := w.object().Status
 		certain := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionCertain)
 		if s.Certainty.Answer != c.answer || s.Certainty.Pending != c.pending || certain.Status != c.status || certain.Reason != c.reason || !strings.Contains(certain.Message, c.message) || s.Summary.Condition != c.reason {
@@ -65,6 +65,25 @@ func TestObserved(t *testing.T) {
 		if n := w.round(time.Second); n != 0 {
 			t.Errorf("%s: %d writes without a change", c.answer, n)
 		}
+	}
+	// A decision is pending for a second. Only unsure is written at once.
+	for _, c := range []struct {
+		o      publication.Observed
+		writes int
+	}{
+		{publication.Observed{Version: "1.36.4", Waiting: []string{"default/b"}}, 1},
+		{publication.Observed{Version: "1.36.4"}, 0},
+		{publication.Observed{Version: "1.36.4", Doubts: []string{"why"}}, 1},
+		{publication.Observed{Version: "1.36.4"}, 1},
+		{publication.Observed{Version: "1.36.4", Waiting: []string{"default/b"}}, 0},
+	} {
+		w.view = publication.View{State: state, Observed: &c.o}
+		if n := w.round(time.Second); n != c.writes {
+			t.Errorf("%+v: %d writes, want %d", c.o, n, c.writes)
+		}
+	}
+	if n := w.round(publication.Settling); n != 1 || w.object().Status.Certainty.Answer != "pending" {
+		t.Errorf("%d writes later, certainty %+v", n, w.object().Status.Certainty)
 	}
 	w.view = publication.View{State: eight(t), Listing: &handover.Listing{}}
 	w.round(time.Second)

@@ -21,6 +21,10 @@ import (
 const (
 	// Lazy is the maximum age of a published revision and summary. They are for people.
 	Lazy = 30 * time.Second
+	// Settling is the maximum age of a published certainty, apart from the start and the end of
+	// unsure: each decision of a kubelet is pending first and exact a second later, and a write for
+	// that would delay the one with the next grant.
+	Settling = 3 * time.Second
 	// unlisted is how long the publisher waits for the kubelet's list after a start. Then all
 	// grants are published, even those that annotations have.
 	unlisted = 30 * time.Second
@@ -66,10 +70,11 @@ type Publisher struct {
 	}
 	begun, checked, wrote time.Time
 	// last and rejects are the view and the version of the rejections that Keep looked at last. due
-	// is true if their revision is not written yet because of Lazy.
+	// is Lazy or Settling if something of them is not written yet because of that, and zero
+	// otherwise.
 	last    View
 	rejects uint64
-	due     bool
+	due     time.Duration
 	looked  map[string]look // by UID
 	// before is the revision from which those of an observed kubelet count. See revision.
 	before int64
@@ -142,8 +147,7 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	rejected, version := p.rejected.show()
 	have := p.written.Load()
 	known := have != nil
-	waits := p.due && now.Sub(p.wrote) < Lazy
-	if known && v.same(p.last) && version == p.rejects && (waits || !p.due) {
+	if known && v.same(p.last) && version == p.rejects && !p.overdue(now) {
 		return false, nil
 	}
 	next := have
@@ -164,8 +168,14 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 		p.machine.added = true
 	}
 	matters := have.ResourceVersion == "" || !equality.Semantic.DeepEqual(have.OwnerReferences, next.OwnerReferences) || !sameMatter(&have.Status, status)
-	p.last, p.rejects, p.due = v, version, have.Status.Revision != status.Revision
-	if !matters && (!p.due || now.Sub(p.wrote) < Lazy) {
+	p.last, p.rejects, p.due = v, version, 0
+	switch {
+	case !sameCertainty(&have.Status, status):
+		p.due = Settling
+	case have.Status.Revision != status.Revision:
+		p.due = Lazy
+	}
+	if !matters && !p.overdue(now) {
 		p.written.Store(have)
 		return false, nil
 	}
@@ -176,10 +186,13 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.wrote, p.due = now, false
+	p.wrote, p.due = now, 0
 	p.written.Store(made)
 	return true, nil
 }
+
+// overdue reports whether something has waited as long as it may.
+func (p *Publisher) overdue(now time.Time) bool { return p.due > 0 && now.Sub(p.wrote) >= p.due }
 
 // look reads the object and the Node that owns it. next is the object with that owner.
 func (p *Publisher) look(ctx context.Context) (have, next *v1alpha1.PaddockNode, err error) {

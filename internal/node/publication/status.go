@@ -255,7 +255,26 @@ func sameMatter(a, b *v1alpha1.PaddockNodeStatus) bool {
 	x, y := *a, *b
 	x.Revision, y.Revision = 0, 0
 	x.Summary, y.Summary = v1alpha1.Summary{}, v1alpha1.Summary{}
+	if settles(a) && settles(b) {
+		x.Certainty, y.Certainty = nil, nil
+		x.Conditions, y.Conditions = withoutCertain(x.Conditions), withoutCertain(y.Conditions)
+	}
 	return equality.Semantic.DeepEqual(&x, &y)
+}
+
+// settles reports whether a certainty is exact or pending. A program plans on both alike.
+func settles(s *v1alpha1.PaddockNodeStatus) bool {
+	return s.Certainty != nil && s.Certainty.Answer != v1alpha1.CertaintyUnsure
+}
+
+// sameCertainty reports whether two statuses have the same certainty, and the same condition of it.
+func sameCertainty(a, b *v1alpha1.PaddockNodeStatus) bool {
+	return equality.Semantic.DeepEqual(a.Certainty, b.Certainty) &&
+		equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Conditions, v1alpha1.ConditionCertain), meta.FindStatusCondition(b.Conditions, v1alpha1.ConditionCertain))
+}
+
+func withoutCertain(all []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(all), func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionCertain })
 }
 
 func summaryOf(v View, conditions []metav1.Condition) v1alpha1.Summary {
