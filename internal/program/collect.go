@@ -78,13 +78,13 @@ If a step fails after the kubelet's files were read, the folder remains, and wha
 RKE2 have the kubelet's usual directory; for others, give --kubelet-dir.
 
 The script passes objects through "paddock collect --filter", which reads them from standard input and keeps
-only fields that decide: names, UIDs, times, resources, claims, phases, reasons and messages of pods, their
-annotations of static pods and of Paddock; the region, zone, instance type, versions, amounts and taints of
-nodes; the settings of the kubelet about resources. It has no environments, arguments, commands, images or
-volumes, and no other labels and annotations.
+only fields that decide: names, UIDs, times, resources, claims, phases, reasons and messages of pods, the kinds and
+names of their controllers, their annotations of static pods and of Paddock; the region, zone, instance type,
+versions, amounts and taints of nodes; the settings of the kubelet about resources. It has no environments,
+arguments, commands, images or volumes, and no other labels and annotations.
 
-With --anonymize, the names of pods, namespaces, claims and the node are hashed, with a key that is made for one
-folder and not kept. Messages are left out unless a kubelet rejected the pod. UIDs and the names of containers
+With --anonymize, the names of pods, controllers, namespaces, claims and the node are hashed, with a key that is made
+for one folder and not kept. Messages are left out unless a kubelet rejected the pod. UIDs and the names of containers
 and resources remain, because they are keys in the kubelet's files. A note names the hashes of rejected pods.
 What device plugins answered, which can include environment variables, is removed from
 kubelet_internal_checkpoint; without --anonymize it is copied unchanged.`,

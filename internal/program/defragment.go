@@ -61,8 +61,9 @@ the node after the moves.
 
 On a node whose kubelet decides (--state with the kubelet's directory, or an agent that observes), no pod can move. There it
 shows which pods of one NUMA node to delete, at most three, so that the largest pod that fits is larger. The larger pod
-comes first, and then their controllers create them again: they fit again, in every order, also by their requests (OutOfcpu). It never names a static pod or
-one of a DaemonSet, and never deletes a pod by itself.
+comes first, and then they are created again: they fit again, in every order, also by their requests (OutOfcpu). For a
+pod without a controller, it shows how to save the manifest before. It never names a static pod or one of a DaemonSet,
+and never deletes a pod by itself.
 
 PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
 

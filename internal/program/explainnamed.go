@@ -152,7 +152,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	if explained.Answer.Rejection == nil {
 		status.Why = c.then(ctx, s, &status, pod, at.gates)
 	}
-	status.Remarks = remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
+	status.Remarks = c.remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
 }
@@ -206,7 +206,7 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 		}
 	}
 	if start == nil || start.Plan.Rejection == nil {
-		status.Remarks = append(remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty.IsUnsure()),
+		status.Remarks = append(c.remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty.IsUnsure()),
 			what+"; "+why+"; this answer is about a new pod")
 		asNew.PodStatus = status
 		return asNew
@@ -218,11 +218,11 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 	if asNew.Answer.Certainty.IsUnsure() {
 		fits = "can be"
 	}
-	like := fmt.Sprintf("a new pod like it %s admitted now: delete this one, or let its controller make another", fits)
+	like := []string{fmt.Sprintf("a new pod like it %s admitted now", fits), c.replace()}
 	if r := asNew.Answer.Rejection; r != nil {
-		like = fmt.Sprintf("a new pod like it is rejected now, too (%s)", r.Reason)
+		like = []string{fmt.Sprintf("a new pod like it is rejected now, too (%s)", r.Reason)}
 	}
-	status.Remarks = append([]string{what, like}, unlike(status, out.Answer.Rejection)...)
+	status.Remarks = slices.Concat([]string{what}, like, unlike(status, out.Answer.Rejection))
 	status.Remarks = append(status.Remarks, fmt.Sprintf(`"paddock upgrade-check --to %s --state %s" shows which pods the next start rejects`, c.decider.as.version, c.states[0]))
 	out.PodStatus = status
 	return out
@@ -230,29 +230,35 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 
 // remarks returns sentences about an answer beside the pod's status. unsure is set if the answer is
 // not certain.
-func remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
+func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
 	var out []string
 	fits := "it fits now"
 	if unsure {
 		fits = "it can fit now"
 	}
+	const never = "the kubelet does not try a rejected pod again"
 	switch {
 	case f.Node == "" && now == nil:
 		out = append(out, "it has no node yet, and this node would admit it")
 	case f.Node == "" || !f.Rejected:
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
-		out = append(out, fmt.Sprintf(fits+", and has since %s ended at %s or earlier; the kubelet does not try a rejected pod again: delete it, or let its controller make another", last.Pod, view.Clock(last.At)))
+		out = append(out, fmt.Sprintf("%s, and has since %s ended at %s or earlier; %s", fits, last.Pod, view.Clock(last.At), never), c.replace())
 		if f.Why == "" {
 			out = append(out, "the files do not show why it was rejected then")
 		}
 	case now == nil:
-		out = append(out, fits+"; the kubelet does not try a rejected pod again: delete it, or let its controller make another",
+		out = append(out, fits+"; "+never, c.replace(),
 			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
 	default:
 		out = append(out, unlike(f, now)...)
 	}
 	return out
+}
+
+// replace returns how to replace the pod with a new one.
+func (c *explainCommand) replace() string {
+	return view.Replace(c.named.Namespace+"/"+c.named.Name, podspec.RecreationOf(c.named))
 }
 
 // unlike returns a sentence if a rejection is not the one in the pod's status.

@@ -42,7 +42,7 @@ func expand(paths ...string) []string {
 // podFields are all fields of a Pod with text that may be kept. "[]" is an item of a list, and "{}"
 // a key of a map.
 var podFields = expand(
-	"metadata.<name|namespace|uid>",
+	"metadata.<name|namespace|uid|ownerReferences[].kind|ownerReferences[].name>",
 	"spec.<nodeName|restartPolicy|overhead{}>",
 	"spec.resources.<limits{}|requests{}|claims[].name|claims[].request>",
 	"spec.resourceClaims[].<name|resourceClaimName|resourceClaimTemplateName>",
@@ -160,6 +160,36 @@ func TestNoOtherTextIsKept(t *testing.T) {
 			if field != "status.conditions[].type" && !strings.Contains(text, `"kept:`+field+`"`) {
 				t.Errorf("%s is not kept:\n%s", field, text)
 			}
+		}
+	}
+}
+
+// The controller of a pod is kept, or that it has none. What an older filter removed stays unknown.
+func TestControllersAreKept(t *testing.T) {
+	const stored, two = `"resourceVersion": "7"`, `"ownerReferences": [{"kind": "Set", "name": "other"}, {"kind": "ReplicaSet", "name": "web-1", "controller": true}]`
+	for _, c := range []struct {
+		metadata string
+		want     podspec.Recreation
+		name     string
+	}{
+		{stored + ", " + two, podspec.ByController, "web-1"},
+		{two, podspec.ByController, "web-1"},
+		{stored, podspec.ByHand, ""},
+		{`"ownerReferences": [{"kind": "Set", "name": "other"}]`, podspec.ByHand, ""},
+		{`"ownerReferences": []`, podspec.ByHand, ""},
+		{`"name": "a"`, podspec.Unknown, ""},
+	} {
+		object := json.RawMessage(`{"kind": "Pod", "apiVersion": "v1", "metadata": {` + c.metadata + `}}`)
+		text, _ := filtered(t, Filter{}, object)
+		pod, err := podspec.DecodePod([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := podspec.RecreationOf(pod); got != c.want || strings.Contains(text, "other") || strings.Contains(text, "web-1") != (c.name != "") {
+			t.Errorf("%s: created again %s, want %s:\n%s", c.metadata, got, c.want, text)
+		}
+		if hashed, _ := filtered(t, Filter{Key: testKey}, object); strings.Contains(hashed, "web-1") {
+			t.Errorf("%s: the name of the controller is kept:\n%s", c.metadata, hashed)
 		}
 	}
 }

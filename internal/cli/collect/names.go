@@ -105,6 +105,9 @@ func (n *names) pod(p *pod) {
 	n.hash(&p.Metadata.Namespace)
 	n.hash(&p.Metadata.Name)
 	n.hash(&p.Spec.NodeName)
+	for i := range p.Metadata.OwnerReferences {
+		n.hash(&p.Metadata.OwnerReferences[i].Name)
+	}
 	for i := range p.Spec.ResourceClaims {
 		c := &p.Spec.ResourceClaims[i]
 		n.hash(&c.Name)

@@ -25,6 +25,10 @@ type pod struct {
 		CreationTimestamp *metav1.Time      `json:"creationTimestamp,omitempty"`
 		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
 		Annotations       map[string]string `json:"annotations,omitempty"`
+		// OwnerReferences is empty and not nil if the pod has no controller. ResourceVersion shows
+		// that nothing was removed before, and is not kept.
+		OwnerReferences []owner `json:"ownerReferences,omitzero"`
+		ResourceVersion string  `json:"resourceVersion,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName       string            `json:"nodeName,omitempty"`
@@ -52,6 +56,11 @@ type pod struct {
 }
 
 type (
+	owner struct {
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		Controller bool   `json:"controller,omitempty"`
+	}
 	container struct {
 		Name          string     `json:"name"`
 		RestartPolicy string     `json:"restartPolicy,omitempty"`
@@ -164,6 +173,11 @@ var conditions = []string{string(v1.PodScheduled), string(v1.PodResizePending), 
 // reduce removes what the type keeps and the pod does not need.
 func (p *pod) reduce() {
 	maps.DeleteFunc(p.Metadata.Annotations, func(key, _ string) bool { return !slices.Contains(annotations, key) })
+	if p.Metadata.ResourceVersion != "" && p.Metadata.OwnerReferences == nil {
+		p.Metadata.OwnerReferences = []owner{}
+	}
+	p.Metadata.ResourceVersion = ""
+	p.Metadata.OwnerReferences = slices.DeleteFunc(p.Metadata.OwnerReferences, func(o owner) bool { return !o.Controller })
 	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c condition) bool { return !slices.Contains(conditions, c.Type) })
 }
 

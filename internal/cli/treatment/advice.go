@@ -42,7 +42,7 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, 
 	}}
 	for _, d := range advice.Deleted {
 		deletion := view.DeletionOf(s.Machine(), d)
-		deletion.Unowned = metav1.GetControllerOf(pods[d.From.Pod.UID]) == nil
+		deletion.Recreated = podspec.RecreationOf(pods[d.From.Pod.UID])
 		out.Advice.Delete = append(out.Advice.Delete, deletion)
 	}
 	switch policy := s.Policy(); {

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // away returns how the pod is taken off the node before a start. A pod that belongs to its node
@@ -21,6 +22,13 @@ func away(pod *v1.Pod) string {
 		return "move the manifest of this static pod out of its directory, and back after the start"
 	case owner != nil && owner.Kind == "DaemonSet":
 		return "keep this pod of DaemonSet " + owner.Name + " off the node during the start, such as with a label for its node selector"
+	}
+	switch again := podspec.RecreationOf(pod); again {
+	case podspec.ByController:
+	case podspec.ByHand:
+		return view.SaveFirst(pod.Namespace+"/"+pod.Name, again) + "; then cordon the node, delete the pod, and create it again on another node"
+	case podspec.Unknown:
+		return "save its manifest if it has no controller; " + quirk.DeleteFirst
 	}
 	return quirk.DeleteFirst
 }

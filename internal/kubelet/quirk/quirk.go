@@ -112,13 +112,13 @@ var reasons = map[ID]string{
 
 // advice describes what to do about a pod that the kubelet rejects or that takes the kubelet down.
 var advice = map[ID]string{
-	SecondPool:       "delete the pod, so that it is created again, and drain the node before the next restart of the kubelet",
+	SecondPool:       "replace the pod with a new one, and drain the node before the next restart of the kubelet",
 	SharedMemory:     "give the container CPU and memory limits equal to its requests, or set topologyManagerScope to pod",
 	EndlessRemainder: "request fewer CPUs, or turn full-pcpus-only or distribute-cpus-across-numa off",
 	UnknownPages:     "request huge pages of a size that the node has",
 	UnusedPages:      "raise the pod-level request for huge pages",
-	OwnCores:         "delete the pod, so that it is created again when enough CPUs are free",
-	EndedInit:        "delete the pod, so that it is created again",
+	OwnCores:         "replace the pod with a new one when enough CPUs are free",
+	EndedInit:        "replace the pod with a new one",
 	FractionalBytes:  "write the amount in Mi or in bytes",
 	SlowMerge:        "request fewer kinds of resources with NUMA nodes in one container (with scope pod, in one pod), or use topology policy single-numa-node",
 	LatePlugins:      "drain the node before the kubelet restarts, or request the devices in a container that keeps running",
@@ -189,7 +189,7 @@ func (k Kubelet) quirks(s *node.State, pod request.Pod, plan *node.Plan, effect 
 		why = plan.Rejection.Error()
 	}
 	if _, known := s.Grant(pod.UID); known {
-		why += "; it decides about every pod again after its restart: delete the pod, so that it is created again"
+		why += "; it decides about every pod again after its restart: replace the pod with a new one"
 	}
 	return []Quirk{{Effect: effect, Certain: true, Text: subject + why}}
 }

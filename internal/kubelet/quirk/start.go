@@ -68,7 +68,7 @@ func (q Quirk) Reason() string {
 // beforeStart is what to do before a kubelet starts, in place of deleting the pods that the fault
 // changes.
 var beforeStart = map[ID]string{
-	OwnCores: "end other pods until as many CPUs are free as the pod's largest container has; or cordon the node and delete the pod",
+	OwnCores: "end other pods until as many CPUs are free as the pod's largest container has; or " + DeleteFirst,
 	NodeGaps: "turn prefer-closest-numa-nodes off",
 }
 

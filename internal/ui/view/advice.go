@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/moves"
 )
@@ -25,8 +26,9 @@ type Deletion struct {
 	ToCPUs    string `json:"toCPUs"`
 	FromNodes []int  `json:"fromNUMANodes"`
 	ToNodes   []int  `json:"toNUMANodes"`
-	// Unowned is set if the pod has no controller, so that nothing creates it again.
-	Unowned bool `json:"unowned,omitempty"`
+	// Recreated is how the pod is created again: "by its controller", "by hand" if it has none, so
+	// that its manifest has to be saved before, or "unknown".
+	Recreated podspec.Recreation `json:"recreated"`
 }
 
 // DeletionOf returns a deletion on a machine.
@@ -41,22 +43,21 @@ func DeletionOf(m *machine.Machine, d moves.Deletion) Deletion {
 // advice writes which pods to delete.
 func (d *Defragmentation) advice(out *strings.Builder, style terminal.Style) {
 	t := &terminal.Table{Columns: terminal.Columns("DELETE", "CPUS", ">NUMA", "THEN CPUS", ">NUMA")}
-	var commands, unowned []string
+	var commands []string
 	for _, p := range d.Advice.Delete {
 		t.Row(p.Pod, p.FromCPUs, nodeList(p.FromNodes), p.ToCPUs, nodeList(p.ToNodes))
 		namespace, name, _ := strings.Cut(p.Pod, "/")
 		commands = append(commands, fmt.Sprintf("kubectl delete pod -n %s %s", namespace, name))
-		if p.Unowned {
-			unowned = append(unowned, p.Pod)
-		}
 	}
 	out.WriteString("\n" + t.Text(style))
 	line := func(tone terminal.Tone, label, text string) {
 		out.WriteString(style.Paragraph("", "  ", tone.Of(label), terminal.Plain.Of(text)))
 	}
+	for _, p := range d.Advice.Delete {
+		if save := SaveFirst(p.Pod, p.Recreated); save != "" {
+			line(terminal.Warn, p.Pod+":", save)
+		}
+	}
 	line(terminal.Faint, "advice:", "nothing was changed, and a kubelet moves no running pod. Create the larger pod first, so that it waits, and then delete: "+strings.Join(commands, "; "))
 	line(terminal.Faint, "verified:", "the larger pod was planned as this kubelet decides, and then these pods again, in every order: all of them fit")
-	if len(unowned) > 0 {
-		line(terminal.Warn, "no controller:", strings.Join(unowned, ", ")+": nothing creates it again when it is deleted")
-	}
 }

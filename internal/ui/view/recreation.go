@@ -1,0 +1,31 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+)
+
+// SaveFirst returns what to do before a pod with the name "namespace/name" is deleted, so that it
+// can be created again. It is empty if a controller creates it again.
+func SaveFirst(pod string, again podspec.Recreation) string {
+	namespace, name, _ := strings.Cut(pod, "/")
+	save := fmt.Sprintf("save its manifest first (kubectl get pod -n %s %s -o yaml > %s.yaml)", namespace, name, name)
+	switch again {
+	case podspec.ByController:
+		return ""
+	case podspec.ByHand:
+		return "it has no controller: " + save
+	case podspec.Unknown:
+	}
+	return "it is not known whether a controller creates it again: " + save
+}
+
+// Replace returns how to replace a pod that the kubelet does not try again with a new one.
+func Replace(pod string, again podspec.Recreation) string {
+	if save := SaveFirst(pod, again); save != "" {
+		return save + ", delete it, and create it again without its nodeName"
+	}
+	return "delete it, or let its controller make another"
+}
