@@ -273,7 +273,8 @@ func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) 
 	}
 }
 
-// spared tries all sets of pods: the smallest sets first, then by the pods that matter most.
+// spared tries all sets of pods: the smallest sets first, then those of which most pods fit again,
+// then by the pods that matter most.
 func spared(s *node.State, pod request.Pod) []string {
 	grants := slices.Clone(s.Grants())
 	slices.SortFunc(grants, func(a, b *node.Grant) int {
@@ -285,19 +286,15 @@ func spared(s *node.State, pod request.Pod) []string {
 		}
 		return int(b.Sequence) - int(a.Sequence)
 	})
-	best := 0
+	best, most := 0, -1
 	for set := 1; set < 1<<len(grants); set++ {
-		if best != 0 && (bits.OnesCount(uint(set)) > bits.OnesCount(uint(best)) || bits.OnesCount(uint(set)) == bits.OnesCount(uint(best)) && set > best) {
+		size := bits.OnesCount(uint(set))
+		if best != 0 && size > bits.OnesCount(uint(best)) {
 			continue
 		}
-		without := s
-		for i, g := range grants {
-			if set>>i&1 == 1 {
-				without = without.Release(g.Pod.UID)
-			}
-		}
-		if without.Plan(pod).Rejection == nil {
-			best = set
+		fit := fitAgain(s, pod, grants, set)
+		if fit >= 0 && (best == 0 || size < bits.OnesCount(uint(best)) || fit > most) {
+			best, most = set, fit
 		}
 	}
 	var names []string
@@ -308,6 +305,38 @@ func spared(s *node.State, pod request.Pod) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// fitAgain returns how many pods of a set fit again after a pod is admitted in their place, or -1 if
+// it is rejected.
+func fitAgain(s *node.State, pod request.Pod, grants []*node.Grant, set int) int {
+	for i, g := range grants {
+		if set>>i&1 == 1 {
+			s = s.Release(g.Pod.UID)
+		}
+	}
+	fit := -1
+	admit := func(p request.Pod) bool {
+		plan := s.Plan(p)
+		if plan.Rejection != nil {
+			return false
+		}
+		next, err := s.Apply(plan)
+		if err == nil {
+			s = next
+			fit++
+		}
+		return err == nil
+	}
+	if !admit(pod) {
+		return fit
+	}
+	for i := len(grants) - 1; i >= 0; i-- {
+		if set>>i&1 == 1 {
+			admit(grants[i].Pod)
+		}
+	}
+	return fit
 }
 
 // TestDecisionIsRight checks that an explanation is the same each time, prints, and is valid JSON.

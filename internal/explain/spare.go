@@ -21,8 +21,8 @@ const (
 // victim is a pod that could be removed.
 type victim struct {
 	grant *node.Grant
-	// kind describes the pod's resources by NUMA node, as text. Pods with the same kind are
-	// interchangeable, so the one that can be spared best goes first.
+	// kind describes what the pod has by NUMA node, and its request, as text. Pods with the same
+	// kind are interchangeable, so the one that can be spared best goes first.
 	kind string
 	// freed is the amount of the scarce resource that the pod has, by NUMA node.
 	freed []int64
@@ -32,8 +32,9 @@ type victim struct {
 }
 
 // spare looks for the fewest pods whose absence admits the pod. Of sets of equal size, it chooses
-// the pods with the lowest priority, then the youngest: no other set of that size would spare a pod
-// that matters more.
+// the one of which most pods fit on the node again after the admission. Of those, it chooses the
+// pods with the lowest priority, then the youngest: no other such set would spare a pod that
+// matters more.
 func (x *search) spare() ([]Proposal, string) {
 	x.what, x.limit = "the absence of pods", x.allowed(maxPodPlans)
 	victims := x.victims()
@@ -59,7 +60,7 @@ func (x *search) spare() ([]Proposal, string) {
 	for size := 1; size <= min(len(victims), maxSize); size++ {
 		found, complete := x.ofSize(victims, size, b)
 		if found != nil {
-			return []Proposal{x.without(found)}, fmt.Sprintf("removing %s would admit it, and no fewer", countText(size, "pod"))
+			return []Proposal{*found}, fmt.Sprintf("removing %s would admit it, and no fewer", countText(size, "pod"))
 		}
 		if !complete {
 			return x.anyhow(victims, empty)
@@ -99,7 +100,8 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	case found == nil:
 		return nil, "none found; " + notFurther
 	}
-	return []Proposal{x.without(found)}, fmt.Sprintf("removing %s would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
+	x.limit = x.plans + 1
+	return []Proposal{*x.without(found)}, fmt.Sprintf("removing %s would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
 }
 
 // victims returns the pods that have any resources, in the order in which they can be spared.
@@ -122,6 +124,8 @@ func (x *search) victims() []victim {
 			}
 		}
 		if kind.Len() > 0 {
+			own := g.Pod.Own()
+			kind.WriteString(own.Key())
 			v := victim{grant: g, kind: kind.String(), freed: x.freed(g)}
 			for _, n := range v.freed {
 				v.total += n
@@ -162,10 +166,11 @@ func (x *search) freed(g *node.Grant) []int64 {
 	return out
 }
 
-// ofSize tries the sets of size pods. Sets whose most important pod matters least come first.
-// complete reports whether all sets were tried.
-func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victim, complete bool) {
-	visits := 0
+// ofSize tries the sets of size pods. Sets whose most important pod matters least come first. It
+// returns the first one of those of which most pods fit again, or nil. complete reports whether all
+// sets were tried that could be better.
+func (x *search) ofSize(victims []victim, size int, bound *bound) (found *Proposal, complete bool) {
+	visits, most := 0, -1
 	gone := make([]victim, 0, size)
 	var walk func(below int) bool
 	walk = func(below int) bool {
@@ -177,11 +182,13 @@ func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victi
 			return false
 		}
 		if missing == 0 {
-			if !dominated(gone) && x.admits(gone) {
-				found = slices.Clone(gone)
-				return true
+			if dominated(gone) {
+				return false
 			}
-			return false
+			if p := x.without(gone); p != nil && p.fitAgain() > most {
+				found, most = p, p.fitAgain()
+			}
+			return most == size
 		}
 		// The first chosen pod is the most important one. The others are chosen from those that
 		// matter less.
@@ -223,21 +230,35 @@ func (x *search) admits(gone []victim) bool {
 	return x.plan(s, x.pod) != nil
 }
 
-func (x *search) without(gone []victim) Proposal {
-	p := Proposal{Kind: Pods}
+// without returns the proposal that pods are absent. It returns nil if the pod is rejected even
+// then, or if a bound is reached.
+func (x *search) without(gone []victim) *Proposal {
+	p := &Proposal{Kind: Pods}
 	s := x.state
 	for _, v := range gone {
 		pod := v.grant.Pod
 		p.Without = append(p.Without, Absent{Pod: pod.ID(), UID: pod.UID, Priority: pod.Priority})
 		s = s.Release(pod.UID)
 	}
-	x.plans++
-	if plan := s.Plan(x.pod); plan.Grant != nil {
-		p.Outcome = outcome(s, plan)
-		x.back(&p, s, plan, gone)
+	plan := x.plan(s, x.pod)
+	if plan == nil {
+		return nil
 	}
+	p.Outcome = outcome(s, plan)
+	x.back(p, s, plan, gone)
 	p.Text = Without(p.Without)
 	return p
+}
+
+// fitAgain returns how many of the absent pods are known to fit again.
+func (p *Proposal) fitAgain() int {
+	n := 0
+	for _, a := range p.Without {
+		if a.Then != nil && a.Then.Fits {
+			n++
+		}
+	}
+	return n
 }
 
 // back plans the absent pods again after the admitted one, as they are, the most important first,
