@@ -307,8 +307,8 @@ func spared(s *node.State, pod request.Pod) []string {
 	return names
 }
 
-// fitAgain returns how many pods of a set fit again after a pod is admitted in their place, or -1 if
-// it is rejected.
+// fitAgain returns how many pods of a set fit again after a pod is admitted in their place. It
+// returns -1 if the pod is rejected.
 func fitAgain(s *node.State, pod request.Pod, grants []*node.Grant, set int) int {
 	for i, g := range grants {
 		if set>>i&1 == 1 {

@@ -44,6 +44,10 @@ func (u *Upgrade) Text(style terminal.Style) string {
 				doubts = append(doubts, x.What)
 				finding(terminal.Warn, "unsure:", x.What, x.Do, "")
 			case x.level > doctor.Note:
+				if x.level == doctor.Fault && len(f.Steps) > 0 {
+					u.steps(&out, style, f.File+":", x, f.Steps)
+					continue
+				}
 				finding(terminal.Bad, f.File+":", x.What, x.Do, x.Kubelet)
 			case !strings.HasPrefix(x.Do, "nothing"):
 				finding(terminal.Faint, f.File+":", x.What, x.Do, "")
@@ -65,6 +69,18 @@ func (u *Upgrade) Text(style terminal.Style) string {
 	}
 	u.summary(&out, style)
 	return out.String()
+}
+
+// steps adds a fault with the steps to do before the start.
+func (u *Upgrade) steps(out *strings.Builder, style terminal.Style, file string, x Finding, steps []string) {
+	out.WriteString(style.Paragraph("  ", "    ", terminal.Bad.Of(file), terminal.Plain.Of(x.What)))
+	out.WriteString(style.Paragraph("    ", "    ", terminal.Plain.Of("do first, in this order:")))
+	for i, step := range steps {
+		out.WriteString(style.Paragraph("    ", "      ", terminal.Plain.Of(fmt.Sprintf("%d. %s", i+1, step))))
+	}
+	if x.Kubelet != "" {
+		fmt.Fprintf(out, "    log: %s\n", style.Paint(terminal.Faint, x.Kubelet))
+	}
 }
 
 // summary adds what stays, and what follows.

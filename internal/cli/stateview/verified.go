@@ -20,6 +20,9 @@ type VerifiedFile struct {
 	Kubelet  string    `json:"kubelet"`
 	Answer   string    `json:"answer"`
 	Findings []Finding `json:"findings"`
+	// Steps are set if the next start changes pods even after a repair: what to do before it, in
+	// this order, in place of the findings' Do.
+	Steps []string `json:"steps,omitempty"`
 
 	answer doctor.Answer
 }
@@ -41,7 +44,7 @@ func VerifiedOf(all []treatment.Verified) Verified {
 	out := Verified{}
 	for _, v := range all {
 		d := v.Diagnosis
-		file := VerifiedFile{File: v.Name, Manager: d.Manager.String(), Kubelet: v.Kubelet.String(), Answer: d.Answer().String(), Findings: []Finding{}, answer: d.Answer()}
+		file := VerifiedFile{File: v.Name, Manager: d.Manager.String(), Kubelet: v.Kubelet.String(), Answer: d.Answer().String(), Findings: []Finding{}, Steps: v.Steps, answer: d.Answer()}
 		if d.File != nil {
 			file.Version = d.File.Version.String()
 		}
@@ -66,7 +69,14 @@ func (all Verified) Text(style terminal.Style) string {
 		fmt.Fprintf(&out, "%s: kubelet %s %s\n", style.Paint(terminal.Strong, v.File), style.Paint(terminal.Plain, v.Kubelet), style.Paint(answerTones[v.answer], answers[v.answer]))
 		for _, f := range v.Findings {
 			fmt.Fprintf(&out, "\n  %s %s\n", style.Paint(levelTones[f.level], f.Level+":"), style.Paint(terminal.Plain, f.What))
-			fmt.Fprintf(&out, "    do: %s\n", style.Paint(terminal.Plain, f.Do))
+			if f.level == doctor.Fault && len(v.Steps) > 0 {
+				out.WriteString("    do, in this order:\n")
+				for i, step := range v.Steps {
+					fmt.Fprintf(&out, "      %d. %s\n", i+1, style.Paint(terminal.Plain, step))
+				}
+			} else {
+				fmt.Fprintf(&out, "    do: %s\n", style.Paint(terminal.Plain, f.Do))
+			}
 			if f.Kubelet != "" {
 				fmt.Fprintf(&out, "    log: %s\n", style.Paint(terminal.Faint, f.Kubelet))
 			}

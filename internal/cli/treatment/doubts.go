@@ -33,6 +33,12 @@ func away(pod *v1.Pod) string {
 	return quirk.DeleteFirst
 }
 
+// ofNode reports whether the pod belongs to its node, so that it comes back if it is only deleted.
+func ofNode(pod *v1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return podspec.IsMirror(pod) || owner != nil && owner.Kind == "DaemonSet"
+}
+
 // waits reports whether no container of the pod has started.
 func waits(pod *v1.Pod) bool {
 	if pod.Status.Phase != v1.PodPending {

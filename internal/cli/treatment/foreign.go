@@ -144,6 +144,7 @@ func (f Found) Verify(texts []Text, s doctor.Setup) ([]Verified, *view.Doubt) {
 	verified := Verify(texts, s, f.Pods)
 	doubt := f.ofOtherMachine(verified, s)
 	if doubt == nil {
+		f.addSteps(verified, texts, s)
 		return verified, nil
 	}
 	for _, v := range verified {

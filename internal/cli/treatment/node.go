@@ -229,7 +229,7 @@ func (f Found) read(texts []Text, setup doctor.Setup) (*doctor.State, []Verified
 		if d.Read == nil {
 			return nil, nil, fmt.Errorf("%s: %s does not start on it: %s; if the kubelet runs, the copy is not that of the node: collect it again", t.Name, f.Version.Name(), d.Findings[0].What)
 		}
-		verified = append(verified, Verified{t.Name, setup.Kubelet, d})
+		verified = append(verified, Verified{Name: t.Name, Kubelet: setup.Kubelet, Diagnosis: d})
 		found.AddRead(d.Read)
 	}
 	if found.CPU == nil && setup.Policy.StaticCPU {

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
@@ -330,10 +331,21 @@ func nodeAs(version behavior.Version, found *discover.Found, config *kubeletcfg.
 	} else if err != nil || len(problems) > 0 {
 		return nil, problems, err
 	}
+	policy = quirk.New(version).Policy(found.Machine, policy, quirk.Setup{ByNumber: !config.NamesReserved()})
+	n, err := nodeWith(found, policy)
+	return n, nil, err
+}
+
+// nodeOf returns the node of a setup.
+func nodeOf(s doctor.Setup) (*inputs.Node, error) {
+	return nodeWith(&discover.Found{Machine: s.Machine}, *s.Policy)
+}
+
+// nodeWith returns a node of whose devices only those are known that its files have.
+func nodeWith(found *discover.Found, policy node.Policy) (*inputs.Node, error) {
 	none, err := device.NewInventory(found.Machine, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	policy = quirk.New(version).Policy(found.Machine, policy, quirk.Setup{ByNumber: !config.NamesReserved()})
-	return &inputs.Node{Found: found, Policy: inputs.Policy{Policy: policy, Text: kubeletcfg.Describe(policy)}, Devices: none}, nil, nil
+	return &inputs.Node{Found: found, Policy: inputs.Policy{Policy: policy, Text: kubeletcfg.Describe(policy)}, Devices: none}, nil
 }

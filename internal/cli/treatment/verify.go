@@ -11,6 +11,9 @@ type Verified struct {
 	Name      string
 	Kubelet   kubeletstate.Kubelet
 	Diagnosis *doctor.Diagnosis
+	// Steps are set for a file with a fault if the next start changes pods even after a repair.
+	// They are what to do before that start, in this order.
+	Steps []string
 }
 
 // Verify diagnoses each file alone and together with the others. If the configuration of the
@@ -26,7 +29,7 @@ func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
 			s.Kubelet.PodLevelManagers = s.Kubelet.Minor >= 36 && err == nil && f.Version >= t.Manager.PoolsSince()
 		}
 		d := doctor.Verify(t.Manager, t.Data, s)
-		verified = append(verified, Verified{t.Name, s.Kubelet, d})
+		verified = append(verified, Verified{Name: t.Name, Kubelet: s.Kubelet, Diagnosis: d})
 		diagnoses = append(diagnoses, d)
 	}
 	known := doctor.Pods{}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
 // Repair is what to repair before anything else: a kubelet runs and does not start again on its
@@ -32,31 +33,32 @@ type FileFault struct {
 }
 
 // Order sets the steps. The kubelet must still run when a pod is deleted, because it ends the pod.
-// A pod that is deleted before the node is cordoned can come back to it. del is the value of Do for
-// a pod that is deleted on a cordoned node, and node is the name of the node, or empty.
-func (r *Repair) Order(node, del string) {
-	cordoned := slices.ContainsFunc(r.Before, func(b BeforeStart) bool { return b.Do == del })
+// A pod that is deleted before the node is cordoned can come back to it. node is the name of the
+// node, or empty.
+func (r *Repair) Order(node string) {
+	cordoned := slices.ContainsFunc(r.Before, func(b BeforeStart) bool { return b.Deleted != "" })
 	with := func(text, verb string) string {
 		if node == "" {
 			return text
 		}
 		return fmt.Sprintf("%s: kubectl %s %s", text, verb, node)
 	}
+	for _, b := range r.Before {
+		if save := saveDeleted(b); save != "" {
+			r.Steps = append(r.Steps, fmt.Sprintf("for pod %s: %s", b.Pod, save))
+		}
+	}
 	if cordoned {
 		r.Steps = append(r.Steps, with("cordon the node", "cordon"))
 	}
 	for _, b := range r.Before {
-		why := b.Why
-		if b.Quirk != "" {
-			why = b.Quirk + ": " + why
-		}
-		do := fmt.Sprintf("for pod %s, %s", b.Pod, b.Do)
-		if b.Do == del {
-			do = fmt.Sprintf("delete pod %s, so that it is created again on another node, and wait until it is gone", b.Pod)
-		}
-		r.Steps = append(r.Steps, fmt.Sprintf("%s; otherwise the next start of the kubelet changes what the pod has (%s)", do, why))
+		r.Steps = append(r.Steps, b.step())
 	}
-	r.Steps = append(r.Steps, "stop the kubelet", fmt.Sprintf("repair its files on the node with \"paddock state repair\"; %q shows what changes", r.Command), "start the kubelet")
+	repair := "repair its files on the node with \"paddock state repair\""
+	if r.Command != "" {
+		repair = fmt.Sprintf("%s; %q shows what changes", repair, r.Command)
+	}
+	r.Steps = append(r.Steps, "stop the kubelet", repair, "start the kubelet")
 	if cordoned {
 		r.Steps = append(r.Steps, with("uncordon the node", "uncordon"))
 	}
@@ -68,6 +70,34 @@ type BeforeStart struct {
 	Quirk string `json:"quirk,omitempty"`
 	Why   string `json:"why"`
 	Do    string `json:"do"`
+	// Deleted is how the pod is created again if it has to be deleted on a cordoned node, or empty
+	// if it has not.
+	Deleted podspec.Recreation `json:"deleted,omitempty"`
+}
+
+// saveDeleted returns how to save the manifest of a pod that has to be deleted, or "".
+func saveDeleted(b BeforeStart) string {
+	if b.Deleted == "" {
+		return ""
+	}
+	return SaveFirst(b.Pod, b.Deleted)
+}
+
+// step returns what to do about the pod.
+func (b *BeforeStart) step() string {
+	why := b.Why
+	if b.Quirk != "" {
+		why = b.Quirk + ": " + why
+	}
+	do := fmt.Sprintf("for pod %s, %s", b.Pod, b.Do)
+	switch b.Deleted {
+	case "":
+	case podspec.ByController:
+		do = fmt.Sprintf("delete pod %s, so that it is created again on another node, and wait until it is gone", b.Pod)
+	case podspec.ByHand, podspec.Unknown:
+		do = fmt.Sprintf("delete pod %s, wait until it is gone, and create it again on another node", b.Pod)
+	}
+	return fmt.Sprintf("%s; otherwise the next start of the kubelet changes what the pod has (%s)", do, why)
 }
 
 // repair prints what to repair first.
