@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,6 +153,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	if explained.Answer.Rejection == nil {
 		status.Why = c.then(ctx, s, &status, pod, at.gates)
 	}
+	c.doubtRecord(&explained, &status)
 	status.Remarks = c.remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
 	explained.PodStatus = &status
 	return explained, nil
@@ -248,12 +250,39 @@ func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, uns
 			out = append(out, "the files do not show why it was rejected then")
 		}
 	case now == nil:
-		out = append(out, fits+"; "+never, c.replace(),
-			"no listed pod has ended since the rejection: a pod was deleted since then, or these files do not show what the kubelet saw; collect them at the next rejection to be sure")
+		out = append(out, fits+"; "+never, c.replace())
+		if c.deleted() {
+			out = append(out, "no listed pod has ended since the rejection, but pods were deleted: the files still list them")
+		} else {
+			out = append(out, "no listed pod has ended since the rejection: a pod was deleted, or the node was changed since then")
+		}
 	default:
 		out = append(out, unlike(f, now)...)
 	}
 	return out
+}
+
+// deleted reports whether the files still list pods that were deleted.
+func (c *explainCommand) deleted() bool {
+	k := c.decider.stock
+	return k != nil && k.shown.Deleted
+}
+
+// doubtRecord makes a rejection unsure that is another one than the recorded one if nothing shows
+// that the node has changed since then. With another configuration than that of the folder, it is a
+// question about another node.
+func (c *explainCommand) doubtRecord(e *view.Explanation, f *view.PodStatus) {
+	now := e.Answer.Rejection
+	if now == nil || !f.Rejected || len(c.configs) > 0 || len(f.Ended)+len(f.Started) > 0 || c.deleted() || e.Answer.Certainty == nil || e.Answer.Certainty.IsUnsure() {
+		return
+	}
+	if len(unlike(f, now)) == 0 {
+		return
+	}
+	e.Answer.Certainty = view.CertaintyOf(append(slices.Clone(e.Answer.Certainty.Doubts), view.Doubt{
+		Reason: fmt.Sprintf("the kubelet recorded %s, and nothing shows that the node has changed since then: a pod was deleted, or these files do not show what the kubelet saw", cmp.Or(f.Reason, f.Phase)),
+		Give:   "collect the node at the next rejection",
+	}), e.Answer.Certainty.Pods)
 }
 
 // replace returns how to replace the pod with a new one.
@@ -266,7 +295,7 @@ func unlike(f *view.PodStatus, now *view.PlanRejection) []string {
 	if now.Reason == f.Reason || f.Reason == "" || sameRejection(now, f) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the kubelet recorded %s, and would answer %s now: the node has changed since then, or these files do not show what the kubelet saw", f.Reason, now.Reason)}
+	return []string{fmt.Sprintf("the kubelet recorded %s, and would answer %s now", f.Reason, now.Reason)}
 }
 
 // sameRejection reports whether the two reasons are the same rejection: a kubelet names the

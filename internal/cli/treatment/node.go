@@ -181,13 +181,7 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 	if len(others) == 0 { // Otherwise nothing is wrong with the files.
 		out.Faults, out.Lost = f.faults(verified), f.lost(state)
 	}
-	if f.Copied && !f.Unlinked && !f.Unreleased && f.allUnknown(&whole) {
-		kept := f
-		kept.Unreleased = true
-		if s, err := kept.of(texts, n, known); err == nil {
-			out.kept = s.State
-		}
-	}
+	out.Deleted = !f.allUnknown(&whole) && slices.ContainsFunc(gone, func(uid string) bool { return pods[uid] == nil })
 	inventory := n.Devices
 	if known != nil {
 		if inventory, err = known.left(n.Found.Machine, state); err != nil {

@@ -23,13 +23,13 @@ type Shown struct {
 	// changes. It is empty if there are no faults.
 	Repair string
 
-	// doubts are why the kubelet can have another state. They matter for pods that can get CPUs,
-	// memory or devices of their own.
+	// Deleted is set if the files still list pods that were deleted. It is not set if none of their
+	// pods is known, because then the files can be of another node.
+	Deleted bool
+
+	// doubts are why the kubelet can have another state.
 	doubts  []view.Doubt
 	devices *devices
-	// kept is the state in which the pods of the files that are not among the given ones still have
-	// what is theirs. It is nil unless none of them is among the given ones.
-	kept *node.State
 }
 
 // Fault is why a kubelet does not start again on a file.
@@ -53,16 +53,7 @@ func (s *Shown) FaultNotes() []string {
 
 // Doubts returns why the kubelet can decide about a pod in another way than the state does.
 func (s *Shown) Doubts(pod *request.Pod) []view.Doubt {
-	var all []view.Doubt
-	if Owns(s.State, pod) || len(resourcesOf(pod)) > 0 {
-		all = slices.Clone(s.doubts)
-	}
-	if s.kept != nil && (s.kept.Plan(*pod).Rejection == nil) != (s.State.Plan(*pod).Rejection == nil) {
-		all = append(all, view.Doubt{
-			Reason: "none of the pods in the files is among those that are given, and what they have decides: all of them were deleted, or the files and the pods are of different nodes or times",
-			Give:   "collect the node again; the pod that collects makes the kubelet release what deleted pods had, and so does any new pod",
-		})
-	}
+	all := slices.Clone(s.doubts)
 	if s.devices != nil {
 		all = append(all, s.devices.doubt(s.State, pod)...)
 	}
@@ -95,16 +86,24 @@ func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
 func (s *Shown) OfNode() []view.Doubt { return s.doubts }
 
 // strangers returns a doubt if the files have pods, and none of them is among the pods of the node:
-// all were deleted, or these are the pods of another node.
+// all were deleted, or the files and the pods are of different nodes or times.
 func (f Found) strangers(whole *doctor.State) []view.Doubt {
-	uids := whole.Pods()
-	if !f.Unlinked || len(f.Pods) == 0 || !f.allUnknown(whole) {
+	if !f.allUnknown(whole) {
 		return nil
 	}
-	return []view.Doubt{{
-		Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(uids), len(f.Pods)),
-		Give:   "add the Node with --pods, or as node.json in the folder of --state",
-	}}
+	switch {
+	case f.Unlinked && len(f.Pods) > 0:
+		return []view.Doubt{{
+			Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or these are the pods of another node", f.Path, len(whole.Pods()), len(f.Pods)),
+			Give:   "add the Node with --pods, or as node.json in the folder of --state",
+		}}
+	case f.Copied && !f.Unlinked && !f.Unreleased:
+		return []view.Doubt{{
+			Reason: fmt.Sprintf("none of the pods in %s (%d) is among those that are given (%d): all of them were deleted, or the files and the pods are of different nodes or times", f.Path, len(whole.Pods()), len(f.Pods)),
+			Give:   "collect the node again; the pod that collects makes the kubelet release what deleted pods had, and so does any new pod",
+		}}
+	}
+	return nil
 }
 
 // allUnknown reports whether the files have pods, and none of them is among the pods of the node.
