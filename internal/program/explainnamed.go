@@ -154,7 +154,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 		status.Why = c.then(ctx, s, &status, pod, at.gates)
 	}
 	c.doubtRecord(&explained, &status)
-	status.Remarks = c.remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty.IsUnsure())
+	status.Remarks = c.remarks(&status, explained.Answer.Rejection, explained.Answer.Certainty)
 	explained.PodStatus = &status
 	return explained, nil
 }
@@ -208,7 +208,7 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 		}
 	}
 	if start == nil || start.Plan.Rejection == nil {
-		status.Remarks = append(c.remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty.IsUnsure()),
+		status.Remarks = append(c.remarks(status, asNew.Answer.Rejection, asNew.Answer.Certainty),
 			what+"; "+why+"; this answer is about a new pod")
 		asNew.PodStatus = status
 		return asNew
@@ -230,12 +230,18 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 	return out
 }
 
-// remarks returns sentences about an answer beside the pod's status. unsure is set if the answer is
-// not certain.
-func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, unsure bool) []string {
+// explains reports whether one of the other answers that doubts name is the recorded rejection.
+func explains(sure *view.Certainty, f *view.PodStatus) bool {
+	recorded := "rejected (" + f.Reason + ")" // as verdict returns it
+	return sure.IsUnsure() && slices.ContainsFunc(sure.Doubts, func(d view.Doubt) bool { return strings.Contains(d.Reason, recorded) })
+}
+
+// remarks returns sentences about an answer beside the pod's status. sure is how certain the answer
+// is.
+func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sure *view.Certainty) []string {
 	var out []string
 	fits := "it fits now"
-	if unsure {
+	if sure.IsUnsure() {
 		fits = "it can fit now"
 	}
 	const never = "the kubelet does not try a rejected pod again"
@@ -243,6 +249,8 @@ func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, uns
 	case f.Node == "" && now == nil:
 		out = append(out, "it has no node yet, and this node would admit it")
 	case f.Node == "" || !f.Rejected:
+	case now == nil && explains(sure, f):
+		out = append(out, "the recorded rejection is one of the possible answers above, so a new pod can be rejected in the same way: be sure before you delete it")
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
 		out = append(out, fmt.Sprintf("%s, and has since %s ended at %s or earlier; %s", fits, last.Pod, view.Clock(last.At), never), c.replace())
