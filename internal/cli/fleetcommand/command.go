@@ -195,7 +195,7 @@ func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQues
 		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
 	}
 	found := view.FleetOf(question, c.scoring, r, q.nodes.Policies)
-	found.NotCounted, found.Seed = q.nodes.NotCounted, seed
+	found.NotCounted, found.Unplaced, found.Seed = q.nodes.NotCounted, q.nodes.Unplaced, seed
 	return r, &found, found.Explain(cmd.Context(), r)
 }
 

@@ -206,7 +206,7 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 	for i := range pods {
 		all[i] = &pods[i]
 	}
-	read.Notes = append(read.Notes, nodes.Uncounted(all)...)
+	read.Notes = append(read.Notes, nodes.DeviceNotes(all)...)
 	read.Notes = append(read.Notes, c.unseen(name, depending)...)
 	if bound > 0 {
 		read.Notes = append(read.Notes, fmt.Sprintf("%s: %s bound to a node already: placed as if none was", name, view.Count(bound, "pod")))
@@ -271,7 +271,7 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	for i := range items {
 		pods[i] = &items[i].Pod
 	}
-	s.Notes(nodes.Uncounted(pods))
+	s.Notes(nodes.DeviceNotes(pods))
 	return items, nil
 }
 

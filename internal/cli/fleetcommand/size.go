@@ -115,7 +115,7 @@ func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, scorings []f
 			return nil, 0, err
 		}
 		answer := view.FleetOf("size", scoring.String(), r, q.nodes.Policies)
-		answer.NotCounted, answer.AtMost = q.nodes.NotCounted, interrupted
+		answer.NotCounted, answer.Unplaced, answer.AtMost = q.nodes.NotCounted, q.nodes.Unplaced, interrupted
 		if price, has := q.nodes.Prices[kind.Name]; has && r.Nodes > 0 && !answer.TooFew {
 			price *= float64(r.Nodes)
 			answer.Price = &price

@@ -53,8 +53,9 @@ type FleetNodes struct {
 	// Stock has the names of the kinds that are one node with its pods, read from the files of its
 	// kubelet.
 	Stock []string
-	// NotCounted are the extended resources that Uncounted removed from pods.
-	NotCounted []string
+	// NotCounted are the extended resources that DeviceNotes removed from pods, and Unplaced those
+	// of which it noted that NUMA nodes are not given.
+	NotCounted, Unplaced []string
 	// Running is true if the nodes are those of a cluster. Each node is then a kind with its pods,
 	// and Pending are the pods that have no node yet.
 	Running bool

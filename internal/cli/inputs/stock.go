@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
@@ -95,6 +96,11 @@ func (r Reader) stock(out *FleetNodes, e fleetEntry, dir string) error {
 	object := &v1.Node{}
 	if n.Object != nil {
 		object = n.Object
+	}
+	for name, quantity := range object.Status.Allocatable { // Without the file of the devices, they are counted.
+		if resource := string(name); device.CheckName(resource) == nil && !n.Devices.Has(resource) {
+			kind.Allocatable.Others = kind.Allocatable.Others.With(resource, quantity.Value())
+		}
 	}
 	e.Labels, e.Taints = merged(object.Labels, e.Labels), append(e.Taints, object.Spec.Taints...)
 	e.Name = name

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubelet/doctor"
@@ -80,6 +81,14 @@ func (s *Shown) ForPlans(state *node.State) (*node.State, error) {
 		return nil, err
 	}
 	return state.WithDevices(inventory)
+}
+
+// inventory returns the devices of the node: those that were given, with those of the files.
+func (s *Shown) inventory(given *device.Inventory) *device.Inventory {
+	if s.devices == nil {
+		return given
+	}
+	return s.devices.inventory
 }
 
 // OfNode returns why the kubelet can have another state than the one that is shown.

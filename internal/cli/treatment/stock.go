@@ -65,8 +65,13 @@ func ReadStock(r inputs.Reader, files inputs.StockFiles) (*inputs.StockFound, er
 	if err != nil {
 		return nil, err
 	}
+	state, err := n.Shown.ForPlans(n.Shown.State)
+	if err != nil {
+		return nil, err
+	}
+	n.Node.Devices = n.Shown.inventory(n.Node.Devices)
 	return &inputs.StockFound{
-		Node: n.Node, State: n.Shown.State, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
+		Node: n.Node, State: state, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
 		Version: n.Version, Notes: append(n.Notes, n.Shown.FaultNotes()...),
 	}, nil
 }

@@ -102,25 +102,35 @@ type KindResult struct {
 // Alignment counts placed pods by where their resources are.
 type Alignment struct {
 	// Own counts the pods that have CPUs, memory or devices of their own. Aligned counts those
-	// of which explain.AlignedOf finds no resource that is not aligned. AlignedMilli is the CPU
-	// time that these request.
+	// of which explain.AlignedOf finds that all resources are aligned. AlignedMilli is the CPU time
+	// that these request.
 	Own, Aligned, AlignedMilli int64
+	// Unknown counts those of which no resource is known not to be aligned, and of which this is
+	// not known of a device. UnknownMilli is the CPU time that these request.
+	Unknown, UnknownMilli int64
 }
 
 func (a *Alignment) add(other Alignment) {
 	a.Own += other.Own
 	a.Aligned += other.Aligned
 	a.AlignedMilli += other.AlignedMilli
+	a.Unknown += other.Unknown
+	a.UnknownMilli += other.UnknownMilli
 }
 
 // alignmentOf counts one pod.
 func alignmentOf(s *node.State, g *node.Grant, pod *fleet.Pod) Alignment {
 	all := explain.AlignedOf(s, g)
+	has := func(answer string) bool {
+		return slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Answer == answer })
+	}
 	switch {
 	case len(all) == 0:
 		return Alignment{}
-	case slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Answer == explain.AlignedNo }):
+	case has(explain.AlignedNo):
 		return Alignment{Own: 1}
+	case has(explain.AlignedUnknown) && s.Machine().NodeMask().Len() > 1: // On one NUMA node, all is aligned.
+		return Alignment{Own: 1, Unknown: 1, UnknownMilli: pod.Asks.Milli}
 	}
 	return Alignment{Own: 1, Aligned: 1, AlignedMilli: pod.Asks.Milli}
 }

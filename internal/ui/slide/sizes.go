@@ -2,6 +2,7 @@ package slide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -11,7 +12,8 @@ import (
 // of the nodes, so that nodes of different sizes can be compared.
 func Sizes(title string, answers []view.Fleet) *Picture {
 	p, rest := charted(title, view.SizesSummary(answers), answers, sizeBar, "CPUs that the nodes have for pods")
-	x := p.entries(entry{good, "CPUs of aligned pods"}, entry{unaligned, "placed, not aligned"}, entry{stranded, "free, stranded"}, entry{free, "free"})
+	legend := alignments(slices.ContainsFunc(answers, func(f view.Fleet) bool { return f.Pods.AlignmentUnknown > 0 }))
+	x := p.entries(append(legend, entry{stranded, "free, stranded"}, entry{free, "free"})...)
 	if rest > 0 {
 		p.note(x, view.Count(rest, "more kind"))
 	}
@@ -47,6 +49,6 @@ func sizeBar(f *view.Fleet) bar {
 		b.value = "price " + view.Money(*f.Price)
 	}
 	c := &f.CPUs
-	b.parts = []part{{c.Aligned, good}, {c.Placed - c.Aligned, unaligned}, {c.Stranded, stranded}, {max(0, c.Allocatable-c.Placed-c.Stranded), free}}
+	b.parts = []part{{c.Aligned, good}, {c.Placed - c.Aligned - c.AlignmentUnknown, unaligned}, {c.AlignmentUnknown, unknown}, {c.Stranded, stranded}, {max(0, c.Allocatable-c.Placed-c.Stranded), free}}
 	return b
 }

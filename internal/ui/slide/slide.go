@@ -35,6 +35,7 @@ const (
 	memory
 	good
 	unaligned
+	unknown
 	noRoom
 	never
 	tones
@@ -45,7 +46,7 @@ const (
 var colours = [tones]uint32{
 	ink: 0x1c2430, soft: 0x5b6675, paper: 0xffffff, line: 0xc8d0da,
 	exclusive: 0x3d7ebf, pooled: 0x8cc1e6, shared: 0x9aa3ad, free: 0xf3f6f9, stranded: 0xe8a33d, memory: 0x7a5da8,
-	good: 0x1f8a5b, unaligned: 0xd39bbd, noRoom: 0xdde2e8, never: 0xa83248,
+	good: 0x1f8a5b, unaligned: 0xd39bbd, unknown: 0xf0d9a0, noRoom: 0xdde2e8, never: 0xa83248,
 }
 
 // anchor is the point of a text that its position means.

@@ -29,7 +29,8 @@ func Trials(title string, trials []view.Trial) *Picture {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.CPUs.Aligned, a.CPUs.Aligned))
 	})
 	p, rest := charted(title, view.BestText(trials), results, trialBar, "CPUs that the pods request")
-	x := p.entries(entry{good, "CPUs of aligned pods"}, entry{unaligned, "placed, not aligned"}, entry{noRoom, "rejected, no room"}, entry{never, "rejected, on an empty node as well"})
+	legend := alignments(slices.ContainsFunc(results, func(b view.TrialBar) bool { return b.Pods.AlignmentUnknown > 0 }))
+	x := p.entries(append(legend, entry{noRoom, "rejected, no room"}, entry{never, "rejected, on an empty node as well"})...)
 	if rest > 0 {
 		p.note(x, view.Count(rest, "more setting"))
 	}
@@ -51,6 +52,16 @@ func charted[R any](title, summary string, results []R, barOf func(*R) bar, axis
 	return p, rest
 }
 
+// alignments returns the entries of a legend about placed pods. some is set if it is not known of
+// some whether they are aligned.
+func alignments(some bool) []entry {
+	all := []entry{{good, "CPUs of aligned pods"}, {unaligned, "placed, not aligned"}}
+	if some {
+		all = append(all, entry{unknown, "placed, alignment unknown"})
+	}
+	return all
+}
+
 func trialBar(r *view.TrialBar) bar {
 	b := bar{name: strings.Join(r.Settings, ", "), below: r.Scoring, best: r.Best, value: r.Share + " of the nodes' CPUs"}
 	if r.Now {
@@ -64,6 +75,6 @@ func trialBar(r *view.TrialBar) bar {
 		b.note += ", " + view.Number(int(r.Pods.Never)) + " never fit"
 	}
 	c := &r.CPUs
-	b.parts = []part{{c.Aligned, good}, {c.Placed - c.Aligned, unaligned}, {max(0, c.Asked-c.Placed-c.Never), noRoom}, {c.Never, never}}
+	b.parts = []part{{c.Aligned, good}, {c.Placed - c.Aligned - c.AlignmentUnknown, unaligned}, {c.AlignmentUnknown, unknown}, {max(0, c.Asked-c.Placed-c.Never), noRoom}, {c.Never, never}}
 	return b
 }

@@ -126,3 +126,29 @@ func (w *explanation) alignedTable(all []explain.Aligned) {
 	}
 	w.table(rows)
 }
+
+// alignedPods formats how many of the pods with resources of their own are aligned, and of how many
+// this is not known.
+func alignedPods(n, unknown, of int64) string {
+	switch {
+	case unknown > 0 && unknown == of:
+		return grouped(unknown) + " unknown"
+	case unknown > 0:
+		return fmt.Sprintf("%s/%s, %s unknown", grouped(n), grouped(of), grouped(unknown))
+	case n == of:
+		return grouped(n)
+	}
+	return grouped(n) + "/" + grouped(of)
+}
+
+// aligned continues a sentence with how many of the pods with resources of their own are aligned.
+func (p *FleetPods) aligned() string {
+	known, unknown := "", ""
+	if p.Own > p.AlignmentUnknown {
+		known = fmt.Sprintf("; %s of %s aligned", grouped(p.Aligned), grouped(p.Own))
+	}
+	if p.AlignmentUnknown > 0 {
+		unknown = fmt.Sprintf("; alignment of %s unknown", grouped(p.AlignmentUnknown))
+	}
+	return known + unknown
+}

@@ -22,6 +22,9 @@ type Fleet struct {
 	Order    string `json:"order"` // in which the pods were placed: given, largest-first or drawn
 	// NotCounted are extended resources that pods ask for and no node lists.
 	NotCounted []string `json:"notCounted,omitempty"`
+	// Unplaced are extended resources that pods ask for and that have devices of which the NUMA
+	// nodes are not given.
+	Unplaced   []string `json:"unplaced,omitempty"`
 	Seed       *uint64  `json:"seed,omitempty"`
 	Nodes      int      `json:"nodes"`
 	LowerBound int      `json:"lowerBound,omitempty"` // for size
@@ -61,23 +64,26 @@ type FleetPods struct {
 	Asked    int64 `json:"asked"`
 	Placed   int64 `json:"placed"`
 	Rejected int64 `json:"rejected"`
-	// Own counts the placed pods that have CPUs, memory or devices of their own, and Aligned those
-	// of them that are aligned.
-	Own     int64 `json:"own"`
-	Aligned int64 `json:"aligned"`
+	// Own counts the placed pods that have CPUs, memory or devices of their own, Aligned those of
+	// them that are aligned, and AlignmentUnknown those of which this is not known.
+	Own              int64 `json:"own"`
+	Aligned          int64 `json:"aligned"`
+	AlignmentUnknown int64 `json:"alignmentUnknown"`
 	// Never counts the rejected pods that would be rejected even by a node without pods.
 	Never int64 `json:"never"`
 }
 
 // FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request,
-// of which Aligned is the part of aligned pods. Free counts whole CPUs that could become exclusive
-// at the end. Stranded is the part of them that typical requests leave over.
+// of which Aligned is the part of aligned pods, and AlignmentUnknown that of pods of which this is
+// not known. Free counts whole CPUs that could become exclusive at the end. Stranded is the part of
+// them that typical requests leave over.
 type FleetCPUs struct {
-	Allocatable float64 `json:"allocatable"`
-	Placed      float64 `json:"placed"`
-	Aligned     float64 `json:"aligned"`
-	Free        int     `json:"free"`
-	Stranded    float64 `json:"stranded"`
+	Allocatable      float64 `json:"allocatable"`
+	Placed           float64 `json:"placed"`
+	Aligned          float64 `json:"aligned"`
+	AlignmentUnknown float64 `json:"alignmentUnknown"`
+	Free             int     `json:"free"`
+	Stranded         float64 `json:"stranded"`
 }
 
 // FleetAllCPUs counts the CPUs of all nodes. Asked is the number that all pods request, and Never
@@ -109,9 +115,10 @@ type FleetKind struct {
 
 // FleetKindPods counts the pods on nodes as FleetPods does.
 type FleetKindPods struct {
-	Placed  int64 `json:"placed"`
-	Own     int64 `json:"own"`
-	Aligned int64 `json:"aligned"`
+	Placed           int64 `json:"placed"`
+	Own              int64 `json:"own"`
+	Aligned          int64 `json:"aligned"`
+	AlignmentUnknown int64 `json:"alignmentUnknown"`
 }
 
 // FleetCause is a reason why every node rejects some pods.
@@ -164,7 +171,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
-		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], FleetKindPods{k.Pods, k.Own, k.Aligned}, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded)})
+		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], FleetKindPods{k.Pods, k.Own, k.Aligned, k.Unknown}, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded)})
 	}
 	for _, c := range r.Causes {
 		cause := FleetCause{Reason: capacity.Text(c.Nearest), Pods: FleetCausePods{c.Pods, c.Never}, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
@@ -273,7 +280,7 @@ func plain(resource string, n int64) string {
 
 // PodsOf counts the pods of a result.
 func PodsOf(r *capacity.Result) *FleetPods {
-	return &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Never}
+	return &FleetPods{r.Asked, r.Placed, r.Rejected, r.Own, r.Aligned, r.Unknown, r.Never}
 }
 
 func allCPUs(r *capacity.Result) FleetAllCPUs {
@@ -288,7 +295,7 @@ func strandingOf(s *fleet.Stranding) *FleetStranding {
 }
 
 func fleetCPUs(allocatable, placed int64, a capacity.Alignment, s fleet.Stranded) FleetCPUs {
-	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000, float64(a.AlignedMilli) / 1000, s.Free, rounded(s.CPUs)}
+	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000, float64(a.AlignedMilli) / 1000, float64(a.UnknownMilli) / 1000, s.Free, rounded(s.CPUs)}
 }
 
 // Text formats the answer for people, with the summary first.
@@ -331,11 +338,12 @@ func (f *Fleet) Summary() string {
 	}
 	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), podCount(f.Pods.Asked), Nodes(f.Nodes),
 		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs))
-	if f.Pods.Own > 0 {
-		fmt.Fprintf(&b, "; %s of %s aligned", grouped(f.Pods.Aligned), grouped(f.Pods.Own))
-	}
+	b.WriteString(f.Pods.aligned())
 	if f.Pods.Rejected > 0 {
 		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
+	}
+	if len(f.Unplaced) > 0 && f.Pods.AlignmentUnknown > 0 {
+		fmt.Fprintf(&b, "; the NUMA nodes of %s are not given", strings.Join(f.Unplaced, ", "))
 	}
 	if len(f.NotCounted) > 0 {
 		fmt.Fprintf(&b, "; not counting %s, which no node lists", strings.Join(f.NotCounted, ", "))
@@ -432,17 +440,9 @@ func (f *Fleet) kinds() *terminal.Table {
 		{Title: "POLICY"},
 	}}
 	for _, k := range f.Kinds {
-		t.Row(k.Kind, grouped(int64(k.Nodes)), grouped(k.Pods.Placed), aligned(k.Pods.Aligned, k.Pods.Own), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), tenths(k.CPUs.Stranded), k.Policy)
+		t.Row(k.Kind, grouped(int64(k.Nodes)), grouped(k.Pods.Placed), alignedPods(k.Pods.Aligned, k.Pods.AlignmentUnknown, k.Pods.Own), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), tenths(k.CPUs.Stranded), k.Policy)
 	}
 	return t
-}
-
-// aligned formats how many of the pods with resources of their own are aligned.
-func aligned(n, of int64) string {
-	if n == of {
-		return grouped(n)
-	}
-	return grouped(n) + "/" + grouped(of)
 }
 
 func (f *Fleet) placements() *terminal.Table {

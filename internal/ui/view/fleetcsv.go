@@ -12,8 +12,8 @@ import (
 
 // The columns of FleetPods, FleetAllCPUs and FleetCause.
 var (
-	podColumns   = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.never"}
-	cpuColumns   = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.never", "cpus.free", "cpus.stranded"}
+	podColumns   = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.alignmentUnknown", "pods.never"}
+	cpuColumns   = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.alignmentUnknown", "cpus.never", "cpus.free", "cpus.stranded"}
 	causeColumns = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
 )
 
@@ -38,14 +38,14 @@ func whole[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func (r record) pods(p *FleetPods) {
-	for i, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned, p.Never} {
+	for i, n := range []int64{p.Asked, p.Placed, p.Rejected, p.Own, p.Aligned, p.AlignmentUnknown, p.Never} {
 		r[podColumns[i]] = whole(n)
 	}
 }
 
 func (r record) cpus(c *FleetCPUs) {
 	r["cpus.free"] = whole(c.Free)
-	r["cpus.allocatable"], r["cpus.placed"], r["cpus.aligned"], r["cpus.stranded"] = decimal(c.Allocatable), decimal(c.Placed), decimal(c.Aligned), decimal(c.Stranded)
+	r["cpus.allocatable"], r["cpus.placed"], r["cpus.aligned"], r["cpus.alignmentUnknown"], r["cpus.stranded"] = decimal(c.Allocatable), decimal(c.Placed), decimal(c.Aligned), decimal(c.AlignmentUnknown), decimal(c.Stranded)
 }
 
 func (r record) allCPUs(c *FleetAllCPUs) {
@@ -63,7 +63,7 @@ func (f *Fleet) total() record {
 
 func (k *FleetKind) record() record {
 	r := record{"row": "kind", "kind": k.Kind, "nodes": whole(k.Nodes), "policy": k.Policy}
-	r["pods.placed"], r["pods.own"], r["pods.aligned"] = whole(k.Pods.Placed), whole(k.Pods.Own), whole(k.Pods.Aligned)
+	r["pods.placed"], r["pods.own"], r["pods.aligned"], r["pods.alignmentUnknown"] = whole(k.Pods.Placed), whole(k.Pods.Own), whole(k.Pods.Aligned), whole(k.Pods.AlignmentUnknown)
 	r.cpus(&k.CPUs)
 	return r
 }

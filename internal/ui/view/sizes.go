@@ -74,7 +74,7 @@ func (f *Fleet) sizeRow() []terminal.Cell {
 		row[1].Tone = terminal.Bad
 		return append(row, make([]terminal.Cell, 6)...)
 	}
-	for _, text := range []string{f.Scoring, aligned(f.Pods.Aligned, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
+	for _, text := range []string{f.Scoring, alignedPods(f.Pods.Aligned, f.Pods.AlignmentUnknown, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
 		row = append(row, terminal.Cell{Text: text})
 	}
 	return row

@@ -202,7 +202,7 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 			t.Cells(append(cells, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(x.Wrong))...)
 			continue
 		}
-		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), some(x.Pods.Never), aligned(x.Pods.Aligned, x.Pods.Own), amount(x.CPUs.Placed), tenths(x.CPUs.Stranded)} {
+		for _, text := range []string{grouped(x.Pods.Placed), grouped(x.Pods.Rejected), some(x.Pods.Never), alignedPods(x.Pods.Aligned, x.Pods.AlignmentUnknown, x.Pods.Own), amount(x.CPUs.Placed), tenths(x.CPUs.Stranded)} {
 			cells = append(cells, terminal.Cell{Text: text})
 		}
 		t.Cells(append(cells, terminal.Good.Of(row.mark()))...)
@@ -327,6 +327,9 @@ func bestText(trials []Trial) string {
 	if best.Now {
 		text = fmt.Sprintf("The nodes as they are now have the best setting: it aligns the most CPUs, %s.", amount(best.CPUs.Aligned))
 	}
+	if n := best.Pods.AlignmentUnknown; n > 0 {
+		text += fmt.Sprintf(" It is not known whether %s is aligned with its devices.", oneOf(n))
+	}
 	for i := range trials {
 		if t := &trials[i]; t.Pods != nil && t.Pods.Never > best.Pods.Never && t.CPUs.Aligned > best.CPUs.Aligned {
 			return text + fmt.Sprintf(" Settings that align more are not best: under %s, no node would ever take %s, here %s.", t.name(), podCount(t.Pods.Never), grouped(best.Pods.Never))
@@ -335,12 +338,20 @@ func bestText(trials []Trial) string {
 	return text
 }
 
+// oneOf begins a clause about each of some other pods.
+func oneOf(n int64) string {
+	if n == 1 {
+		return "another pod"
+	}
+	return "any of " + podCount(n)
+}
+
 // noneBest describes why no trial is best.
 func noneBest(trials []Trial) string {
-	var placed, own int64
+	var placed, own, unknown int64
 	for _, t := range trials {
 		if t.Pods != nil {
-			placed, own = max(placed, t.Pods.Placed), max(own, t.Pods.Own)
+			placed, own, unknown = max(placed, t.Pods.Placed), max(own, t.Pods.Own), max(unknown, t.Pods.AlignmentUnknown)
 		}
 	}
 	switch {
@@ -348,6 +359,8 @@ func noneBest(trials []Trial) string {
 		return "No setting places a pod, so none is best."
 	case own == 0:
 		return "No pod has CPUs, memory or devices of its own, so that no setting aligns any, and none is best."
+	case unknown > 0:
+		return "It is not known under any setting whether a pod is aligned with its devices, so none is best: give the NUMA nodes of the devices."
 	}
 	return "No setting aligns a pod, so none is best."
 }
