@@ -24,6 +24,9 @@ func (l layout) key(width int) *box {
 		samples = append(samples, sample{UseMoving, "the new place of a pod that is being moved"})
 	}
 	samples = append(samples, sample{UseShared, "the node shared pool, free"}, sample{UseReserved, "the node shared pool, reserved for the system"})
+	if slices.ContainsFunc(l.m.CPUs, func(c CPU) bool { return c.Use == UseLost }) {
+		samples = append(samples, sample{UseLost, "neither free nor assigned: no pod gets it"})
+	}
 	if !l.m.state.Policy().StaticCPU {
 		samples = []sample{{UseNone, "CPUs are not managed"}, {UseExclusive, "assigned to a pod"}, {UseShared, "free"}, {UseReserved, "reserved for the system"}}
 	}

@@ -27,8 +27,12 @@ const (
 	UsePooled    Use = "pooled"    // shared by containers of one pod
 	UseIdle      Use = "idle"      // in a pod's pool, but no container of the pod runs there
 	UseMoving    Use = "moving"    // the new place of a pod that is being moved
+	UseLost      Use = "lost"      // neither free nor of a pod, by a fault of a kubelet
 	UseUnhealthy Use = "unhealthy" // a device that is not given out
 )
+
+// lostSign is in the cells of CPUs that are neither free nor of a pod.
+const lostSign = "?"
 
 // ofPod reports whether a CPU or device with this use belongs to a pod.
 func (u Use) ofPod() bool {
@@ -135,6 +139,13 @@ func Of(name, policy string, s *node.State, slots []int32) Map {
 		}
 		m.byID[c.ID] = len(m.CPUs)
 		m.CPUs = append(m.CPUs, CPU{ID: c.ID, Core: c.Core, Node: c.Node, Socket: c.Socket, Use: use, Reserved: reserved, pod: noPod})
+	}
+	for _, r := range s.Residue() {
+		for id := range r.CPUs.All() {
+			if at, known := m.byID[id]; known {
+				m.CPUs[at].Use = UseLost
+			}
+		}
 	}
 	for i, pod := range m.Pods {
 		g, _ := s.Grant(pod.UID)
@@ -254,6 +265,7 @@ func (m Map) Summary() string {
 		{UsePooled, "in pods' pools"},
 		{UseIdle, "in pools and out of use"},
 		{UseMoving, "for pods that are being moved"},
+		{UseLost, "neither free nor assigned"},
 	} {
 		if n := counts[p.use]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+p.word)
@@ -293,6 +305,8 @@ func (m Map) about(c CPU) string {
 		return text + "in the node shared pool, reserved for the system"
 	case c.Use == UseNone:
 		return text + "not managed"
+	case c.Use == UseLost:
+		return text + "neither free nor assigned: no pod gets it"
 	}
 	return text + "in the node shared pool"
 }

@@ -164,28 +164,31 @@ func (w *svgWriter) cell(b *box) {
 	if colour, marked := w.marked(b); marked { // Lines and dots would read as a line through the texts.
 		w.put(`<rect class="c%d" x="%d" y="%d" width="%d" height="%d"/>`, colour, b.x+4, b.y+1, b.w-8, b.h-2)
 	}
-	x, class := b.x+b.w/2, ""
+	x, class, tag := b.x+b.w/2, "", b.tag
+	if b.use == UseLost {
+		tag = lostSign
+	}
 	switch b.use {
 	case UseExclusive:
 		class = " held"
 	case UsePooled, UseIdle, UseMoving:
 		class = " halo"
-	case UseNone, UseShared, UseReserved, UseUnhealthy:
+	case UseNone, UseShared, UseReserved, UseLost, UseUnhealthy:
 	}
 	base := b.y + b.h/2 + 4
 	if b.text != "" {
 		y := b.y + b.h/2 + 3
-		if b.tag != "" {
+		if tag != "" {
 			y, base = b.y+8, b.y+b.h-3
 		}
 		w.put(`<text class="id middle%s" x="%d" y="%d">%s</text>`, class, x, y, escape(b.text))
 	}
-	if b.tag != "" {
+	if tag != "" {
 		if class == " halo" { // Stripes would read as a line through the tag.
-			width := tagLetter*terminal.Width(b.tag) + 2
+			width := tagLetter*terminal.Width(tag) + 2
 			w.put(`<rect class="paper" x="%d" y="%d" width="%d" height="10" rx="2"/>`, x-width/2, base-9, width)
 		}
-		w.put(`<text class="tag%s" x="%d" y="%d">%s</text>`, class, x, base, escape(b.tag))
+		w.put(`<text class="tag%s" x="%d" y="%d">%s</text>`, class, x, base, escape(tag))
 	}
 }
 
@@ -224,6 +227,9 @@ func (w *svgWriter) device(b *box) {
 // rect draws a rectangle with the filling of a use and a pod.
 func (w *svgWriter) rect(x, y, width, height int, use Use, pod, radius int) {
 	class, fill := string(use), ""
+	if use == UseLost {
+		class = string(UseUnhealthy) // No pod gets either.
+	}
 	if use.ofPod() {
 		place := 0
 		colour := 7 // Samples of the key have no pod.
