@@ -30,7 +30,7 @@ func TestMachineOfDirectory(t *testing.T) {
 		{"damaged", map[string]string{"a": lscpu, "b": memory[:60]}, nil, "b: the memory state of a kubelet is damaged: it is cut off after 60 bytes: copy it again"},
 		{"null", map[string]string{"a": lscpu, "b": `{"policyName":"Static","machineState":{"0":null}}`}, nil, "b: NUMA node 0 has no memory in the memory state of a kubelet: copy the file again"},
 		{"policy None", map[string]string{"a": lscpu, "b": `{"policyName":"None","machineState":{},"checksum":0}`}, nil, "b has no memory, because the policy of the kubelet's Memory Manager is None: add"},
-		{"damaged MachineInfo", map[string]string{"a": `{"num_cores":1,"topology":[`}, nil, "a: not a MachineInfo: the JSON is cut off"},
+		{"damaged MachineInfo", map[string]string{"a": `{"num_cores":1,"topology":[`}, nil, "a: not the description of a machine: the JSON is cut off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

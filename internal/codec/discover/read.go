@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotMachineInfo is wrapped by the error for a file that is not a MachineInfo.
-var ErrNotMachineInfo = errors.New("not a MachineInfo")
+var ErrNotMachineInfo = errors.New("not the description of a machine")
 
 // expected ends the message about a file that is not a MachineInfo.
 const expected = "expected the JSON object that `paddock topology -o json` writes (cAdvisor's MachineInfo)"

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
 )
 
 // workload describes the pods of an object: either one pod, or a template and the number of pods
@@ -158,10 +161,14 @@ func (d *decoder) into(o any) error {
 		if at := wrongQuantity(d.raw); at != nil {
 			return at
 		}
+		var moment *time.ParseError
+		if errors.As(err, &moment) {
+			return fmt.Errorf("%q is not a time: expected one such as 2027-01-31T18:00:00Z", moment.Value)
+		}
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			found, _, _ := strings.Cut(mismatch.Value, " ") // the value of a number may include its digits
-			found = cmp.Or(map[string]string{"array": "a list", "object": "an object"}[found], "a "+found)
+			found, digits, _ := strings.Cut(mismatch.Value, " ") // the value of a number may include its digits
+			found = cmp.Or(digits, map[string]string{"array": "a list", "object": "an object"}[found], "a "+found)
 			return fmt.Errorf("%s: it is %s and should be %s", mismatch.Field, found, jsonType(mismatch.Type))
 		}
 		return err
@@ -196,7 +203,7 @@ func jsonType(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	default:
-		return "a number in the range of " + t.String()
+		return malformed.Wanted(t, "")
 	}
 }
 

@@ -85,7 +85,7 @@ func typeOf(c *v1.Container) request.ContainerType {
 // Quantities are checked before they are parsed, because parsing some of them would take too long
 // (see maxExponent).
 func DecodePod(raw []byte) (*v1.Pod, error) {
-	if err := findQuantity(raw, textOutOfRange); err != nil {
+	if err := findQuantity(raw, outOfRange); err != nil {
 		return nil, err
 	}
 	pod := &v1.Pod{}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -62,9 +63,10 @@ func (f quantityFields) collect(t reflect.Type, name string, seen map[reflect.Ty
 	}
 }
 
-// findQuantity calls check for the quantities of an object before it is decoded. It returns the
-// first error of check, with the path of the quantity.
-func findQuantity(raw []byte, check func(text string) error) error {
+// findQuantity calls check for the quantities of an object before it is decoded. A value that is
+// neither a string nor a number is no text, and check gets what it is instead. findQuantity returns
+// the first error of check, with the path of the quantity.
+func findQuantity(raw []byte, check func(text string, is bool) error) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
@@ -77,13 +79,16 @@ func findQuantity(raw []byte, check func(text string) error) error {
 // wrongQuantity returns the error for the first quantity of an object that cannot be parsed, with
 // its field, which the error of a decoder does not have.
 func wrongQuantity(raw []byte) error {
-	return findQuantity(raw, func(text string) error {
+	return findQuantity(raw, func(text string, is bool) error {
+		if !is {
+			return fmt.Errorf("it is %s, expected a quantity such as 500m, 2 or 1Gi", text)
+		}
 		_, err := ParseQuantity(text)
 		return err
 	})
 }
 
-func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) error) error {
+func walkQuantities(v any, at *field.Path, f quantityFields, check func(string, bool) error) error {
 	switch v := v.(type) {
 	case []any:
 		for i, x := range v {
@@ -117,20 +122,34 @@ func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) 
 	return nil
 }
 
-func checkText(v any, at *field.Path, check func(string) error) error {
-	var text string
+func checkText(v any, at *field.Path, check func(string, bool) error) error {
+	text, is := "", true
 	switch v := v.(type) {
 	case string:
 		text = v
 	case json.Number:
 		text = v.String()
+	case []any:
+		text, is = "a list", false
+	case map[string]any:
+		text, is = "an object", false
+	case bool:
+		text, is = strconv.FormatBool(v), false
 	default:
 		return nil
 	}
-	if err := check(text); err != nil {
+	if err := check(text, is); err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	return nil
+}
+
+// outOfRange is textOutOfRange for findQuantity.
+func outOfRange(text string, is bool) error {
+	if !is {
+		return nil
+	}
+	return textOutOfRange(text)
 }
 
 // textOutOfRange rejects a quantity that could take too long even to parse (see maxExponent).
@@ -154,7 +173,7 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return resource.Quantity{}, fmt.Errorf("%q is not a quantity: %w", text, err)
+		return resource.Quantity{}, fmt.Errorf("%q is not a quantity: expected one such as 500m, 2 or 1Gi", text)
 	}
 	return q, nil
 }

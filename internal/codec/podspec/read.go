@@ -279,7 +279,7 @@ func (r *reader) object(at Origin, raw []byte, assumed identity) {
 		r.list(at, id, raw)
 		return
 	}
-	if err := findQuantity(raw, textOutOfRange); err != nil {
+	if err := findQuantity(raw, outOfRange); err != nil {
 		r.fail(fmt.Errorf("%s: %w", at, err))
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	yamlv2 "go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/kubelet/config/v1beta1"
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -64,7 +65,7 @@ func decode(name string, object []byte, wantKind bool) (*Config, error) {
 		for i, e := range unknown {
 			problems[i] = explainField(e)
 		}
-		return nil, syntax(name, errors.Join(problems...))
+		return nil, syntax(name, listed(problems))
 	}
 	return c, nil
 }
@@ -159,6 +160,9 @@ func (c *Config) explainValues(err error) error {
 		}
 		m := typeError.FindStringSubmatch(err.Error())
 		if m == nil {
+			if errors.Is(err, resource.ErrFormatWrong) {
+				err = errors.New("a quantity in it cannot be read: expected one such as 500m, 2 or 1Gi")
+			}
 			problems = append(problems, fmt.Errorf("field %s: %w", field, err))
 			continue
 		}
@@ -170,12 +174,34 @@ func (c *Config) explainValues(err error) error {
 		if wanted == "string" && (found == "number" || found == "bool") {
 			hint = ": put quotes around it"
 		}
-		problems = append(problems, fmt.Errorf("%s is a %s and must be %s%s", at, found, goType(wanted), hint))
+		problems = append(problems, fmt.Errorf("%s is %s and must be %s%s", at, jsonType(found), goType(wanted), hint))
 	}
 	if len(problems) == 0 {
 		return err
 	}
-	return errors.Join(problems...)
+	return listed(problems)
+}
+
+// listed returns one error for all problems.
+func listed(problems []error) error {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// jsonType describes the value that a decoder found.
+func jsonType(found string) string {
+	switch found {
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + found
 }
 
 var typeError = regexp.MustCompile(`^json: cannot unmarshal (\S+).* into Go struct field [^. ]*\.(\S+) of type (.+)$`)
@@ -192,7 +218,7 @@ func goType(name string) string {
 	case name == "string":
 		return "a string"
 	case strings.HasPrefix(name, "int"):
-		return "a whole number of " + strings.TrimPrefix(name, "int") + " bits"
+		return "a whole number of at most " + strings.TrimPrefix(name, "int") + " bits"
 	}
 	return "a " + name
 }

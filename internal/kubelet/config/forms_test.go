@@ -279,7 +279,7 @@ func TestConfigz(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kubeletconfig":null}`:                       "expected an object",
 		`{"kubeletconfig":[]}`:                         "expected an object",
-		`{"kubeletconfig":{"maxPods":"x"}}`:            "field maxPods is a string and must be a whole number of 32 bits",
+		`{"kubeletconfig":{"maxPods":"x"}}`:            "field maxPods is a string and must be a whole number of at most 32 bits",
 		`{"kubeletconfig":{"kind":"Pod"}}`:             `the object is of kind "Pod"`,
 		`{"kubeletconfig":{},"kind":"Pod"}`:            `the object is of kind "Pod"`,
 		`{"kubeletconfig":{"kubeReserved":{"cpu":1}}}`: "put quotes around it",

@@ -111,8 +111,10 @@ func TestRecogniseRejects(t *testing.T) {
 		`{"kind":"Pod"}`:                     `a Kubernetes object of kind "Pod"`,
 		`{"policyName":"none"}`:              `neither "defaultCpuSet" nor "machineState"`,
 		`{"a":1}`:                            "some other JSON",
-		`{"defaultCpuSet":7}`:                "damaged: json: cannot unmarshal number",
-		`{"defaultCpuSet":"","data":"{"}`:    `damaged: its field "data": it is cut off`,
+		`{"defaultCpuSet":7}`:                "damaged: defaultCpuSet: it is 7, expected a string",
+		`{"defaultCpuSet":"","checksum":99999999999999999999999}`: "damaged: checksum: it is 99999999999999999999999, expected a whole number of at most 64 bits",
+		`{"machineState":{},"checksum":99999999999999999999999}`:  "damaged: checksum: it is 99999999999999999999999, expected a whole number of at most 64 bits",
+		`{"defaultCpuSet":"","data":"{"}`:                         `damaged: its field "data": it is cut off`,
 		`{"defaultCpuSet":"","podEntries":{"a":{"cpuSet":"1-"}}}`: `"1-"`,
 	} {
 		f, err := kubeletstate.Recognise([]byte(text))

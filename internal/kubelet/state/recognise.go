@@ -160,10 +160,13 @@ func explain(err error, size int) error {
 	return malformed.JSON(nil, err)
 }
 
+// decode decodes a text that is valid JSON.
+func decode(data []byte, into any) error { return malformed.JSON(data, json.Unmarshal(data, into)) }
+
 func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) error {
 	if has(fields, "data") {
 		c := newCPUV4()
-		if err := json.Unmarshal(data, c); err != nil {
+		if err := decode(data, c); err != nil {
 			return err
 		}
 		inner := newCPUV3()
@@ -180,7 +183,7 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		isText = isText && bytes.HasPrefix(value, []byte(`"`))
 	}
 	if v1 := newCPUV1(); isText {
-		if err := json.Unmarshal(data, v1); err != nil {
+		if err := decode(data, v1); err != nil {
 			return err
 		}
 		f.Version, f.CPU = 1, &CPU{Policy: v1.PolicyName, Default: v1.DefaultCPUSet, ByID: v1.Entries}
@@ -188,10 +191,10 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		return nil
 	}
 	v3, v2 := newCPUV3(), newCPUV2()
-	if err := json.Unmarshal(data, v3); err != nil {
+	if err := decode(data, v3); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, v2); err != nil {
+	if err := decode(data, v2); err != nil {
 		return err
 	}
 	f.CPU = v3.content()
@@ -211,7 +214,7 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) error {
 	if has(fields, "data") {
 		m := newMemoryV3()
-		if err := json.Unmarshal(data, m); err != nil {
+		if err := decode(data, m); err != nil {
 			return err
 		}
 		inner := newMemoryV2()
@@ -222,10 +225,10 @@ func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) e
 		return err
 	}
 	v2, v1 := newMemoryV2(), newMemoryV1()
-	if err := json.Unmarshal(data, v2); err != nil {
+	if err := decode(data, v2); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, v1); err != nil {
+	if err := decode(data, v1); err != nil {
 		return err
 	}
 	f.Memory = v2.content()
