@@ -83,9 +83,9 @@ func (c *upgradeCheckCommand) version() (behavior.Version, error) {
 	if c.to == "" {
 		return behavior.Version{}, fmt.Errorf("--to is missing: add the kubelet that starts next, such as --to %s", minors()[len(minors())-1])
 	}
-	to, err := behavior.Named("kubelet-" + strings.TrimPrefix(strings.TrimPrefix(c.to, "kubelet-"), "v"))
+	to, err := behavior.Named(c.to)
 	if err != nil {
-		return behavior.Version{}, fmt.Errorf("--to %s: it is not known how this kubelet decides: %w; name one of %s", c.to, err, strings.Join(minors(), ", "))
+		return behavior.Version{}, fmt.Errorf("--to: %w", err)
 	}
 	return to, nil
 }

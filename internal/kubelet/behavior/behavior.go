@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -83,24 +84,17 @@ func Names() []string {
 	return names
 }
 
-// Named returns the version of a kubelet such as "kubelet-1.36" or "kubelet-1.36.2", which must be
-// a recorded one or an earlier patch of its minor.
+// Named returns the version of a kubelet such as "kubelet-1.36", "1.36" or "kubelet-1.36.2", which
+// must be a recorded one or an earlier patch of its minor.
 func Named(name string) (Version, error) {
-	text, is := strings.CutPrefix(name, "kubelet-")
-	if !is {
-		if _, err := Parse(name); err == nil {
-			return Version{}, fmt.Errorf("%q: expected %s, or a patch of these; did you mean kubelet-%s?", name, strings.Join(Names(), ", "), strings.TrimPrefix(name, "v"))
-		}
-		return Version{}, fmt.Errorf("%q: expected %s, or a patch of these, such as kubelet-%s", name, strings.Join(Names(), ", "), Recorded()[0])
-	}
-	version, err := Parse(text)
+	version, err := Parse(strings.TrimPrefix(name, "kubelet-"))
 	if err != nil {
-		return Version{}, err
+		return Version{}, fmt.Errorf("%q: expected %s, or a patch of these, such as kubelet-%s", name, strings.Join(Names(), ", "), Recorded()[0])
 	}
 	newest, known := Newest(version.Minor)
 	switch {
 	case !known:
-		return Version{}, fmt.Errorf("expected %s: the answers of these kubelets are recorded", strings.Join(Names(), " or "))
+		return Version{}, fmt.Errorf("it is not known how kubelet 1.%d decides: expected %s, whose answers are recorded", version.Minor, spelling.Or(Names()))
 	case newest.Before(version):
 		return Version{}, fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -29,12 +30,13 @@ const (
 	newestRelease  = firstWithData
 )
 
-// ParseMinor parses the version of a kubelet, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns
-// its minor release. The error names the versions whose files are known.
+// ParseMinor parses the version of a kubelet, such as 1.36, v1.36.3, v1.36.3+k3s1 or
+// kubelet-1.36, and returns its minor release. The error names the versions whose files are known.
 func ParseMinor(text string) (int, error) {
-	v, err := version.ParseSemantic(text)
+	number := strings.TrimPrefix(text, "kubelet-")
+	v, err := version.ParseSemantic(number)
 	if err != nil {
-		v, err = version.ParseSemantic(text + ".0")
+		v, err = version.ParseSemantic(number + ".0")
 	}
 	switch {
 	case err != nil || v.Major() != 1:
