@@ -80,7 +80,7 @@ cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.cons
 With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
 N pods are placed.
 
-Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
+Exit codes: 0 all pods are placed, 1 error or interrupted, 2 some are rejected by every node.`,
 		Example: `  paddock fleet --nodes nodes.yaml --pods pods/
   paddock fleet --nodes nodes.yaml --pods trace.csv --whole-cpus --fill 0 --seed 7
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json | paddock fleet --nodes -
@@ -172,31 +172,34 @@ func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
 
 // place places the pods, or fills the fleet with them.
 func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQuestion) (r *capacity.Result, answer *view.Fleet, err error) {
-	q.options.Progress = s.Progress("pods tried")
 	filling, err := c.filling(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
+	ctx, stop, a := interruptible(cmd.Context(), s, &q.options)
+	defer stop()
 	question, seed := "fit", (*uint64)(nil)
 	switch {
 	case filling:
 		question, seed = "fill", &c.seed
-		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
+		r, err = capacity.Fill(ctx, q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
 	case len(q.items) == 0:
 		question = "now"
-		r, err = capacity.Now(cmd.Context(), q.nodes.Kinds, q.options)
+		r, err = capacity.Now(ctx, q.nodes.Kinds, q.options)
 	default:
-		r, err = capacity.Fit(cmd.Context(), q.nodes.Kinds, q.items, q.options)
+		r, err = capacity.Fit(ctx, q.nodes.Kinds, q.items, q.options)
 	}
 	switch {
 	case errors.Is(err, capacity.ErrEndless):
 		return nil, nil, fmt.Errorf("--fill: %w", err)
+	case err != nil && a.ended():
+		return nil, nil, a.outcome(err)
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
 	}
 	found := view.FleetOf(question, c.scoring, r, q.nodes.Policies)
 	found.NotCounted, found.Unplaced, found.Seed = q.nodes.NotCounted, q.nodes.Unplaced, seed
-	return r, &found, found.Explain(cmd.Context(), r)
+	return r, &found, a.outcome(found.Explain(ctx, r))
 }
 
 // filling reports whether pods are drawn.

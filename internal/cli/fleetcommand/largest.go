@@ -30,7 +30,7 @@ pod-level budget with it.
 POD is a manifest with one pod. NODES are as for "paddock fleet", with the pods that run on them. With --pods, these
 pods are placed first, as by "paddock fleet".
 
-Exit codes: 0 done, 1 error, 2 no node takes such a pod of any size.`,
+Exit codes: 0 done, 1 error or interrupted, 2 no node takes such a pod of any size.`,
 		Example: `  paddock fleet largest --nodes live --like train.yaml
   paddock fleet largest --nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml
   paddock fleet largest --nodes nodes.yaml --pods trace.csv --like train.yaml`,
@@ -70,11 +70,12 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	}
 	answer := view.FleetLargest{Pod: pods[0].ID()}
 	kinds := nodes.Kinds
+	ctx, stop, a := interruptible(cmd.Context(), s, &q.options)
+	defer stop()
 	if len(c.pods) > 0 {
-		q.options.Progress = s.Progress("pods tried")
-		r, err := capacity.Fit(cmd.Context(), kinds, q.items, q.options)
+		r, err := capacity.Fit(ctx, kinds, q.items, q.options)
 		if err != nil {
-			return err
+			return a.outcome(err)
 		}
 		kinds, answer.Pods = r.Kinded(), view.PodsOf(r)
 	}
@@ -82,8 +83,8 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 	for _, p := range places {
 		answer.Nodes += p.Nodes
 	}
-	if answer.Like, err = explain.LikeOn(cmd.Context(), places, pods[0].Pod); err != nil {
-		return err
+	if answer.Like, err = explain.LikeOn(ctx, places, pods[0].Pod); err != nil {
+		return a.outcome(err)
 	}
 	if err := s.Document(c.output.Value, console.FleetLargest, answer, func() string { return answer.Text(s.Style()) }); err != nil {
 		return err
