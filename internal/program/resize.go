@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -35,9 +34,6 @@ func podsOrResize(cmd *cobra.Command, args []string) error {
 // decideAll admits the pods of files and then resizes those of --resize. It also returns the
 // manifests of the decisions.
 func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decider, state *node.State, files inputs.PodFiles) ([]*v1.Pod, []decision, *node.State, error) {
-	if slices.Contains(f.paths, "-") && slices.Contains(files.Paths, "-") {
-		return nil, nil, nil, errors.New("--resize - and PODS - are both standard input: name a file for one of them")
-	}
 	var pods []*v1.Pod
 	var decided []decision
 	if len(files.Paths) > 0 {

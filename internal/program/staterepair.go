@@ -70,15 +70,10 @@ func (c *stateRepairCommand) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	s.Notes(plan.Notes)
-	text := stateview.Repair(plan)
-	question := len(plan.Files) > 0 && !c.yes && !c.dryRun
-	if question {
-		text += "Write it? [y/N] "
-	}
-	if _, err := io.WriteString(s.Stdout, text); err != nil {
+	if _, err := io.WriteString(s.Stdout, stateview.Repair(plan)); err != nil {
 		return err
 	}
-	if question {
+	if len(plan.Files) > 0 && !c.yes && !c.dryRun {
 		if err := confirm(s); err != nil {
 			return err
 		}
@@ -86,8 +81,11 @@ func (c *stateRepairCommand) run(cmd *cobra.Command, names []string) error {
 	return replace(s, plan.Files, c.dryRun)
 }
 
-// confirm returns an error unless the answer to the question is yes.
+// confirm asks the question, after all notes, and returns an error unless the answer is yes.
 func confirm(s console.Streams) error {
+	if _, err := io.WriteString(s.Stdout, "Write it? [y/N] "); err != nil {
+		return err
+	}
 	answer, err := bufio.NewReader(s.Stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

@@ -40,6 +40,7 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	root.SetErr(stderr)
 	root.SetHelpFunc(printHelp)
 	defaults(root, args)
+	checkInputs(root)
 	err := root.Execute()
 	if err == nil {
 		return 0

@@ -232,3 +232,39 @@ func (f *Form) Set(value string) error {
 
 // Type returns the name of the value in the help; see String.
 func (f *Form) Type() string { return "FORM" }
+
+// checkInputs makes it an error of every command to name standard input twice, which can be read
+// only once.
+func checkInputs(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		checkInputs(c)
+	}
+	if root.Args != nil && !isGroup(root) {
+		also(root, oneInput)
+	}
+}
+
+// oneInput returns an error if several flags and arguments are standard input. It names them.
+func oneInput(cmd *cobra.Command) error {
+	var names []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if value == "-" {
+				names = append(names, "--"+f.Name+" -")
+			}
+		}
+	})
+	for _, arg := range cmd.Flags().Args() {
+		if arg == "-" {
+			names = append(names, "the argument -")
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return fmt.Errorf("%s are both standard input, which can be read only once: name a file for one of them", strings.Join(names[:2], " and "))
+}

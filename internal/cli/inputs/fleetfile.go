@@ -1,9 +1,12 @@
 package inputs
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,11 +32,16 @@ func decodeFleet(data []byte, file *fleetFile) error {
 		}
 		return err
 	}
+	if bytes.HasPrefix(text, []byte("[")) { // The list alone, as the help has it.
+		text = slices.Concat([]byte(`{"nodes":`), text, []byte("}"))
+	}
 	strict, err := kjson.UnmarshalStrict(text, file)
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch) && mismatch.Field == "":
 		return errNoList
+	case err != nil && mismatch != nil && mismatch.Type.Kind() == reflect.String && mismatch.Value == "bool":
+		return fmt.Errorf("%w; YAML reads words such as n, no and on as true or false: write it in quotes", malformed.JSON(text, err))
 	case err != nil:
 		return malformed.JSON(text, err)
 	case len(strict) > 0 && len(file.Nodes) == 0:

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
@@ -38,6 +39,7 @@ type Folder struct {
 // The files that are known by their names.
 const (
 	numactlFile = "numactl.txt"
+	lscpuFile   = "lscpu.json"
 	nodeFile    = "node.json"
 	podsFile    = "pods.json"
 	pendingFile = "pending.json"
@@ -48,7 +50,7 @@ const (
 // These are the files that show what a folder has. The readers of a machine and of a configuration
 // find their files by themselves.
 var (
-	machineFiles = []string{"machine.json", "lscpu.json", numactlFile}
+	machineFiles = []string{"machine.json", lscpuFile, numactlFile}
 	configFiles  = []string{"configz.json", "config.yaml", "config.yml", "config.json", "kubelet-config.yaml", "kubeletconfig.yaml"}
 )
 
@@ -119,30 +121,41 @@ func usable(name string) error {
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty: collect it again", name)
 	case filepath.Base(name) == numactlFile:
-		return usableNumactl(name)
+		return usableOutput(name, "the output of numactl -H, which has a line \"available: 2 nodes (0-1)\"", "available: ")
+	case filepath.Base(name) == lscpuFile:
+		return usableOutput(name, "the output of lscpu -J -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE, which has a list \"cpus\"", `"cpus"`, `"lscpu"`)
 	case filepath.Base(name) != "configz.json":
 		return nil
 	case info.Size() > maxConfigz:
 		return fmt.Errorf("%s has %d bytes, which is too large for an answer of /configz: collect it again", name, info.Size())
 	}
 	data, err := os.ReadFile(name)
-	if err == nil && !json.Valid(data) {
-		err = fmt.Errorf("%s is not JSON, for example because it was cut off: collect it again", name)
+	if err != nil {
+		return err
 	}
-	return err
+	if !json.Valid(data) {
+		return fmt.Errorf("%s is not JSON, for example because it was cut off: collect it again", name)
+	}
+	var fields map[string]json.RawMessage
+	isObject := json.Unmarshal(data, &fields) == nil
+	if _, answer := fields["kubeletconfig"]; !isObject || !answer && fields["kind"] == nil {
+		return fmt.Errorf("%s is not the answer of /configz, which has a field \"kubeletconfig\": collect it again (kubectl get --raw /api/v1/nodes/NODE/proxy/configz)", name)
+	}
+	return nil
 }
 
-// usableNumactl returns an error if a file is not the output of numactl -H.
-func usableNumactl(name string) error {
+// usableOutput returns an error if the begin of a file has none of the texts, which the output of a
+// command has. What describes that output.
+func usableOutput(name, what string, texts ...string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	const first, most = "available: ", 64 << 10
+	const most = 64 << 10
 	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err == nil && !strings.Contains(string(data), first) {
-		err = fmt.Errorf("%s is not the output of numactl -H, which has a line %q: collect it again, or remove it", name, first+"2 nodes (0-1)")
+	if err == nil && !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(string(data), text) }) {
+		err = fmt.Errorf("%s is not %s: collect it again, or remove it", name, what)
 	}
 	return err
 }
@@ -241,4 +254,25 @@ func (f Folder) objects(pods []string) []string {
 		paths = append(paths, f.Node)
 	}
 	return paths
+}
+
+// noDirectory ends an error about a directory without the files of a kubelet. It names the only
+// directory in it that has some.
+func noDirectory(dir string) string {
+	const what = "it is not a kubelet's directory, such as /var/lib/kubelet, or a copy of one"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return what
+	}
+	var found []string
+	for _, e := range entries {
+		inside := filepath.Join(dir, e.Name())
+		if names, err := filesIn(inside, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName()); e.IsDir() && err == nil && len(names) > 0 {
+			found = append(found, inside)
+		}
+	}
+	if len(found) == 1 {
+		return what + "; did you mean " + found[0] + "?"
+	}
+	return what
 }

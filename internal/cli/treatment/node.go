@@ -322,7 +322,7 @@ func (f Found) files() ([]string, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has neither %s nor %s: it is not a kubelet's directory, such as /var/lib/kubelet, or a copy of one", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName())
+		return nil, fmt.Errorf("%s has neither %s nor %s: %s", f.Path, kubeletstate.CPUManager.FileName(), kubeletstate.MemoryManager.FileName(), noDirectory(f.Path))
 	}
 	return names, nil
 }

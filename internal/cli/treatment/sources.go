@@ -166,7 +166,7 @@ func StateFiles(dir string) ([]string, error) {
 		for i, m := range managers {
 			all[i] = m.FileName()
 		}
-		return nil, fmt.Errorf("%s has none of %s: it is not a kubelet's directory, such as /var/lib/kubelet, or a copy of one", dir, strings.Join(all, ", "))
+		return nil, fmt.Errorf("%s has none of %s: %s", dir, strings.Join(all, ", "), noDirectory(dir))
 	}
 	return names, nil
 }

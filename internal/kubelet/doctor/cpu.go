@@ -181,8 +181,12 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 		return true
 	}
 	why := fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written", d.Manager, want, have)
+	do := d.repair().after("set the policy back, or ")
+	if have == "" { // There is no policy to set back, and nothing to repair.
+		why, do = fmt.Sprintf("the %s policy is %q in the configuration, and the file has none", d.Manager, want), plain(drain)
+	}
 	d.foreign("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
-		fmt.Sprintf("%s (%s)", why, s.Kubelet), Foreign{Why: why}, d.repair().after("set the policy back, or "))
+		fmt.Sprintf("%s (%s)", why, s.Kubelet), Foreign{Why: why}, do)
 	return false
 }
 
