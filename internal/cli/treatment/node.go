@@ -199,15 +199,30 @@ func (f Found) stillListed(gone []string) (notes []string, err error) {
 	if len(gone) == 0 {
 		return nil, nil
 	}
-	known := make([]string, len(gone))
-	for i, uid := range gone {
+	var unknown, ended, known []string
+	for _, uid := range gone {
 		if other := f.Elsewhere[uid]; other != "" {
 			return nil, fmt.Errorf("%s has CPUs or memory of pod %s, which is on node %s: these are the files of another node than the pods", f.Path, uid, other)
 		}
-		known[i] = "a pod that is gone (UID " + uid + ")"
-		if f.Pods[uid] != nil {
-			known[i] = f.Pods.Name(uid) + ", which has ended"
+		if f.Pods[uid] == nil {
+			unknown = append(unknown, uid)
+		} else {
+			ended = append(ended, f.Pods.Name(uid))
 		}
+	}
+	switch len(ended) {
+	case 0:
+	case 1:
+		known = append(known, ended[0]+", which has ended")
+	default:
+		known = append(known, strings.Join(ended, ", ")+", which have ended")
+	}
+	switch len(unknown) {
+	case 0:
+	case 1:
+		known = append(known, "a pod that is gone (UID "+unknown[0]+")")
+	default:
+		known = append(known, fmt.Sprintf("%d pods that are gone (UIDs %s)", len(unknown), strings.Join(unknown, ", ")))
 	}
 	return []string{fmt.Sprintf("%s still lists CPUs or memory of %s: %s", f.Path, strings.Join(known, "; of "), releases)}, nil
 }

@@ -209,7 +209,7 @@ func (u Upgrade) Of(texts []Text, pods inputs.Roster, found *discover.Found, con
 		return out, nil
 	}
 	if out.As.Minor > u.To.Minor {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s is older than the present %s: this is a way back", u.To.Name(), out.As.Name()))
+		out.Notes = append(out.Notes, fmt.Sprintf("%s is older than the present %s: this is a downgrade", u.To.Name(), out.As.Name()))
 	}
 	if out.Now, err = u.start(out.As, texts, pods, found, config); err != nil {
 		out.Now = nil

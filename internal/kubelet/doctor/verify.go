@@ -38,7 +38,7 @@ func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
 			for _, a := range failed[:last] {
 				tried = append(tried, a.Version.String())
 			}
-			what += fmt.Sprintf("; it tries %s and %s, and reports only the last", strings.Join(tried, ", "), failed[last].Version)
+			what += fmt.Sprintf("; the kubelet tries the formats %s and %s, and its log has only the error about the last", strings.Join(tried, ", "), failed[last].Version)
 		}
 		d.fault(rule, d.restoring(failed[last].Err.Error()), what, do)
 		return d

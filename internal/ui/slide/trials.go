@@ -70,7 +70,9 @@ func trialBar(r *view.TrialBar) bar {
 	if r.Also > 0 {
 		b.below += "; the same result as with " + view.Count(r.Also, "other setting")
 	}
-	b.note = view.Number(int(r.Pods.Rejected)) + " pods rejected"
+	if b.note = view.Number(int(r.Pods.Rejected)) + " pods rejected"; r.Pods.Rejected == 1 {
+		b.note = "1 pod rejected"
+	}
 	if r.Pods.Never > 0 {
 		b.note += ", " + view.Number(int(r.Pods.Never)) + " never fit"
 	}
