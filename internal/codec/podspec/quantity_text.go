@@ -123,7 +123,8 @@ func walkQuantities(v any, at *field.Path, f quantityFields, check func(string, 
 }
 
 func checkText(v any, at *field.Path, check func(string, bool) error) error {
-	text, is := "", true
+	var text string
+	is := true
 	switch v := v.(type) {
 	case string:
 		text = v

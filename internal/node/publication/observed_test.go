@@ -66,7 +66,21 @@ func TestObserved(t *testing.T) {
 			t.Errorf("%s: %d writes without a change", c.answer, n)
 		}
 	}
-	// A decision is pending for a second. Only unsure is written at once.
+	w.view = publication.View{State: eight(t), Listing: &handover.Listing{}}
+	w.round(time.Second)
+	if s := w.object().Status; s.DecidedBy != nil || s.Certainty != nil || meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionCertain) != nil || s.Summary.Condition != "Managing" {
+		t.Errorf("managed again: %+v", s)
+	}
+}
+
+// TestSettling checks that only the start and the end of unsure are written at once: a decision is
+// pending for a second.
+func TestSettling(t *testing.T) {
+	w := newWorld(t)
+	state := w.view.State.As(node.Behavior{AdmitsAgain: true})
+	w.view = publication.View{State: state, Observed: &publication.Observed{Version: "1.36.4"}}
+	w.round(0)
+	w.clock = w.clock.Add(publication.Settling)
 	for _, c := range []struct {
 		o      publication.Observed
 		writes int
@@ -84,11 +98,6 @@ func TestObserved(t *testing.T) {
 	}
 	if n := w.round(publication.Settling); n != 1 || w.object().Status.Certainty.Answer != "pending" {
 		t.Errorf("%d writes later, certainty %+v", n, w.object().Status.Certainty)
-	}
-	w.view = publication.View{State: eight(t), Listing: &handover.Listing{}}
-	w.round(time.Second)
-	if s := w.object().Status; s.DecidedBy != nil || s.Certainty != nil || meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionCertain) != nil || s.Summary.Condition != "Managing" {
-		t.Errorf("managed again: %+v", s)
 	}
 }
 
