@@ -148,7 +148,7 @@ func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) 
 		known.give(asked, pods)
 		found.Devices = known.assigned
 	}
-	state, err := doctor.ToPaddock(found, n.Found.Machine, n.Policy.Policy, asked)
+	state, err := doctor.AsIs(found, n.Found.Machine, n.Policy.Policy, asked)
 	if err != nil {
 		why := "\"paddock state verify\" shows everything that is wrong with the files"
 		if len(others) > 0 {

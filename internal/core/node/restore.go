@@ -18,6 +18,17 @@ import (
 // exist, are reserved or are assigned twice, has memory that does not exist, or lacks something
 // that the pod asks for.
 func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
+	return restore(m, p, grants, false)
+}
+
+// RestoreKubelet is Restore for what a kubelet has assigned. Its memory may be overdrawn: a kubelet
+// charges a block on several NUMA nodes to them in turn and takes it back in another order, and can
+// then assign more on one of them than is left. What it counts as free is set by Found.
+func RestoreKubelet(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
+	return restore(m, p, grants, true)
+}
+
+func restore(m *machine.Machine, p Policy, grants []*Grant, overdraws bool) (*State, error) {
 	s, err := New(m, p)
 	if err != nil {
 		return nil, err
@@ -30,7 +41,7 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 				break
 			}
 			free := usage.Free(b.Nodes, b.Type)
-			if usage = usage.Charge([]memory.Block{b}, nil); usage.Overcommitted(b.Type) {
+			if usage = usage.Charge([]memory.Block{b}, nil); usage.Overcommitted(b.Type) && !overdraws {
 				err = fmt.Errorf("it has %s on %s, and %s is free there", request.Words(b.Type, b.Size), b.Nodes.Text(), request.Bytes(free))
 			}
 		}

@@ -155,3 +155,22 @@ func grants(t *testing.T, w world) []*node.Grant {
 	}
 	return s.Grants()
 }
+
+// TestRestoreKubelet checks that what a kubelet has assigned is taken as it is, also when that is
+// more memory than there is: a managed node would not have assigned it.
+func TestRestoreKubelet(t *testing.T) {
+	was := world{cpus: 8, reserved: cpuset.Of(0), static: true}
+	all := grants(t, was)
+	less := was
+	less.missing = gib
+	if _, err := node.Restore(less.machine(t), less.policy(), all); err == nil || !strings.Contains(err.Error(), "of memory on NUMA node 0, and") {
+		t.Errorf("by all rules: %v", err)
+	}
+	s, err := node.RestoreKubelet(less.machine(t), less.policy(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Grants(); len(got) != len(all) || !got[0].SameAssignments(all[0]) {
+		t.Errorf("%d of %d grants, the first is %+v", len(got), len(all), got[0])
+	}
+}

@@ -93,6 +93,15 @@ func toBlocks(list []memory.Block) []kubeletstate.Block {
 // missing in pods, or if a container is missing in its pod, because their CPUs would be given to
 // other pods. Containers that have ended and left their CPUs have no devices in the state.
 func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
+	return s.restore(pods, func(grants []*node.Grant) (*node.State, error) { return node.Restore(m, p, grants) })
+}
+
+// AsIs is ToPaddock for a node on which the kubelet decides: its memory may be overdrawn.
+func AsIs(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
+	return s.restore(pods, func(grants []*node.Grant) (*node.State, error) { return node.RestoreKubelet(m, p, grants) })
+}
+
+func (s *State) restore(pods []request.Pod, restore func([]*node.Grant) (*node.State, error)) (*node.State, error) {
 	known := map[string]bool{}
 	var grants []*node.Grant
 	for i, pod := range pods {
@@ -116,7 +125,7 @@ func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) 
 		return nil, fmt.Errorf(`pods %s have assignments and are not among those named with --pods: name them too, or, if they are gone, run "paddock state repair" first`,
 			strings.Join(strangers, ", "))
 	}
-	state, err := node.Restore(m, p, grants)
+	state, err := restore(grants)
 	if err != nil {
 		return nil, err
 	}
