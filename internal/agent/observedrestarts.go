@@ -17,8 +17,9 @@ type restarts struct {
 	process, same uint64
 	// started is when the process was started, as its metrics have it, or "".
 	started string
-	// restarted is since when the pods of the last list are waited for, or zero. proven is set if
-	// the process was started again, and not only the connection.
+	// restarted is since when the pods of the last list are waited for, or zero. It stays when yet
+	// another connection follows, so that the wait ends also if each answer comes over a new one.
+	// proven is set if the process was started again, and not only the connection.
 	restarted time.Time
 	proven    bool
 }
@@ -32,10 +33,13 @@ var errStarting = errors.New("the kubelet was started again, and does not list a
 func (s *session) listedBy(process uint64, pods inputs.Roster, now time.Time) error {
 	if s.process != 0 && process != s.process && process > s.same {
 		s.lose()
-		s.restarted = now
+		if s.restarted.IsZero() {
+			s.restarted = now
+		}
 	}
 	s.process = process
-	if last := s.shown.Load(); last != nil && !s.restarted.IsZero() && now.Sub(s.restarted) < startingTime {
+	waits := !s.restarted.IsZero() && now.Sub(s.restarted) < startingTime && (s.proven || process > s.same)
+	if last := s.shown.Load(); last != nil && waits {
 		for _, uid := range last.pods {
 			if pods[uid] == nil {
 				return errStarting
@@ -58,7 +62,7 @@ func (r *restarts) startedAt(start string, connections uint64, now time.Time) bo
 		r.restarted, r.proven = now, true
 		return true
 	case !r.proven && r.process <= connections:
-		r.restarted, r.same = time.Time{}, connections
+		r.same = connections
 	}
 	return false
 }

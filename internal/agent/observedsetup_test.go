@@ -122,3 +122,32 @@ func TestObservingABrokenConnection(t *testing.T) {
 	k.lists(all)
 	wait("when it lists all", false, false)
 }
+
+// TestObservingWithoutKeepAlive checks that a list is believed within a minute, and that users see
+// after ten seconds that it is not, when each answer comes over another connection.
+func TestObservingWithoutKeepAlive(t *testing.T) {
+	k, c := newStockKubelet(t)
+	k.server.Config.SetKeepAlivesEnabled(false)
+	k.set("/metrics", k.answers["/metrics"]+"\nprocess_start_time_seconds 1.79e+09\n")
+	k.admit("a", "2")
+	o := observer(t, c)
+	s, now := o.session.Load(), time.Now()
+	o.world.Now = func() time.Time { return now }
+	k.end("a")
+	for begin := now; ; now = now.Add(waitingEvery) {
+		err := o.look(t.Context(), s)
+		after := now.Sub(begin)
+		if shown := s.patient(err, now) != nil; shown != (after >= setUpAgain && after < startingTime) {
+			t.Fatalf("after %v: %v, shown %t", after, err, shown)
+		}
+		if err == nil {
+			break
+		}
+		if err := o.setUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := holds(s.shown.Load().snapshot.State); got != "" {
+		t.Errorf("it shows %s", got)
+	}
+}
