@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/ui/view"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
+	"github.com/paddock-project/paddock/test/e2e/tally"
 )
 
 // trust sums up how the predictions of observing agents compare with the decisions of the kubelets.
@@ -27,8 +28,8 @@ func trustOf(states []hollow.NodeState) trust {
 	t := trust{unpredicted: map[string]int{}}
 	for _, s := range states {
 		for _, one := range s.Trust {
-			add(&t.admissions, one.Admissions, 1)
-			add(&t.rejections, one.Rejections, 1)
+			tally.Add(&t.admissions, one.Admissions, 1)
+			tally.Add(&t.rejections, one.Rejections, 1)
 			for _, u := range one.Unpredicted {
 				t.unpredicted[u.Reason] += u.Count
 			}
@@ -58,22 +59,14 @@ func (c *cluster) keepDifferences(states []hollow.NodeState) error {
 
 // since returns what was added to an earlier sum.
 func (t trust) since(before trust) trust {
-	add(&t.admissions, before.admissions, -1)
-	add(&t.rejections, before.rejections, -1)
+	tally.Add(&t.admissions, before.admissions, -1)
+	tally.Add(&t.rejections, before.rejections, -1)
 	t.unseen -= before.unseen
 	for reason, n := range before.unpredicted {
 		t.unpredicted[reason] -= n
 	}
 	t.differences = slices.DeleteFunc(t.differences, func(d string) bool { return slices.Contains(before.differences, d) })
 	return t
-}
-
-func add(to *view.TrustCount, c view.TrustCount, sign int) {
-	to.All += sign * c.All
-	to.AsPredicted += sign * c.AsPredicted
-	to.Reordered += sign * c.Reordered
-	to.Differ += sign * c.Differ
-	to.Unsure += sign * c.Unsure
 }
 
 // lines formats the sums.

@@ -112,15 +112,18 @@ func (s *sum) add(r *Result) {
 	if r.Endless {
 		s.endless++
 	}
-	all := 0
-	for _, c := range []view.TrustCount{r.Admissions, r.Rejections} {
-		all += c.All
-		s.count.AsPredicted += c.AsPredicted
-		s.count.Reordered += c.Reordered
-		s.count.Differ += c.Differ
-		s.count.Unsure += c.Unsure
-	}
-	s.notSeen += max(0, r.Decisions-all)
+	Add(&s.count, r.Admissions, 1)
+	Add(&s.count, r.Rejections, 1)
+	s.notSeen += max(0, r.Decisions-r.Admissions.All-r.Rejections.All)
+}
+
+// Add adds a count, or takes it away with the sign -1.
+func Add(to *view.TrustCount, c view.TrustCount, sign int) {
+	to.All += sign * c.All
+	to.AsPredicted += sign * c.AsPredicted
+	to.Reordered += sign * c.Reordered
+	to.Differ += sign * c.Differ
+	to.Unsure += sign * c.Unsure
 }
 
 // Report prints the sums by minor version and by kind, why there was no prediction, and what
