@@ -261,6 +261,9 @@ func (o *Observing) noteLimits() {
 	case o.near.failed:
 		all = append(all, "the kubelet's PodResources socket does not answer: answers about pods that ask for devices of plugins that no pod has are unsure, unless it listed them before")
 	}
+	if why := o.withoutPushes(); why != "" {
+		all = append(all, why)
+	}
 	if before := o.limits(); !slices.Equal(before, all) {
 		o.missing.Store(&all)
 		o.changed()

@@ -28,6 +28,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletpods"
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -89,6 +90,8 @@ type Observing struct {
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
+	// pushed has the kubelet's own status of its pods, if the kubelet has the PodsAPI.
+	pushed *kubeletpods.Watch
 	// askObject returns the Node of this node. It is nil without an API server. object is its last
 	// answer, and withoutObject is set while it does not answer.
 	askObject     func(context.Context) (*v1.Node, error)
@@ -102,7 +105,7 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	o := &Observing{config: c, world: w, build: build, log: log}
+	o := &Observing{config: c, world: w, build: build, log: log, pushed: kubeletpods.New(kubeletpods.Socket(c.Kubelet.Dir), w.After)}
 	for _, to := range []**kubelet.Endpoint{&o.endpoint, &o.about} {
 		endpoint, err := kubelet.NewEndpoint(c.Kubelet.address(), w.Now)
 		if err != nil {
@@ -140,6 +143,7 @@ func (o *Observing) Run(ctx context.Context) error {
 	if o.publisher != nil {
 		group.Go(func() error { return o.publisher.Run(within) })
 	}
+	group.Go(func() error { return o.pushed.Run(within) })
 	group.Go(func() error { return o.watch(within) })
 	err := group.Wait()
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
@@ -152,12 +156,13 @@ func (o *Observing) Run(ctx context.Context) error {
 func (o *Observing) watch(ctx context.Context) error {
 	var looked time.Time
 	var ofLook error // of the last time
+	var pushed bool  // since the last look
 	about := questions{o: o, answered: make(chan setUpAnswers, 1)}
 	defer about.asking.Wait()
 	for {
 		about.goOn(ctx)
-		if s := o.session.Load(); s != nil && o.due(s, o.world.Now().Sub(looked)) {
-			looked = o.world.Now()
+		if s := o.session.Load(); s != nil && (pushed || o.due(s, o.world.Now().Sub(looked))) {
+			looked, pushed = o.world.Now(), false
 			ofLook = s.patient(o.look(ctx, s), o.world.Now())
 		}
 		o.noteLimits()
@@ -170,6 +175,9 @@ func (o *Observing) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-o.world.After(wait):
+		case <-o.pushed.Changed(): // A burst of events costs one look.
+			pushed = true
+			o.pause(ctx, glanceEvery-o.world.Now().Sub(looked))
 		}
 	}
 }
@@ -290,6 +298,7 @@ func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 			return err
 		}
 		uid := podspec.UID(&pod)
+		o.further(uid, &pod)
 		if out.pods[uid] != nil {
 			return fmt.Errorf("it has the pod %s/%s (UID %s) twice", pod.Namespace, pod.Name, uid)
 		}

@@ -90,6 +90,7 @@ var libraries = []library{
 	{"github.com/containerd/nri", []string{"node/runtime/nri", "node/runtime/sim", "node/runtime/registration"}, "internal/node/runtime/nri is the plugin's side of NRI, internal/node/runtime/sim the runtime's"},
 	{"github.com/prometheus", []string{"node/telemetry"}, "metrics are computed from snapshots in internal/node/telemetry"},
 	{"k8s.io/kubelet/pkg/apis/podresources", []string{"node/podres", "node/podsource/kubeletdevices"}, "internal/node/podres serves the PodResources API, internal/node/podsource/kubeletdevices asks the kubelet"},
+	{"k8s.io/kubelet/pkg/apis/pods", []string{"node/podsource/kubeletpods", "testing/podsapitest"}, "internal/node/podsource/kubeletpods watches the kubelet's pods"},
 	{"github.com/google/cadvisor", []string{"codec/discover"}, "internal/codec/discover reads machines and hands out machine.Machine"},
 	{"k8s.io/client-go", []string{"node/podsource", "node/podsource/...", "node/apiserver", "agent", "cluster/fleetsource", "cluster/fleetwatch", "cli/kubectl", "testing/kubectltest", "codec/objects", "node/publication", "node/reconcile", "testing/objectstest", "node/zones"}, "pods and devices come from internal/node/podsource; internal/cli/kubectl asks a cluster's agents"},
 	{"github.com/fsnotify/fsnotify", []string{"node/podsource/manifests"}, "events only say when to look; internal/node/podsource/manifests looks"},

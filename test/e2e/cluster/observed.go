@@ -84,8 +84,9 @@ func (n *node) askObserver(ctx context.Context, path string) ([]byte, error) {
 // files do not add up.
 const noticeTime = 30 * time.Second
 
-// lookNow makes the agent look at once. It looks when a file of the kubelet was replaced, and every
-// 30 s otherwise: no file shows a rejection or that the kubelet has another process.
+// lookNow makes the agent look at once. It looks when a file of the kubelet was replaced or the
+// kubelet pushes a decision, and every 30 s otherwise: no file shows a rejection or that the kubelet
+// has another process.
 func (n *node) lookNow(ctx context.Context) error {
 	return n.must(ctx, "touch /var/lib/kubelet/cpu_manager_state")
 }
@@ -151,8 +152,18 @@ func (n *node) observeNew(ctx context.Context, changes map[string]any) error {
 	return nil
 }
 
+// pushes reports whether kubelets of a minor version have the PodsAPI. They push a rejection, which
+// no file shows.
+func pushes(minor string) bool { return minor >= "1.37" }
+
 // finish adds to a result what the agent made of the decisions.
 func (n *node) finish(ctx context.Context, r *tally.Result) error {
+	if pushes(r.Minor) {
+		ready, err := n.askObserver(ctx, "/readyz")
+		if err != nil || bytes.Contains(ready, []byte("PodsAPI")) {
+			return fmt.Errorf("the agent does not follow the PodsAPI of kubelet %s: %q, %v", r.Minor, ready, err)
+		}
+	}
 	t, err := n.trust(ctx)
 	if err != nil {
 		return err
@@ -256,7 +267,7 @@ func (p *player) decide(ctx context.Context, pod observedPod, memory string) err
 		}
 		return t.Admissions.All > before.Admissions.All
 	}
-	if rejected {
+	if rejected && !pushes(p.minor) {
 		if err := p.lookNow(ctx); err != nil {
 			return err
 		}
