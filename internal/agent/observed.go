@@ -302,11 +302,15 @@ func (s *session) tell(now time.Time, last *sight, state *node.State, compared [
 	}
 	for _, c := range compared {
 		predicted := c.Result == observe.AsPredicted || c.Result == observe.Reordered
-		if !predicted || c.Plan.Rejection == nil {
+		if !predicted || c.Admitted {
 			continue
 		}
+		d := engine.Decision{Plan: c.Plan, Base: c.Base}
+		if c.Short != "" {
+			d.Err = &engine.Outside{Reason: observe.OutOf + c.Short, Resource: c.Short, Message: strings.TrimPrefix(c.Message, treatment.RejectedMessage)}
+		}
 		for _, o := range s.observers {
-			o.Decided(engine.Decision{Plan: c.Plan, Base: c.Base})
+			o.Decided(d)
 		}
 	}
 }
@@ -318,10 +322,10 @@ func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 	_, listed := shown.State.Grant(d.Pod.UID)
 	switch status := treatment.PodStatusOf(pod, nil); {
 	case status.AtStart:
-		d.Reason, d.Doubts = pod.Status.Reason, []string{"the kubelet rejected a running pod when it was started again"}
+		d.Reason, d.Message, d.Doubts = pod.Status.Reason, pod.Status.Message, []string{"the kubelet rejected a running pod when it was started again"}
 		return true
 	case status.Rejected:
-		d.Reason = pod.Status.Reason
+		d.Reason, d.Message = pod.Status.Reason, pod.Status.Message
 		if !predictable(d.Reason) {
 			d.Doubts = []string{"it was rejected for " + cmp.Or(d.Reason, "no reason") + ", which is not predicted"}
 		} else if d.Reason == unexpected && !ofManagers(pod.Status.Message) {

@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 	"github.com/paddock-project/paddock/internal/ui/view"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // reject makes the kubelet reject a pod for a reason that its managers do not have.
@@ -21,9 +25,23 @@ func (k *stockKubelet) reject(name, cpus, reason string) {
 	k.list[len(k.list)-1].Status = v1.PodStatus{Phase: v1.PodFailed, Reason: reason, Message: "Pod was rejected: Node didn't have enough resource"}
 }
 
+// rejectionsOf returns the rejections on the page of an agent.
+func rejectionsOf(t *testing.T, o *Observing) []web.Rejected {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/api/rejections", nil)
+	r.Host, r.RemoteAddr = "127.0.0.1", "127.0.0.1:1000"
+	o.handler().ServeHTTP(answer, r)
+	var list []web.Rejected
+	if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
+		t.Fatalf("%v: %d %s", err, answer.Code, answer.Body)
+	}
+	return list
+}
+
 // TestObservingRequests checks that rejections by the requests of all pods are predicted: with what
-// the Node has for pods, and without a Node by the kubelet's configuration. A pod without CPUs of
-// its own counts from its start time on.
+// the Node has for pods, and without a Node by the kubelet's configuration, and that the page lists
+// them. A pod without CPUs of its own counts from its start time on.
 func TestObservingRequests(t *testing.T) {
 	node := &v1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"},
@@ -56,6 +74,10 @@ func TestObservingRequests(t *testing.T) {
 		look(t, o)
 		k.reject("elsewhere", "1", "NodeAffinity")
 		look(t, o)
+		if page := rejectionsOf(t, o); len(page) != 1 || page[0].Pod != "default/large" || page[0].Error != "" || page[0].Rejection == nil ||
+			page[0].Rejection.Reason != "OutOfcpu" || page[0].Rejection.Message != "Node didn't have enough resource" {
+			t.Errorf("%s: the page lists %+v", name, page)
+		}
 		trust := o.session.Load().trust()
 		if trust.Rejections != (view.TrustCount{All: 3, AsPredicted: 1, Unsure: 2}) || len(trust.Differences) != 0 {
 			t.Errorf("%s: %+v, %+v", name, trust.Rejections, trust.Unpredicted)

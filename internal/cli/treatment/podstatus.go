@@ -60,16 +60,16 @@ func PodStatusOf(pod *v1.Pod, node inputs.Roster) view.PodStatus {
 // rejected reports whether the kubelet rejected a pod. Other pods that fail have containers, or it
 // is written that those ended.
 func rejected(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed && (strings.HasPrefix(pod.Status.Message, rejectedMessage) || !slices.ContainsFunc(statusesOf(pod), hasState))
+	return pod.Status.Phase == v1.PodFailed && (strings.HasPrefix(pod.Status.Message, RejectedMessage) || !slices.ContainsFunc(statusesOf(pod), hasState))
 }
 
-// rejectedMessage begins the message of a pod that a kubelet rejected.
-const rejectedMessage = "Pod was rejected: "
+// RejectedMessage begins the message of a pod that a kubelet rejected.
+const RejectedMessage = "Pod was rejected: "
 
 // RejectedAtStart reports whether the kubelet rejected a pod that had run. It admits every pod of
 // the node again when it starts, and ends the containers of a pod that it rejects then.
 func RejectedAtStart(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed && strings.HasPrefix(pod.Status.Message, rejectedMessage) && len(containersOf(pod)) > 0
+	return pod.Status.Phase == v1.PodFailed && strings.HasPrefix(pod.Status.Message, RejectedMessage) && len(containersOf(pod)) > 0
 }
 
 func statusesOf(pod *v1.Pod) []v1.ContainerStatus {

@@ -18,13 +18,14 @@ type Decision struct {
 	Critical bool
 	// Reason is the reason of the rejection in the status of the pod. It is empty for a pod that
 	// was admitted.
-	Reason string
+	// Message is that of the status.
+	Reason, Message string
 	// Doubts are why nothing is predicted about this pod.
 	Doubts []string
 }
 
 func (d *Decision) comparison(p *prediction, r Result) Comparison {
-	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: r, Admitted: d.Reason == "", Base: p.of.state, Plan: p.plan, Short: p.short}
+	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: r, Admitted: d.Reason == "", Base: p.of.state, Plan: p.plan, Short: p.short, Message: d.Message}
 }
 
 func (d *Decision) unsure(why string) Comparison {
@@ -55,7 +56,7 @@ func (d *Decision) matters(p *prediction) bool {
 // unpredictable returns why a decision that is not as predicted is no mistake, or "". ended is how
 // many pods ended since the last look: they may have counted.
 func (d *Decision) unpredictable(p *prediction, ended int) string {
-	resource, is := strings.CutPrefix(d.Reason, outOf)
+	resource, is := strings.CutPrefix(d.Reason, OutOf)
 	switch {
 	case p.preempts:
 		return "it is critical, and the node has too little for it: the kubelet ends other pods instead of rejecting it"

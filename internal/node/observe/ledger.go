@@ -62,6 +62,8 @@ type Comparison struct {
 	Plan *node.Plan
 	// Short is the resource of which the Node has too little for the pod, if that was predicted.
 	Short request.Resource
+	// Message is the kubelet's about a pod that it rejected.
+	Message string
 	// Evidence is what Ledger.Evidence returned for a decision that differs.
 	Evidence []byte
 }

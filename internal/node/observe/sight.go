@@ -16,9 +16,9 @@ type Sight struct {
 	Allocatable *request.Totals
 }
 
-// outOf begins the reason of a pod for which the Node has too little of a resource. The rest is the
+// OutOf begins the reason of a pod for which the Node has too little of a resource. The rest is the
 // name of the resource.
-const outOf = "OutOf"
+const OutOf = "OutOf"
 
 // position is a moment before a decision: what pods have, and what they request together.
 type position struct {
@@ -87,7 +87,7 @@ func (p position) predict(d *Decision) prediction {
 func (p *prediction) reason() string {
 	switch {
 	case p.short != "":
-		return outOf + p.short
+		return OutOf + p.short
 	case p.plan.Rejection != nil:
 		return string(p.plan.Rejection.Reason)
 	}

@@ -1,6 +1,7 @@
 package publication
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,14 +39,20 @@ type rejections struct {
 }
 
 func (r *rejections) decided(d engine.Decision, now time.Time) bool {
-	if d.Err != nil || d.Plan.Rejection == nil {
+	outside, is := errors.AsType[*engine.Outside](d.Err)
+	if !is && (d.Err != nil || d.Plan.Rejection == nil) {
 		return false
 	}
-	pod, cause := &d.Plan.Pod, d.Plan.Trace.Cause.String()
+	pod, cause, message := &d.Plan.Pod, "requests", ""
+	if is {
+		message = outside.Error()
+	} else {
+		cause, message = d.Plan.Trace.Cause.String(), d.Plan.Rejection.Error()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	class := classOf(pod)
-	if d.Plan.Rejection.Reason == rejection.Infeasible || d.Plan.Rejection.Reason == rejection.Deferred {
+	if !is && (d.Plan.Rejection.Reason == rejection.Infeasible || d.Plan.Rejection.Reason == rejection.Deferred) {
 		class = "resize to " + class
 	}
 	if r.counts == nil {
@@ -58,9 +65,8 @@ func (r *rejections) decided(d engine.Decision, now time.Time) bool {
 	r.counts[key]++
 	r.total++
 	r.version++
-	message := short(d.Plan.Rejection.Error())
 	r.last = slices.Insert(r.last, 0, v1alpha1.Rejection{
-		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: message,
+		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: short(message),
 	})
 	r.last = r.last[:min(len(r.last), maxLast)]
 	return true

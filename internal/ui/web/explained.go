@@ -241,7 +241,7 @@ func (w *Web) rejectedOf(now *node.State, n notAdmitted, plan *node.Plan, remedi
 		out.Explanation = view.ExplanationOf(now, plan, &remedies)
 	case n.rejection != nil:
 		out.Explanation = n.explanation()
-	default: // It fitted, but the state could not be written.
+	default: // It fitted, but the state could not be written, or something else rejected it.
 		out.Explanation = view.ExplanationOf(now, plan, nil)
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
@@ -257,6 +257,8 @@ func (w *Web) rejectedOf(now *node.State, n notAdmitted, plan *node.Plan, remedi
 	switch {
 	case plan.Known:
 		out.say("it was admitted after that, in revision %d: %s", plan.Grant.Sequence, assignment(now, plan.Grant))
+	case plan.Rejection == nil && n.outside():
+		out.say("the managers would admit it on the node as it is now: %s; whether the requests of all pods leave enough for it is not their decision", assignment(now, plan.Grant))
 	case plan.Rejection == nil:
 		out.WouldAdmit = true
 		out.say("on the node as it is now it would be admitted: %s", assignment(now, plan.Grant))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ type notAdmitted struct {
 	pod       request.Pod
 	revision  uint64               // of the state on which the decision is based
 	rejection *rejection.Rejection // the reason and the account; nil if err is set
-	err       error                // set if the pod fitted and the state could not be written
+	err       error                // set if the pod fitted, and the state could not be written or it is an engine.Outside
 	// base is the state on which the decision is based, without its grants. Planning on it gives
 	// the explanation. It is nil for a decision before a restart.
 	base *node.State
@@ -102,9 +103,15 @@ func (n notAdmitted) same(m notAdmitted) bool {
 		return false
 	}
 	if n.rejection == nil || m.rejection == nil {
-		return n.rejection == nil && m.rejection == nil
+		return n.rejection == nil && m.rejection == nil && n.outside() == m.outside()
 	}
 	return n.rejection.Error() == m.rejection.Error()
+}
+
+// outside reports whether something else than the managers rejected the pod.
+func (n notAdmitted) outside() bool {
+	_, is := errors.AsType[*engine.Outside](n.err)
+	return is
 }
 
 // plan makes the decision again, with the original account.
@@ -145,7 +152,9 @@ type Rejected struct {
 // document returns the rejection for readers.
 func (n notAdmitted) document() Rejected {
 	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Revision: n.revision}
-	if n.err != nil {
+	if outside, is := errors.AsType[*engine.Outside](n.err); is {
+		out.Rejection = &view.PlanRejection{Reason: outside.Reason, Resource: outside.Resource, Message: outside.Message}
+	} else if n.err != nil {
 		out.Error = n.err.Error()
 	}
 	if n.rejection != nil {

@@ -80,7 +80,7 @@ export function explainRejection(r, marked, preview, proposal) {
   $('why-title').replaceChildren('Why ' + r.pod + ' was rejected');
   $('why-body').replaceChildren(
     element('p', { class: 'sentence' }, element('span', { class: 'bad' }, r.rejection ? r.rejection.reason : 'not written'), ' ' + sentence(r) + ' ',
-      r.rejection && !r.error ? element('a', { href: 'rules/' + r.rejection.rule, target: '_blank', rel: 'noopener' }, 'The rule') : ''),
+      r.rejection && r.rejection.rule ? element('a', { href: 'rules/' + r.rejection.rule, target: '_blank', rel: 'noopener' }, 'The rule') : ''),
     element('p', { class: 'faint' }, r.times > 1 ? r.times + ' times, first ' : '', r.times > 1 ? time(r.first) : '', r.times > 1 ? ', last ' : '', time(r.last)),
     status, answer, folded);
   $('why').hidden = false;
