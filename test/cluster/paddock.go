@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -198,9 +200,21 @@ func (c *cluster) runPaddock(ctx context.Context) error {
 	if err := c.plane.Programs.Start(ctx, program, "--config", config, "--secure-port=0"); err != nil {
 		return err
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	defer signal.Stop(asked)
+	enough, placed := context.WithCancel(ctx)
+	defer placed()
+	go func() {
+		select {
+		case <-asked:
+			placed()
+		case <-enough.Done():
+		}
+	}()
 	j, err := c.judged(ctx, load.Config{
 		Client: c.client, Namespace: "load-paddock", Scheduler: paddockScheduler, Templates: c.templates, Placements: c.placements,
-		Most: c.most, Capacity: c.capacity, Fill: c.fill, Seed: c.seed, Say: say,
+		Most: c.most, Enough: enough.Done(), Capacity: c.capacity, Fill: c.fill, Seed: c.seed, Say: say,
 	})
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ type observed struct {
 	release string // the version that the kubelet reports
 
 	watcher *watcher // nil while the agent does not run
-	// unpublished has when the kubelet admitted pods that the node's object does not have yet.
+	// unpublished has since when the kubelet decides about the pods that the node's object does not
+	// have yet.
 	unpublished map[string]time.Time
 	// decided has when the kubelet decided about pods, by UID. unseen are the pods that ended before
 	// the agent looked: no prediction about a pod that was decided meanwhile can be right.
@@ -215,7 +216,15 @@ const mostHistory, mostShown = 400, 40
 // start implements host: the kubelet decides once. It starts the containers of a pod that it admits.
 func (n *observed) start(ctx context.Context, w *worker) progress {
 	pod := w.pod()
+	n.mu.Lock()
+	n.unpublished[w.uid] = time.Now() // The agent can be faster than the answer.
+	n.mu.Unlock()
 	a, err := n.do(stock.Event{Op: "admit", Pod: w.uid}, pod)
+	if err != nil || a.Admitted == nil || !*a.Admitted || !a.Has(w.uid) {
+		n.mu.Lock()
+		delete(n.unpublished, w.uid)
+		n.mu.Unlock()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return waiting
@@ -230,11 +239,6 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	}
 	if *a.Admitted {
 		w.admitted = true
-		if a.Has(w.uid) {
-			n.mu.Lock()
-			n.unpublished[w.uid] = time.Now()
-			n.mu.Unlock()
-		}
 		return running
 	}
 	message := "Pod was rejected: " + a.Message

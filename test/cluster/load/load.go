@@ -28,6 +28,8 @@ type Config struct {
 	Placements int
 	// Most limits the time for the placements. Zero means no limit.
 	Most time.Duration
+	// Enough, once it is closed, ends the placements as Most does. It may be nil.
+	Enough <-chan struct{}
 	// Capacity is what the nodes have, in thousandths of a CPU. Fill is the part of it that pods
 	// request.
 	Capacity int64
@@ -85,7 +87,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	begin := time.Now()
-	err := l.until(ctx, c.Most, func(s summary) bool { return s.bound >= c.Placements }, l.step)
+	err := l.until(ctx, c.Most, func(s summary) bool { return s.bound >= c.Placements || closed(c.Enough) }, l.step)
 	took := time.Since(begin)
 	if c.Placed != nil {
 		c.Placed()
@@ -141,6 +143,15 @@ func (l *Load) prepare(ctx context.Context) error {
 	yes := true
 	l.owner = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}
 	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // summary counts the current pods.
