@@ -78,34 +78,61 @@ func (d *decider) doubt(made *decision) {
 }
 
 // doubtUnlisted makes the admission of a pod unsure that asks for an extended resource that the
-// node does not list although it lists others. A kubelet admits such a pod, but the scheduler does
-// not bind it to the node. Without any list, nothing is known.
+// node is not known to have. If the node lists others, a kubelet admits such a pod, but the
+// scheduler does not bind it to the node. Without any list, its devices can decide otherwise.
 func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 	inventory := made.before.Devices().Inventory()
-	listed := slices.Clone(inventory.Resources())
-	if d.stock != nil && d.stock.node != nil {
-		if o := d.stock.node.Objects.Nodes[d.stock.node.Name]; o != nil {
-			for name := range o.Status.Allocatable {
-				listed = append(listed, string(name))
-			}
+	unlisted := node.UnlistedResources(&made.plan.Pod, inventory)
+	listed, known := d.listed(inventory)
+	names := slices.DeleteFunc(slices.Clone(unlisted), func(name string) bool { return slices.Contains(listed, name) })
+	switch {
+	case made.plan.Known || len(names) == 0:
+		return
+	case made.plan.Rejection != nil: // Devices admit no pod that is rejected without them.
+		if !known {
+			made.adviseUnlisted(unlisted)
+		}
+		return
+	case !known && d.stock != nil: // The doubts about the kubelet's files have these resources.
+	case !known:
+		for _, name := range names {
+			made.doubts = append(made.doubts, unlistedDoubt(name))
+		}
+	case pod.Spec.NodeName != "": // The scheduler bound it, whatever the node lists.
+		return
+	default:
+		for _, name := range names {
+			give := spelling.InsteadOfResource(name, listed, fmt.Sprintf("add %s to the devices of the node, if it has them", name))
+			made.doubts = append(made.doubts, view.Doubt{
+				Reason: fmt.Sprintf("the node lists no %s: the scheduler would not bind the pod to it (Insufficient %s)", name, name), Give: give,
+			})
 		}
 	}
-	if made.plan.Rejection != nil || made.plan.Known || pod.Spec.NodeName != "" {
-		return
+	made.withoutNote(node.UnlistedNote(unlisted)) // The doubts take the place of the note.
+}
+
+// listed returns the resources that the node is known to have, and whether anything lists its
+// extended resources.
+func (d *decider) listed(inventory *device.Inventory) (names []string, known bool) {
+	names = slices.Clone(inventory.Resources())
+	known = len(names) > 0
+	if d.stock == nil || d.stock.node == nil {
+		return names, known
 	}
-	if len(listed) == 0 {
-		made.adviseUnlisted(inventory)
-		return
+	if o := d.stock.node.Objects.Nodes[d.stock.node.Name]; o != nil {
+		for name := range o.Status.Allocatable {
+			names = append(names, string(name))
+		}
 	}
-	names := slices.DeleteFunc(node.UnlistedResources(&made.plan.Pod, inventory), func(name string) bool { return slices.Contains(listed, name) })
-	for _, name := range names {
-		give := spelling.InsteadOfResource(name, listed, fmt.Sprintf("add %s to the devices of the node, if it has them", name))
-		made.doubts = append(made.doubts, view.Doubt{
-			Reason: fmt.Sprintf("the node lists no %s: the scheduler would not bind the pod to it (Insufficient %s)", name, name), Give: give,
-		})
-	}
-	if len(names) > 0 { // The doubts take the place of the note.
-		made.withoutNote(node.UnlistedNote(node.UnlistedResources(&made.plan.Pod, inventory)))
+	return names, len(names) > 0 || d.stock.shown.KnowsDevices()
+}
+
+// unlistedDoubt is the doubt about an extended resource of a pod if nothing lists the devices of
+// the node.
+func unlistedDoubt(name string) view.Doubt {
+	return view.Doubt{
+		Reason: fmt.Sprintf("it is not known which devices of %s the node has: they are not counted, and nothing is aligned with them", name),
+		Give:   spelling.InsteadOfUnlisted([]string{name}, "give the devices of the node with --devices, or collect the node (paddock collect)"),
 	}
 }
 
@@ -119,15 +146,11 @@ func (made *decision) withoutNote(note string) bool {
 }
 
 // adviseUnlisted adds to the note about resources that no inventory has what to do.
-func (made *decision) adviseUnlisted(inventory *device.Inventory) {
-	names := node.UnlistedResources(&made.plan.Pod, inventory)
+func (made *decision) adviseUnlisted(names []string) {
 	if note := node.UnlistedNote(names); made.withoutNote(note) {
-		made.plan.Trace.Notes = append(made.plan.Trace.Notes, note+"; "+spelling.InsteadOfUnlisted(names, giveDevices))
+		made.plan.Trace.Notes = append(made.plan.Trace.Notes, note+"; "+spelling.InsteadOfUnlisted(names, "give the devices of the node with --devices"))
 	}
 }
-
-// giveDevices is how to have devices counted on one node.
-const giveDevices = "give the devices of the node with --devices"
 
 // doubtUnplaced makes the admission of a pod by a kubelet unsure if the NUMA nodes of devices for
 // which it asks are not given.

@@ -47,8 +47,9 @@ With --as, the answer is that of a kubelet with its known faults. Notes show whe
 rejects is rejected here too. The end of the output shows what the kubelet's next restart does to the pods.
 
 Where the files do not show enough to know what the kubelet does, the answer is unsure, with the reason and what to
-give to be sure. It is also unsure for a pod with an extended resource that the node does not list beside others, such
-as a misspelled one: the scheduler would not bind the pod to the node.
+give to be sure. It is also unsure for a pod with an extended resource, such as nvidia.com/gpu, that the node is not known
+to have: without --devices and without the files of a kubelet, its devices can decide otherwise, and if the node lists
+others, as for a misspelled one, the scheduler would not bind the pod to the node.
 
 Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected, or some answers are unsure.`,
 		Example: `  paddock plan --machine examples/machines/epyc-2s-nps4.json \

@@ -125,18 +125,23 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	like, err := explain.LikeOn(cmd.Context(), []explain.Place{{State: state, Nodes: 1}}, pod)
 	listed := state.Devices().Inventory().Resources()
 	for _, name := range like.Undescribed {
-		if len(listed) > 0 {
+		switch k := c.node.stock; {
+		case len(listed) > 0 || k != nil && k.shown.KnowsDevices():
 			return fmt.Errorf("%s: the node lists no %s, so it takes no pod of any size with it: %s", c.like, name,
 				spelling.InsteadOfResource(name, listed, "add it to the devices of --devices, if the node has it"))
+		case k == nil: // The doubts about a kubelet's files have these resources.
+			doubts = append(doubts, unlistedDoubt(name))
 		}
-		s.Notes([]string{node.UnlistedNote([]string{name}) + "; " + spelling.InsteadOfUnlisted([]string{name}, giveDevices)})
 	}
 	r.LikePod, r.Like = pod.ID(), &like
-	if r.Certainty != nil {
+	switch {
+	case r.Certainty != nil:
 		for _, note := range like.Notes {
 			doubts = append(doubts, view.Doubt{Reason: note, Give: treatment.GiveNUMANodes})
 		}
 		r.Certainty = view.CertaintyOf(slices.Concat(r.Certainty.Doubts, doubts), r.Certainty.Pods)
+	case len(doubts) > 0:
+		r.Certainty = view.CertaintyOf(doubts, nil)
 	}
 	return err
 }

@@ -70,6 +70,9 @@ func (s *Shown) Unplaced(resource string) bool {
 	return unplaced
 }
 
+// KnowsDevices reports whether a file lists the devices of all device plugins of the node.
+func (s *Shown) KnowsDevices() bool { return s.devices != nil && s.devices.plugins != nil }
+
 // ForPlans returns a state in place of one that was made from State, for plans. Devices of which
 // some are in unknown places have no NUMA nodes there.
 func (s *Shown) ForPlans(state *node.State) (*node.State, error) {

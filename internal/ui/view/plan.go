@@ -64,7 +64,7 @@ type PlanPod struct {
 	// answer was requested.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
 	Rejection *PlanRejection `json:"rejection,omitempty"`
-	// Certainty is nil where Paddock decides.
+	// Certainty is nil where Paddock decides, unless the answer is unsure.
 	Certainty *Certainty `json:"certainty,omitempty"`
 }
 

@@ -22,7 +22,7 @@ type Report struct {
 	// Like has the largest pods like the one that was asked about. LikePod is its name.
 	LikePod string        `json:"likePod,omitempty"`
 	Like    *explain.Like `json:"like,omitempty"`
-	// Certainty is nil where Paddock decides.
+	// Certainty is nil where Paddock decides, unless the report is unsure.
 	Certainty *Certainty `json:"certainty,omitempty"`
 	// ReservedAndIdle is what an agent has measured. It is nil without one.
 	ReservedAndIdle *OwnersUse `json:"reservedAndIdle,omitempty"`
