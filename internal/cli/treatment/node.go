@@ -124,7 +124,7 @@ func (f Found) Of(texts []Text, n *inputs.Node) (*Shown, error) { return f.of(te
 
 func (f Found) of(texts []Text, n *inputs.Node, known *devices) (*Shown, error) {
 	pods := f.Pods
-	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy}
+	setup := doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: f.Version.Minor, PodLevelManagers: n.Policy.Policy.PodLevelManagers}, Machine: n.Found.Machine, Policy: &n.Policy.Policy, Name: pods.Name}
 	found, verified, err := f.read(texts, setup)
 	if err != nil {
 		return nil, err

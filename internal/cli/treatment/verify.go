@@ -21,6 +21,10 @@ type Verified struct {
 // was written. pods is nil if the pods are not known. Otherwise, pods that are not in it are
 // assumed to be gone.
 func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
+	known := doctor.Pods{}
+	if pods != nil {
+		known.Alive, s.Name = pods.Alive, pods.Name
+	}
 	var verified []Verified
 	var diagnoses []*doctor.Diagnosis
 	for _, t := range texts {
@@ -31,10 +35,6 @@ func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
 		d := doctor.Verify(t.Manager, t.Data, s)
 		verified = append(verified, Verified{Name: t.Name, Kubelet: s.Kubelet, Diagnosis: d})
 		diagnoses = append(diagnoses, d)
-	}
-	known := doctor.Pods{}
-	if pods != nil {
-		known.Alive = pods.Alive
 	}
 	doctor.Compare(diagnoses, s, known)
 	return verified

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -18,6 +19,9 @@ type Residue struct {
 	// "namespace/name". They are NoFault and empty if that is not known.
 	Cause Fault
 	Pod   string
+	// Likely names the pods whose first pools the CPUs most likely are if Pod is empty; see
+	// FirstPools. It can be empty.
+	Likely string
 	// CPUs are neither assigned to a pod nor free.
 	CPUs cpuset.Set
 	// Twice has the CPUs of a pod that are also another pod's, reserved or free.
@@ -29,7 +33,10 @@ type Residue struct {
 
 // String returns the name of the entry in an account.
 func (r Residue) String() string {
-	if r.Pod == "" {
+	switch {
+	case r.Pod == "" && r.Likely != "":
+		return "most likely the first pool of " + r.Likely
+	case r.Pod == "":
 		return "left of an unknown pod"
 	}
 	return fmt.Sprintf("left of %s (%s)", r.Pod, r.Cause)
@@ -237,7 +244,43 @@ func (s *State) Found(shared cpuset.Set, accounting []memory.NodeUsage) *State {
 		n.usage = s.usage.Found(accounting)
 	}
 	n.settle(&request.Pod{}, nil)
+	if len(n.residue) > 0 && s.policy.Behavior.AdmitsAgain {
+		var pools []OwnPool
+		for g := range s.grants.all() {
+			pools = append(pools, OwnPool{g.Pod.ID(), g.Pool.Len()})
+		}
+		n.residue[0].Likely = FirstPools(n.residue[0].CPUs.Len(), pools)
+	}
 	return &n
+}
+
+// OwnPool is how many CPUs the pool of a pod has, or 0 if it has none.
+type OwnPool struct {
+	Pod  string
+	CPUs int
+}
+
+// FirstPools names the pods whose first pools lost CPUs most likely are: at its start, a kubelet
+// can assign a second pool of the same size to a pod, and not release the first (FaultAdmitsAgain).
+// It returns "" if the number of lost CPUs is neither that of a pool nor that of all pools.
+func FirstPools(lost int, pools []OwnPool) string {
+	var same, all []string
+	sum := 0
+	for _, p := range pools {
+		if p.CPUs > 0 {
+			all, sum = append(all, p.Pod), sum+p.CPUs
+		}
+		if p.CPUs == lost && lost > 0 {
+			same = append(same, p.Pod)
+		}
+	}
+	switch {
+	case len(same) > 0:
+		return strings.Join(same, " or ")
+	case lost > 0 && lost == sum:
+		return strings.Join(all, " and ")
+	}
+	return ""
 }
 
 // Restarted returns the state after the restart of a kubelet with the same configuration: what it

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
@@ -269,12 +270,26 @@ func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
 	}
 	who := has(pools, leaked)
 	switch {
+	case who == "" && s.Kubelet.CountsPools() && s.firstPools(b, leaked) != "":
+		return fmt.Sprintf("; most likely the first pool of %s: after a restart, a kubelet assigns a second one and does not release the first", s.firstPools(b, leaked))
 	case who == "":
 		return "; the file does not tell whose they were: most likely those of a pod that is gone"
 	case s.Kubelet.CountsPools():
 		return "; " + who
 	}
 	return fmt.Sprintf("; %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
+}
+
+// firstPools names the pods of which leaked CPUs most likely are the first pools, or "".
+func (s Setup) firstPools(b *cpuLists, leaked cpuset.Set) string {
+	pools := make([]node.OwnPool, len(b.pools))
+	for i, p := range b.pools {
+		pools[i] = node.OwnPool{Pod: "pod " + p.uid, CPUs: p.cpus.Len()}
+		if s.Name != nil {
+			pools[i].Pod = s.Name(p.uid)
+		}
+	}
+	return node.FirstPools(leaked.Len(), pools)
 }
 
 // crossings reports overlaps that the kubelet does not check.

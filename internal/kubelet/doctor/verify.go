@@ -17,6 +17,8 @@ type Setup struct {
 	// Machine and Policy are nil if they are not known.
 	Machine *machine.Machine
 	Policy  *node.Policy
+	// Name returns the name of a pod by its UID, or the UID. It is nil if no names are known.
+	Name func(uid string) string
 }
 
 // Verify reports whether the kubelet would start on a file of the manager.
