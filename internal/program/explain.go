@@ -347,6 +347,9 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	if explained.Repair, err = d.repair(state, asked); err != nil {
 		return view.Explanation{}, err
 	}
+	if note := d.untilStart(state); note != "" {
+		explained.Answer.Notes = append(explained.Answer.Notes, note)
+	}
 	if known {
 		explained.Now = fmt.Sprintf("has %s, since revision %d, and keeps it. If it came now:", view.HasOn(state, g), g.Sequence)
 		if d.as.kubelet() {

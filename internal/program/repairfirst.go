@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -9,6 +10,34 @@ import (
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
+
+// untilStart returns a note about the pods to which the next start of the kubelet assigns a second
+// pool, so that the answer is another one after it. It returns "" if there are none, or if the
+// kubelet does not start again: what to do is then part of the repair.
+func (d *decider) untilStart(state *node.State) string {
+	if d.stock == nil || !d.as.kubelet() || len(d.stock.shown.Faults) > 0 {
+		return ""
+	}
+	var pods []string
+	why := ""
+	for _, changed := range quirk.New(d.as.version).Again(state) {
+		if at := slices.IndexFunc(changed.Quirks, func(q quirk.Quirk) bool { return q.ID == quirk.SecondPool }); at >= 0 {
+			pods, why = append(pods, changed.Pod), fmt.Sprintf("%s: %s", quirk.SecondPool, changed.Quirks[at].Reason())
+		}
+	}
+	if len(pods) == 0 {
+		return ""
+	}
+	which := pods[0] + " has"
+	if len(pods) > 1 {
+		which = fmt.Sprintf("%d pods have, such as %s", len(pods), pods[0])
+	}
+	note := fmt.Sprintf("this answer holds until the kubelet starts again: its start changes what %s (%s)", which, why)
+	if d.stock.node != nil {
+		note += fmt.Sprintf(`; "paddock upgrade-check --to %s --state %s" shows what it does`, d.as.version, d.stock.node.Path())
+	}
+	return note + "; to avoid it, drain the node before a start of the kubelet, or use topologyManagerScope container"
+}
 
 // repair returns what to repair on a node whose kubelet does not start again on its files, and
 // whether a pod would be admitted after that. It returns nil if the kubelet starts again, or if

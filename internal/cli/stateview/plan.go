@@ -37,10 +37,18 @@ func Repair(p *treatment.Plan) string {
 		}
 		return text.String() + "nothing to repair: the kubelet starts with it\n"
 	}
+	text := remarks(p)
 	if len(p.Remarks) == 0 {
-		return "nothing changes but version and checksum\n\n"
+		text = "nothing changes but version and checksum\n\n"
 	}
-	return remarks(p)
+	if len(p.Steps) == 0 {
+		return text
+	}
+	text += "the next start of the kubelet changes pods even after this repair: do, in this order:\n"
+	for i, step := range p.Steps {
+		text += fmt.Sprintf("  %d. %s\n", i+1, step)
+	}
+	return text + "\n"
 }
 
 // remarks lists first what a person must check, then what is lost, then what changes, followed by

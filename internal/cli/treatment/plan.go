@@ -26,6 +26,9 @@ type Plan struct {
 	State *node.State
 	// Unprotected maps a manager to the reason why nothing would reveal a change of its file.
 	Unprotected map[kubeletstate.Manager]string
+	// Steps are what to do, in this order, if the start after a repair changes pods. The repair of
+	// the files is one of them.
+	Steps []string
 	// Notes are about the files that were read, including the configuration.
 	Notes []string
 	// Files are the files to be written. There are none if there is nothing to repair.

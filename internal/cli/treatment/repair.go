@@ -43,10 +43,13 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 		return nil, err
 	}
 	pods := from.Roster
+	all := texts
 	texts, devices := split(texts)
-	if doubt := from.Found().ofOtherMachine(Verify(texts, setup, pods), setup); doubt != nil {
+	verified := Verify(texts, setup, pods)
+	if doubt := from.Found().ofOtherMachine(verified, setup); doubt != nil {
 		return nil, &OtherMachineError{*doubt}
 	}
+	from.Found().addSteps(verified, all, setup)
 	sound := true // set while the kubelet starts on the files, and no finding recommends a command
 	old, err := stateOf(texts, func(t Text, f *kubeletstate.File, err error) error {
 		if f == nil {
@@ -60,6 +63,9 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{Kubelet: setup.Kubelet, Pods: pods, Unprotected: old.Unprotected, Notes: notes}
+	if at := slices.IndexFunc(verified, func(v Verified) bool { return len(v.Steps) > 0 }); at >= 0 {
+		plan.Steps = verified[at].Steps
+	}
 	known := doctor.Pods{Owners: owners(pods)}
 	if pods != nil {
 		known.Alive, known.Init = pods.Alive, pods.IsInit

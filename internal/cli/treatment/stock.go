@@ -189,6 +189,9 @@ func (n *StockNode) kubelet(inputNames inputs.Names, path string) error {
 	return nil
 }
 
+// Path returns the path of the kubelet's files.
+func (n *StockNode) Path() string { return n.found.Path }
+
 // repairCommand returns the command that shows what a repair of the files changes, as arguments of
 // paddock. What is not in the directory of the files is in flags.
 func (n *StockNode) repairCommand() string {
