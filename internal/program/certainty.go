@@ -43,6 +43,14 @@ func (k *stock) certainty(as *asFlag) *view.Certainty {
 	return view.CertaintyOf(k.shown.OfNode(), podNames(k.waiting))
 }
 
+// whatIf returns notes if the answer is not about the node as it is; see StockNode.WhatIf.
+func (d *decider) whatIf() []string {
+	if d.stock == nil || d.stock.node == nil {
+		return nil
+	}
+	return d.stock.node.WhatIf
+}
+
 func podNames(pods []*v1.Pod) []string {
 	names := make([]string, len(pods))
 	for i, p := range pods {

@@ -270,7 +270,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	for i, machine := range c.machines {
 		flags := nodeFlags{
 			machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i),
-			as: &c.decider.as, pods: c.pods, noted: noted, given: c.given, repairs: i == 0,
+			as: &c.decider.as, pods: c.pods, noted: noted, given: c.given, repairs: i == 0, whatIf: i == 0,
 		}
 		if i == 0 {
 			flags.kubeNode, flags.objects = c.decider.kubeNode, c.objects
@@ -347,6 +347,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	if explained.Repair, err = d.repair(state, asked); err != nil {
 		return view.Explanation{}, err
 	}
+	explained.Answer.Notes = append(explained.Answer.Notes, d.whatIf()...)
 	if note := d.untilStart(state); note != "" {
 		explained.Answer.Notes = append(explained.Answer.Notes, note)
 	}

@@ -26,7 +26,7 @@ import (
 // name finds the pod that the argument names, if it is not a file and --state is a kubelet's. It
 // reads the objects among which the pod is: those of --pods, or of the folder of --state.
 func (c *explainCommand) name(s console.Streams, args []string) error {
-	if len(args) != 1 || len(c.states) == 0 || len(c.resize.paths) > 0 {
+	if len(args) != 1 || args[0] == "-" || len(c.states) == 0 || len(c.resize.paths) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +150,7 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	if podspec.Ended(c.named) && !status.Rejected {
 		explained.Now = fmt.Sprintf("has ended (%s). If a pod like it came now:", c.named.Status.Phase)
 	}
-	if explained.Answer.Rejection == nil {
+	if explained.Answer.Rejection == nil && c.keep(explained.Answer.Certainty) == "" {
 		status.Why = c.then(ctx, s, &status, pod, at.gates)
 	}
 	c.doubtRecord(&explained, &status)
@@ -216,11 +216,11 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 	out := view.ExplanationOf(start.On, quirk.Answer(start.Plan, start.Quirks), nil)
 	out.Repair = asNew.Repair
 	out.Answer.Quirks, out.Answer.Certainty = start.Quirks, asNew.Answer.Certainty
-	fits := "is"
-	if asNew.Answer.Certainty.IsUnsure() {
-		fits = "can be"
+	out.Answer.Notes = append(out.Answer.Notes, c.decider.whatIf()...)
+	like := []string{"a new pod like it is admitted now", c.replace()}
+	if why := c.keep(asNew.Answer.Certainty); why != "" {
+		like = []string{"a new pod like it can be admitted now", why}
 	}
-	like := []string{fmt.Sprintf("a new pod like it %s admitted now", fits), c.replace()}
 	if r := asNew.Answer.Rejection; r != nil {
 		like = []string{fmt.Sprintf("a new pod like it is rejected now, too (%s)", r.Reason)}
 	}
@@ -240,10 +240,7 @@ func explains(sure *view.Certainty, f *view.PodStatus) bool {
 // is.
 func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sure *view.Certainty) []string {
 	var out []string
-	fits := "it fits now"
-	if sure.IsUnsure() {
-		fits = "it can fit now"
-	}
+	keep := c.keep(sure)
 	const never = "the kubelet does not try a rejected pod again"
 	switch {
 	case f.Node == "" && now == nil:
@@ -251,14 +248,16 @@ func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sur
 	case f.Node == "" || !f.Rejected:
 	case now == nil && explains(sure, f):
 		out = append(out, "the recorded rejection is one of the possible answers above, so a new pod can be rejected in the same way: be sure before you delete it")
+	case now == nil && keep != "":
+		out = append(out, "it can fit now; "+never, keep)
 	case now == nil && len(f.Ended) > 0:
 		last := f.Ended[len(f.Ended)-1]
-		out = append(out, fmt.Sprintf("%s, and has since %s ended at %s or earlier; %s", fits, last.Pod, view.Clock(last.At), never), c.replace())
+		out = append(out, fmt.Sprintf("it fits now, and has since %s ended at %s or earlier; %s", last.Pod, view.Clock(last.At), never), c.replace())
 		if f.Why == "" {
 			out = append(out, "the files do not show why it was rejected then")
 		}
 	case now == nil:
-		out = append(out, fits+"; "+never, c.replace())
+		out = append(out, "it fits now; "+never, c.replace())
 		if c.deleted() {
 			out = append(out, "no listed pod has ended since the rejection, but pods were deleted: the files still list them")
 		} else {
@@ -270,6 +269,19 @@ func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sur
 	return out
 }
 
+// keep returns why the pod is not to be deleted because of an answer that a new one is admitted:
+// the answer is unsure, or is not about the node as it is. It returns "" if there is no such
+// reason.
+func (c *explainCommand) keep(sure *view.Certainty) string {
+	switch {
+	case len(c.decider.whatIf()) > 0:
+		return "the answer is not about the node as it is: ask without --as and --kubelet-config before you delete the pod"
+	case sure.IsUnsure():
+		return view.KeepPods
+	}
+	return ""
+}
+
 // deleted reports whether the files still list pods that were deleted.
 func (c *explainCommand) deleted() bool {
 	k := c.decider.stock
@@ -277,11 +289,11 @@ func (c *explainCommand) deleted() bool {
 }
 
 // doubtRecord makes a rejection unsure that is another one than the recorded one if nothing shows
-// that the node has changed since then. With another configuration than that of the folder, it is a
-// question about another node.
+// that the node has changed since then. With another configuration or kubelet than that of the
+// folder, it is a question about another node.
 func (c *explainCommand) doubtRecord(e *view.Explanation, f *view.PodStatus) {
 	now := e.Answer.Rejection
-	if now == nil || !f.Rejected || len(c.configs) > 0 || len(f.Ended)+len(f.Started) > 0 || c.deleted() || e.Answer.Certainty == nil || e.Answer.Certainty.IsUnsure() {
+	if now == nil || !f.Rejected || len(c.configs) > 0 || len(c.decider.whatIf()) > 0 || len(f.Ended)+len(f.Started) > 0 || c.deleted() || e.Answer.Certainty == nil || e.Answer.Certainty.IsUnsure() {
 		return
 	}
 	if len(unlike(f, now)) == 0 {

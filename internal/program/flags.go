@@ -44,6 +44,8 @@ type nodeFlags struct {
 	stock *stock
 	// repairs is set for a command whose answer has what is wrong with a kubelet's files.
 	repairs bool
+	// whatIf is set for a command whose answer has StockNode.WhatIf.
+	whatIf bool
 	// given is the flag --machine of the command.
 	given *pflag.Flag
 	// noted is set after the note about the flags of a kubelet, which is printed once.
@@ -163,6 +165,9 @@ func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, err
 		s.Notes(n.Shown.FaultNotes())
 	}
 	f.objects, f.kubeNode, f.as.version = n.Objects, n.Name, n.Version
+	if !f.whatIf {
+		s.Notes(n.WhatIf)
+	}
 	if n.Node != nil {
 		f.noteFlags(s, n.Node)
 	}

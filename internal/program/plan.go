@@ -77,7 +77,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err := c.decider.quota(cmd, &c.node.quota); err != nil {
 		return err
 	}
-	c.node.as, c.node.kubeNode = &c.decider.as, c.decider.kubeNode
+	c.node.as, c.node.kubeNode, c.node.whatIf = &c.decider.as, c.decider.kubeNode, true
 	n, before, err := c.node.read(s)
 	if err != nil {
 		return err
@@ -103,6 +103,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	answer := view.PlanOf(n.Found.Name, n.Policy.Text, plansOf(decided), state)
 	answer.Kubelet = c.decider.restart(state)
 	for i, made := range decided {
+		answer.Pods[i].Notes = append(answer.Pods[i].Notes, c.decider.whatIf()...)
 		answer.Pods[i].Quirks, answer.Pods[i].Certainty = made.quirks, made.certainty(&c.decider)
 		if !c.explain {
 			continue

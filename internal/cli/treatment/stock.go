@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
@@ -52,6 +53,9 @@ type StockNode struct {
 	Config string
 	// Notes are remarks about the inputs, without the faults of Shown.
 	Notes []string
+	// WhatIf are notes if the kubelet or the configuration is given, and is another one than that
+	// of the node. The answer is then not about the node as it is.
+	WhatIf []string
 
 	found Found
 }
@@ -72,7 +76,7 @@ func ReadStock(r inputs.Reader, files inputs.StockFiles) (*inputs.StockFound, er
 	n.Node.Devices = n.Shown.inventory(n.Node.Devices)
 	return &inputs.StockFound{
 		Node: n.Node, State: state, Name: n.Name, Object: n.Objects.Nodes[n.Name], Pods: n.Objects.On(n.Name),
-		Version: n.Version, Notes: append(n.Notes, n.Shown.FaultNotes()...),
+		Version: n.Version, Notes: slices.Concat(n.Notes, n.WhatIf, n.Shown.FaultNotes()),
 	}, nil
 }
 
@@ -113,6 +117,7 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 	}
 	object := out.Objects.Nodes[out.Name]
 	out.found = Found{Near: near, Copied: true, Own: folder.ownMachine(r, given), OwnPolicy: folder.ownPolicy(r, config, out.Found.Machine), Path: k.Path, Pods: out.Objects.On(out.Name), Elsewhere: out.Objects.Elsewhere(out.Name), Node: object, Unlinked: object == nil, Version: out.Version}
+	out.WhatIf = whatIf(object, k.Version, folder, out.found.OwnPolicy, out.Policy.Policy)
 	if out.Shown, err = out.found.State(r, out.Node); err != nil {
 		out.Shown = &Shown{}
 		return out, err
@@ -125,6 +130,36 @@ func (k Stock) Read(r inputs.Reader) (*StockNode, error) {
 		out.Notes = append(out.Notes, "unsure: "+d.String())
 	}
 	return out, nil
+}
+
+// otherKubelet returns the kubelet of a Node, which may be nil, and reports whether it decides
+// otherwise than the given one. The given one is zero if it is that of the Node.
+func otherKubelet(o *v1.Node, given behavior.Version) (behavior.Version, bool) {
+	if o == nil || given == (behavior.Version{}) {
+		return given, false
+	}
+	runs, _, err := behavior.OfNode(o.Status.NodeInfo.KubeletVersion)
+	if err != nil {
+		return given, false
+	}
+	has, err := behavior.Of(runs)
+	as, wrong := behavior.Of(given)
+	return runs, err != nil || wrong != nil || runs.Minor != given.Minor || has != as
+}
+
+// whatIf returns StockNode.WhatIf. given is the kubelet that the user named, or zero, and own the
+// policy of the folder if the user named another configuration, or nil.
+func whatIf(o *v1.Node, given behavior.Version, f Folder, own *node.Policy, policy node.Policy) (notes []string) {
+	if runs, other := otherKubelet(o, given); other {
+		notes = append(notes, fmt.Sprintf("the Node runs kubelet %s: this is what %s would do", runs, given))
+	}
+	if own == nil {
+		return notes
+	}
+	if others := statefile.OtherSettings(*own, policy); len(others) > 0 {
+		notes = append(notes, fmt.Sprintf("the configuration in %s has %s: this is an answer for another configuration", f.Config, strings.Join(others, ", ")))
+	}
+	return notes
 }
 
 // of returns an error with the user's name for an input, unless the name is empty.

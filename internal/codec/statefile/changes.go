@@ -24,6 +24,19 @@ func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 	return lines
 }
 
+// OtherSettings returns the settings of a policy that another one does not have, each as "name
+// value".
+func OtherSettings(p, other node.Policy) []string {
+	var found []string
+	others := settings(other)
+	for i, s := range settings(p) {
+		if s.value != others[i].value {
+			found = append(found, s.name+" "+orNone(s.value))
+		}
+	}
+	return found
+}
+
 func machineChanges(then, now Machine) []string {
 	var lines []string
 	differ := func(what, was, is string) {

@@ -53,6 +53,10 @@ func (d *Defragmentation) advice(out *strings.Builder, style terminal.Style) {
 	line := func(tone terminal.Tone, label, text string) {
 		out.WriteString(style.Paragraph("", "  ", tone.Of(label), terminal.Plain.Of(text)))
 	}
+	if d.Certainty.IsUnsure() {
+		line(terminal.Warn, "advice:", "nothing was changed, and a kubelet moves no running pod; "+KeepPods)
+		return
+	}
 	for _, p := range d.Advice.Delete {
 		if save := SaveFirst(p.Pod, p.Recreated); save != "" {
 			line(terminal.Warn, p.Pod+":", save)

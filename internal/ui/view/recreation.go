@@ -22,6 +22,9 @@ func SaveFirst(pod string, again podspec.Recreation) string {
 	return "it is not known whether a controller creates it again: " + save
 }
 
+// KeepPods ends an unsure answer in place of what to delete.
+const KeepPods = "the answer is unsure: be sure before you delete a pod"
+
 // Replace returns how to replace a pod that the kubelet does not try again with a new one.
 func Replace(pod string, again podspec.Recreation) string {
 	if save := SaveFirst(pod, again); save != "" {
