@@ -58,7 +58,7 @@ func (f Found) otherReserved(policy *node.Policy) []view.Doubt {
 	if f.OwnPolicy != nil && f.OwnPolicy.StaticCPU && !f.OwnPolicy.ReservedCPUs.Equal(given) {
 		return []view.Doubt{foreign(f.Path, fmt.Sprintf("its own configuration reserves CPUs %s, and the given one CPUs %s", f.OwnPolicy.ReservedCPUs, given))}
 	}
-	if !f.Copied || f.Node == nil {
+	if !f.Copied || f.NextConfig || f.Node == nil {
 		return nil
 	}
 	has, known := f.Node.Status.Capacity[v1.ResourceCPU]

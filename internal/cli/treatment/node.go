@@ -71,6 +71,9 @@ type Found struct {
 	SameMachine bool
 	// OwnPolicy is how the folder of the files configures the kubelet, if another file was given.
 	OwnPolicy *node.Policy
+	// NextConfig is set if the given configuration is that of the next start, which can reserve
+	// other CPUs than the Node.
+	NextConfig bool
 	// Version is the kubelet that decides on the files.
 	Version behavior.Version
 	// Near has the NUMA nodes of devices of device plugins, by resource and id, as far as the

@@ -267,7 +267,8 @@ func (r *readmission) pod(a *quirk.Readmission) PodStart {
 	return p
 }
 
-// giveNothing is for a doubt that no input can remove.
+// giveNothing is for a doubt that no input can remove. Only then is it right to delete the pod
+// before the start although the answer is unsure.
 const giveNothing = "no file of the node shows it: treat the pod as one that changes"
 
 // ended returns a note about pods whose init containers have ended and get memory again.
@@ -332,7 +333,9 @@ func on(blocks []memory.Block) mask.Mask {
 // unsure makes the answer about the pod unsure.
 func (p *PodStart) unsure(d view.Doubt) {
 	p.Outcome, p.Then, p.Lost, p.Quirks, p.Why, p.Give = Unknown, nil, nil, nil, d.Reason, d.Give
-	p.Do = "treat it as a pod that changes: " + quirk.DeleteFirst
+	if p.Do = d.Give; d.Give == giveNothing {
+		p.Do = "treat it as a pod that changes: " + quirk.DeleteFirst
+	}
 }
 
 // unsureOf makes the answer about every pod unsure.
@@ -356,10 +359,10 @@ func (p *PodStart) doubt(pods inputs.Roster, version behavior.Version, groups []
 	switch why := amountsInStatus(pod, version); {
 	case why != "" && r.before.Policy().StaticCPU || why != "" && r.before.Policy().StaticMemory:
 		p.unsure(view.Doubt{Reason: why, Give: "collect the pods again when the kubelet has written their status"})
-	case p.Now == nil && p.Outcome != Keeps && waits(pod):
-		p.unsure(view.Doubt{Reason: "it is not in the files and has not started: the present kubelet can decide about it before", Give: "collect the files and the pods again when the pod has started or failed"})
 	case again && len(groups) > 0:
 		p.unsure(groups[0])
+	case p.Now == nil && p.Outcome != Keeps && waits(pod):
+		p.unsure(view.Doubt{Reason: "it is not in the files and has not started: the present kubelet can decide about it before", Give: "collect the files and the pods again when the pod has started or failed"})
 	case slices.ContainsFunc(p.Quirks, func(q quirk.Quirk) bool { return !q.Certain }) && p.Outcome != Keeps:
 		p.unsure(view.Doubt{Reason: p.Quirks[0].Reason(), Give: giveNothing})
 	case restartedDevices(pod, version):

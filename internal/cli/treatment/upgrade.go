@@ -140,6 +140,9 @@ func (u Upgrade) Check(r inputs.Reader) (*Upgraded, error) {
 		if len(objects.Nodes) > 1 {
 			break
 		}
+		if runs, other := otherKubelet(n, u.As); other {
+			notes = append(notes, fmt.Sprintf("the Node runs kubelet %s: the present kubelet is taken to be %s", runs, u.As))
+		}
 		if u.node = n; u.As == (behavior.Version{}) {
 			if u.As, _, err = behavior.OfNode(n.Status.NodeInfo.KubeletVersion); err != nil { // The files show which minors it can be.
 				notes = append(notes, fmt.Sprintf("node %s: %v", name, err))
@@ -302,7 +305,7 @@ func (u Upgrade) start(version behavior.Version, texts []Text, pods inputs.Roste
 		s.unsureOf(pods, view.Doubt{Reason: fmt.Sprintf("with this %s, it is not known what the kubelet does", problems[0].Field), Give: "ask with another " + problems[0].Field})
 		return s, nil
 	}
-	files := Found{Path: u.Path, Pods: pods, Version: version, Near: u.near, Own: u.own, Node: u.node, SameMachine: u.SameMachine}
+	files := Found{Path: u.Path, Pods: pods, Version: version, Near: u.near, Own: u.own, Node: u.node, Unlinked: u.node == nil, Copied: true, NextConfig: true, SameMachine: u.SameMachine}
 	var doubt *view.Doubt
 	s.Files, doubt = files.Verify(texts, setupOf(version, n))
 	if s.Answer = Answer(s.Files); s.Answer == doctor.Rejects {

@@ -27,7 +27,7 @@ func (d *Diagnosis) verifyDevices(data []byte, k kubeletstate.Kubelet) {
 		err = fmt.Errorf("a file of the %s", f.Manager)
 	}
 	if d.Manager == kubeletstate.DRAManager && k.Minor < firstWithClaims {
-		d.doubt("R-ST-90", fmt.Sprintf("the format of dra_manager_state is known from 1.%d on; this kubelet is %s", firstWithClaims, k), plain("name the version of the node's kubelet with --kubelet"))
+		d.doubt("R-ST-90", fmt.Sprintf("the format of dra_manager_state is known from 1.%d on; this kubelet is %s", firstWithClaims, k), plain("if another kubelet starts, ask about that version; else drain the node of pods with ResourceClaims"))
 	}
 	const (
 		corrupted = "checkpoint is corrupted"
