@@ -60,10 +60,10 @@ With -o term, svg or html, it draws the node as paddock map does, with an arrow 
 the node after the moves.
 
 On a node whose kubelet decides (--state with the kubelet's directory, or an agent that observes), no pod can move. There it
-shows which pods of one NUMA node to delete, at most three, so that the largest pod that fits is larger. The larger pod
-comes first, and then they are created again: they fit again, in every order, also by their requests (OutOfcpu). For a
-pod without a controller, it shows how to save the manifest before. It never names a static pod or one of a DaemonSet,
-and never deletes a pod by itself.
+shows which pods of one NUMA node to delete, at most three, so that the largest pod that fits is larger, and the steps in
+an order that is safe under any scheduler: the node is cordoned until the larger pod runs. Beside it, the deleted pods
+fit again, in every order, also by their requests (OutOfcpu). It never names a pod that would come back at once: a static
+pod, one of a DaemonSet, or one that tolerates the taint of a cordoned node. It never deletes a pod by itself.
 
 PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
 

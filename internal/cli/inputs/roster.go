@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -80,4 +83,14 @@ func (r Roster) Requests(gates podspec.Gates) ([]request.Pod, error) {
 		asked = append(asked, pod)
 	}
 	return asked, nil
+}
+
+// ReturnsAtOnce reports whether a pod that is deleted comes back to its node although the node is
+// cordoned: a static pod, a pod of a DaemonSet, or one that tolerates the taint of a cordoned node.
+func ReturnsAtOnce(pod *v1.Pod) bool {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "DaemonSet" {
+		return true
+	}
+	cordon := v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}
+	return podspec.IsStatic(pod) || corev1helpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false)
 }

@@ -1,12 +1,12 @@
 package treatment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -19,8 +19,8 @@ import (
 
 // Advise looks for pods to delete so that a larger pod fits on a node whose kubelet decides: a
 // kubelet moves no running pod. pods are those of the node, whose requests the kubelet compares
-// with what the Node has; it may be nil. Static pods and pods of DaemonSets stay, because they come
-// again at once. The search ends with the context; the error is then its cause.
+// with what the Node has; it may be nil. Pods that would come back at once stay. The search ends
+// with the context; the error is then its cause.
 func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, wish explain.Wish) (view.Defragmentation, error) {
 	most := mostRequested(pods, o, podspec.GatesOf(s.Policy()))
 	advice := moves.Advise(s, wish.Moves, moves.Terms{
@@ -28,10 +28,7 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, 
 		Fits: func(cpus int) bool { return int64(cpus) <= most },
 		Consent: func(g *node.Grant) request.Consent {
 			pod := pods[g.Pod.UID]
-			if pod == nil || podspec.IsStatic(pod) {
-				return request.NeverMoves
-			}
-			if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
+			if pod == nil || inputs.ReturnsAtOnce(pod) {
 				return request.NeverMoves
 			}
 			return request.MoveMemory
@@ -40,11 +37,18 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, 
 	out := view.Defragmentation{Advice: &view.Advice{Delete: []view.Deletion{}}, Defragmentation: explain.Defragmentation{
 		Before: explain.Room(advice.Before), After: explain.Room(advice.After), Moves: []explain.Step{}, Cut: advice.Cut,
 	}}
+	name := ""
+	if o != nil {
+		name = o.Name
+	}
 	for _, d := range advice.Deleted {
 		deletion := view.DeletionOf(s.Machine(), d)
-		deletion.Recreated = podspec.RecreationOf(pods[d.From.Pod.UID])
+		pod := pods[d.From.Pod.UID]
+		deletion.Recreated = podspec.RecreationOf(pod)
 		out.Advice.Delete = append(out.Advice.Delete, deletion)
+		name = cmp.Or(name, pod.Spec.NodeName)
 	}
+	out.Advice.Order(name)
 	switch policy := s.Policy(); {
 	case ctx.Err() != nil:
 		return out, context.Cause(ctx)

@@ -16,6 +16,42 @@ type Advice struct {
 	// Delete are the pods to delete. When the larger pod has come first, each of them fits on the
 	// node again, in whatever order they are created again.
 	Delete []Deletion `json:"delete"`
+	// Steps are what to do, in this order.
+	Steps []string `json:"steps,omitempty"`
+}
+
+// Order sets the steps. A scheduler that compares only sums would bind the larger pod before there
+// is room on one NUMA node, and the kubelet rejects a pod for good. It would also bind a deleted
+// pod that a controller creates again before the larger pod. So the node is cordoned until the
+// larger pod runs. node is the name of the node, or empty.
+func (a *Advice) Order(node string) {
+	a.Steps = nil
+	if len(a.Delete) == 0 {
+		return
+	}
+	var commands, again []string
+	for _, p := range a.Delete {
+		if save := SaveFirst(p.Pod, p.Recreated); save != "" {
+			a.Steps = append(a.Steps, fmt.Sprintf("for pod %s: %s", p.Pod, save))
+			again = append(again, p.Pod)
+		}
+		namespace, name, _ := strings.Cut(p.Pod, "/")
+		commands = append(commands, fmt.Sprintf("kubectl delete pod -n %s %s", namespace, name))
+	}
+	gone, nodeName := "the pod and wait until it is gone", "the nodeName of this node"
+	if len(commands) > 1 {
+		gone = "the pods and wait until they are gone"
+	}
+	if node != "" {
+		nodeName = "nodeName: " + node
+	}
+	a.Steps = append(a.Steps, cordon(node),
+		fmt.Sprintf("delete %s: %s", gone, strings.Join(commands, "; ")),
+		"create the larger pod with "+nodeName+" in its spec, because no scheduler binds it to a cordoned node, and wait until it runs",
+		uncordon(node))
+	if len(again) > 0 {
+		a.Steps = append(a.Steps, fmt.Sprintf("create %s again, without nodeName", strings.Join(again, ", ")))
+	}
 }
 
 // Deletion is a pod to delete: what it has, and what it gets when it is created again.
@@ -43,11 +79,8 @@ func DeletionOf(m *machine.Machine, d moves.Deletion) Deletion {
 // advice writes which pods to delete.
 func (d *Defragmentation) advice(out *strings.Builder, style terminal.Style) {
 	t := &terminal.Table{Columns: terminal.Columns("DELETE", "CPUS", ">NUMA", "THEN CPUS", ">NUMA")}
-	var commands []string
 	for _, p := range d.Advice.Delete {
 		t.Row(p.Pod, p.FromCPUs, nodeList(p.FromNodes), p.ToCPUs, nodeList(p.ToNodes))
-		namespace, name, _ := strings.Cut(p.Pod, "/")
-		commands = append(commands, fmt.Sprintf("kubectl delete pod -n %s %s", namespace, name))
 	}
 	out.WriteString("\n" + t.Text(style))
 	line := func(tone terminal.Tone, label, text string) {
@@ -57,11 +90,10 @@ func (d *Defragmentation) advice(out *strings.Builder, style terminal.Style) {
 		line(terminal.Warn, "advice:", "nothing was changed, and a kubelet moves no running pod; "+KeepPods)
 		return
 	}
-	for _, p := range d.Advice.Delete {
-		if save := SaveFirst(p.Pod, p.Recreated); save != "" {
-			line(terminal.Warn, p.Pod+":", save)
-		}
+	line(terminal.Warn, "do, in this order:", "")
+	for i, step := range d.Advice.Steps {
+		out.WriteString(style.Paragraph("  ", "     ", terminal.Plain.Of(fmt.Sprintf("%d. %s", i+1, step))))
 	}
-	line(terminal.Faint, "advice:", "nothing was changed, and a kubelet moves no running pod. Create the larger pod first, so that it waits, and then delete: "+strings.Join(commands, "; "))
+	line(terminal.Faint, "nothing was changed:", "a kubelet moves no running pod, and this command deletes none")
 	line(terminal.Faint, "verified:", "the larger pod was planned as this kubelet decides, and then these pods again, in every order: all of them fit")
 }

@@ -37,19 +37,13 @@ type FileFault struct {
 // node, or empty.
 func (r *Repair) Order(node string) {
 	cordoned := slices.ContainsFunc(r.Before, func(b BeforeStart) bool { return b.Deleted != "" })
-	with := func(text, verb string) string {
-		if node == "" {
-			return text
-		}
-		return fmt.Sprintf("%s: kubectl %s %s", text, verb, node)
-	}
 	for _, b := range r.Before {
 		if save := saveDeleted(b); save != "" {
 			r.Steps = append(r.Steps, fmt.Sprintf("for pod %s: %s", b.Pod, save))
 		}
 	}
 	if cordoned {
-		r.Steps = append(r.Steps, with("cordon the node", "cordon"))
+		r.Steps = append(r.Steps, cordon(node))
 	}
 	for _, b := range r.Before {
 		r.Steps = append(r.Steps, b.step())
@@ -60,8 +54,20 @@ func (r *Repair) Order(node string) {
 	}
 	r.Steps = append(r.Steps, "stop the kubelet", repair, "start the kubelet")
 	if cordoned {
-		r.Steps = append(r.Steps, with("uncordon the node", "uncordon"))
+		r.Steps = append(r.Steps, uncordon(node))
 	}
+}
+
+// cordon and uncordon return the step for a node with a name, or for one whose name is not known.
+func cordon(node string) string { return onNode("cordon", node) }
+
+func uncordon(node string) string { return onNode("uncordon", node) }
+
+func onNode(verb, node string) string {
+	if node == "" {
+		return verb + " the node"
+	}
+	return fmt.Sprintf("%s the node: kubectl %s %s", verb, verb, node)
 }
 
 // BeforeStart is a pod that the start of a kubelet changes.
