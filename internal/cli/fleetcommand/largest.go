@@ -56,17 +56,16 @@ func (c *fleetCommand) largest(cmd *cobra.Command, like string) error {
 		return err
 	}
 	nodes := q.nodes
-	gates, err := nodes.Gates()
-	if err != nil {
-		return err
-	}
-	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, inputs.PodFiles{Paths: []string{like}})
+	pods, notes, err := c.fleetPods(c.reader(s), nodes, inputs.PodFiles{Paths: []string{like}})
 	s.Notes(notes)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--like: %w", err)
 	case slices.ContainsFunc(pods, func(p fleet.Pod) bool { return p.Ask.Key() != pods[0].Ask.Key() }):
 		return fmt.Errorf("--like: %s has %d pods that differ, expected one", like, len(pods))
+	}
+	if len(pods[0].Readings) > 0 {
+		return fmt.Errorf("--like: %s asks for pod-level resources, which not all kinds of nodes read alike, because their feature gates (PodLevelResources, PodLevelResourceManagers) or kubelets differ: give --nodes with kinds that agree", pods[0].ID())
 	}
 	answer := view.FleetLargest{Pod: pods[0].ID()}
 	kinds := nodes.Kinds

@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleetwatch"
-	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -103,8 +102,8 @@ func (c *fleetCommand) serveLive(ctx context.Context, s console.Streams, listene
 	m, _ := w.Moment()
 	live := NewLive(w, LiveOptions{
 		Title: "Cluster " + c.cluster.Name(), Scoring: scoring, Clock: pageClock,
-		Read: func(ctx context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) ([]fleet.Pod, []string, error) {
-			return c.pasted(ctx, s, nodes, gates, manifests)
+		Read: func(ctx context.Context, nodes *inputs.FleetNodes, manifests []byte) ([]fleet.Pod, []string, error) {
+			return c.pasted(ctx, s, nodes, manifests)
 		},
 	})
 	ended := make(chan struct{})

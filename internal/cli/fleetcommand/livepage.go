@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleetwatch"
-	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 )
 
@@ -34,7 +33,7 @@ type LiveOptions struct {
 	Scoring fleet.Scoring
 	Clock   fleetpage.Clock
 	// Read reads pods that a reader pasted, for these nodes.
-	Read func(ctx context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) (pods []fleet.Pod, notes []string, err error)
+	Read func(ctx context.Context, nodes *inputs.FleetNodes, manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
 // Live is a fleetpage.Source. It is safe for concurrent use.
@@ -164,11 +163,6 @@ func (l *Live) fleet(m *clusterstate.Moment) *fleetpage.Fleet {
 func (l *Live) reader(m *clusterstate.Moment) func(context.Context, []byte) ([]fleet.Pod, []string, error) {
 	nodes := sync.OnceValue(func() *inputs.FleetNodes { return inputs.ClusterNodes(m) })
 	return func(ctx context.Context, manifests []byte) ([]fleet.Pod, []string, error) {
-		n := nodes()
-		gates, err := n.Gates()
-		if err != nil {
-			return nil, nil, err
-		}
-		return l.options.Read(ctx, n, gates, manifests)
+		return l.options.Read(ctx, nodes(), manifests)
 	}
 }

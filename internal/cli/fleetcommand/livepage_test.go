@@ -14,7 +14,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleetwatch"
-	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/testing/clustertest"
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 	"github.com/paddock-project/paddock/internal/testing/webuitest"
@@ -50,8 +49,8 @@ func start(t *testing.T, s *objectstest.Server) *fleetcommand.Live {
 }
 
 // read reads a number of CPUs and returns a pod with them.
-func read(_ context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, text []byte) ([]fleet.Pod, []string, error) {
-	p, err := nodes.FleetPod(clustertest.Pod("pasted", "", string(text)), gates)
+func read(_ context.Context, nodes *inputs.FleetNodes, text []byte) ([]fleet.Pod, []string, error) {
+	p, err := nodes.FleetPod(clustertest.Pod("pasted", "", string(text)))
 	return []fleet.Pod{p}, nil, err
 }
 

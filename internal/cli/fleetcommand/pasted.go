@@ -30,11 +30,11 @@ const (
 )
 
 // pasted reads pods that a reader pasted into a page.
-func (c *fleetCommand) pasted(ctx context.Context, s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) ([]fleet.Pod, []string, error) {
+func (c *fleetCommand) pasted(ctx context.Context, s console.Streams, nodes *inputs.FleetNodes, manifests []byte) ([]fleet.Pod, []string, error) {
 	reader := s.Reader()
 	reader.Stdin = untilDone{ctx, bytes.NewReader(manifests)}
 	files := inputs.PodFiles{Paths: []string{"-"}, Most: maxPasted, MaxContainers: maxPastedContainers, MaxValues: maxPastedValues}
-	pods, notes, err := c.fleetPods(reader, nodes, gates, files)
+	pods, notes, err := c.fleetPods(reader, nodes, files)
 	limit, all := (*podspec.LimitError)(nil), inputs.PodErrors(nil)
 	switch {
 	case err == nil:

@@ -86,15 +86,11 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 		return nil, err
 	}
 	s.Notes(q.nodes.Notes)
-	gates, err := q.nodes.Gates()
-	if err != nil {
-		return nil, err
-	}
 	if empty && q.nodes.Running {
 		if _, err := q.nodes.Empty(); err != nil {
 			return nil, err
 		}
-		bound, err := q.nodes.Bound(gates)
+		bound, err := q.nodes.Bound()
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +101,7 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 		if isCSV(name) {
 			read = c.shapes
 		}
-		items, err := read(s, q.nodes, gates, name)
+		items, err := read(s, q.nodes, name)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +111,7 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 		return nil, errors.New("--pods is missing: the pods to place, as manifests or as a CSV file of shapes")
 	}
 	if len(c.pods) == 0 && q.nodes.Running {
-		waiting, err := q.nodes.Waiting(gates)
+		waiting, err := q.nodes.Waiting()
 		if err != nil {
 			return nil, err
 		}
@@ -154,9 +150,9 @@ func itemsOf(pods []fleet.Pod) []capacity.Item {
 }
 
 // manifests reads the pods of manifests.
-func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
+func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, name string) ([]capacity.Item, error) {
 	files := inputs.PodFiles{Paths: []string{name}, Most: maxPods}
-	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, files)
+	pods, notes, err := c.fleetPods(c.reader(s), nodes, files)
 	s.Notes(notes)
 	if err != nil {
 		return nil, err
@@ -168,9 +164,9 @@ func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, ga
 const maxPods = 1_000_000
 
 // fleetPods reads the pods of one file. It returns notes about what does not count.
-func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
+func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
 	name := files.Paths[0]
-	files.Gates, files.Machine, files.Strict, files.Slim, files.Ended = gates, nodes.Kinds[0].State.Machine(), c.strict, true, inputs.OnlyPod
+	files.Gates, files.Machine, files.Strict, files.Slim, files.Ended = nodes.Gates(), nodes.Kinds[0].State.Machine(), c.strict, true, inputs.OnlyPod
 	read, err := r.Pods(files)
 	if err != nil {
 		return nil, read.Notes, err
@@ -193,7 +189,7 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 				wrong = append(wrong, fmt.Errorf("%s: pod %s/%s: %w", name, pod.Namespace, pod.Name, err))
 			}
 		}
-		p, err := nodes.FleetPod(pod, gates)
+		p, err := nodes.FleetPod(pod)
 		if err != nil {
 			return nil, read.Notes, err
 		}
@@ -218,7 +214,7 @@ func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gate
 }
 
 // shapes reads a CSV file.
-func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
+func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, name string) ([]capacity.Item, error) {
 	data, err := s.Reader().File(name)
 	if err != nil {
 		return nil, fmt.Errorf("--pods: %w", err)
@@ -256,12 +252,13 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates
 	}
 	var items []capacity.Item
 	for _, shape := range all {
+		gates := nodes.Gates()
 		pod := podspec.Default(shape.Pod, gates)
 		pod.UID = types.UID(podspec.UID(pod))
 		if wrong := podspec.Validate(pod, gates); len(wrong) > 0 {
 			return nil, fmt.Errorf("%s: %s: %w", name, shape.Name, wrong.ToAggregate())
 		}
-		p, err := nodes.FleetPod(pod, gates)
+		p, err := nodes.FleetPod(pod)
 		if err != nil {
 			return nil, err
 		}

@@ -132,11 +132,7 @@ func (c *fleetCommand) page(s console.Streams, q *fleetQuestion, answer *view.Fl
 		beside(f, m, nil)
 	}
 	f.Read = func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error) {
-		gates, err := q.nodes.Gates()
-		if err != nil {
-			return nil, nil, err
-		}
-		return c.pasted(ctx, s, q.nodes, gates, manifests)
+		return c.pasted(ctx, s, q.nodes, manifests)
 	}
 	return f
 }

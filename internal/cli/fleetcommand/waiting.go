@@ -39,11 +39,7 @@ func (j *judgement) place(ctx context.Context, o capacity.Options) error {
 		return nil
 	}
 	nodes := inputs.ClusterNodes(j.moment)
-	gates, err := nodes.Gates()
-	if err != nil {
-		return err
-	}
-	pods, err := nodes.Waiting(gates)
+	pods, err := nodes.Waiting()
 	if err != nil {
 		return err
 	}

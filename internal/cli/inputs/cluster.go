@@ -196,7 +196,7 @@ func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
 		}
 		seen[n.Group] = n.Object // for selectors and tolerations
 	}
-	f.Kinds, f.objects, f.memo, f.emptied = out, seen, nil, true
+	f.Kinds, f.objects, f.memo, f.others, f.emptied = out, seen, nil, nil, true
 	return out, nil
 }
 
@@ -206,23 +206,23 @@ func (f *FleetNodes) Cluster() *clusterstate.Moment { return f.cluster }
 
 // Bound returns the pods on the nodes as pods to be placed, without those that belong to their
 // nodes.
-func (f *FleetNodes) Bound(gates podspec.Gates) ([]fleet.Pod, error) {
+func (f *FleetNodes) Bound() ([]fleet.Pod, error) {
 	var bound []*v1.Pod
 	for _, n := range f.cluster.Nodes {
 		bound = append(bound, n.Bound()...)
 	}
-	return f.fleetPods(bound, gates)
+	return f.fleetPods(bound)
 }
 
 // Waiting returns the pods of the cluster that have no node.
-func (f *FleetNodes) Waiting(gates podspec.Gates) ([]fleet.Pod, error) {
-	return f.fleetPods(f.Pending, gates)
+func (f *FleetNodes) Waiting() ([]fleet.Pod, error) {
+	return f.fleetPods(f.Pending)
 }
 
-func (f *FleetNodes) fleetPods(from []*v1.Pod, gates podspec.Gates) ([]fleet.Pod, error) {
+func (f *FleetNodes) fleetPods(from []*v1.Pod) ([]fleet.Pod, error) {
 	pods := make([]fleet.Pod, 0, len(from))
 	for _, pod := range from {
-		p, err := f.FleetPod(podspec.Default(pod, gates), gates)
+		p, err := f.FleetPod(pod)
 		if err != nil {
 			return nil, err
 		}

@@ -105,11 +105,7 @@ func TestCluster(t *testing.T) {
 	if g == nil || g.CPUs().String() != "6-7" || !known || other.CPUs().String() != "1-3" {
 		t.Fatalf("handed has %v, other has %v", g, other)
 	}
-	gates, err := nodes.Gates()
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiting, err := nodes.Waiting(gates)
+	waiting, err := nodes.Waiting()
 	if err != nil || len(waiting) != 2 {
 		t.Fatal(waiting, err)
 	}
@@ -146,15 +142,11 @@ func TestClusterEmpty(t *testing.T) {
 	c.node("n2")
 	c.pod("a", "n1", "3", cpuset.Set{})
 	nodes := c.read()
-	gates, err := nodes.Gates()
-	if err != nil {
-		t.Fatal(err)
-	}
 	kinds, err := nodes.Empty()
 	if err != nil || len(kinds) != 1 || kinds[0].Count != 2 || len(kinds[0].State.Grants()) != 0 || kinds[0].Used.Pods != 0 {
 		t.Fatalf("%+v %v", kinds, err)
 	}
-	if bound, err := nodes.Bound(gates); err != nil || len(bound) != 1 || bound[0].ID() != "default/a" {
+	if bound, err := nodes.Bound(); err != nil || len(bound) != 1 || bound[0].ID() != "default/a" {
 		t.Errorf("%v %v", bound, err)
 	}
 }

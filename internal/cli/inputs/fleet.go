@@ -71,6 +71,7 @@ type FleetNodes struct {
 	peers   map[string]*v1.Pod // by their encoded form
 	emptied bool
 	cluster *clusterstate.Moment
+	others  []podspec.Gates     // those that differ from Gates; nil until a pod is read
 	objects map[string]*v1.Node // the objects that selectors and tolerations apply to, by kind
 	memo    map[string]allowance
 }
@@ -262,19 +263,19 @@ func (n *Node) Allocatable() fleet.Amounts {
 	return out
 }
 
-// FleetPod returns a pod as a fleet handles it. Pods that may run everywhere have no constraint.
-func (f *FleetNodes) FleetPod(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, error) {
-	asked, err := podspec.Request(pod, gates)
+// FleetPod returns a pod, which needs no defaults, as a fleet handles it. Pods that may run
+// everywhere have no constraint.
+func (f *FleetNodes) FleetPod(pod *v1.Pod) (fleet.Pod, error) {
+	out, err := f.readings(pod)
 	if err != nil {
 		return fleet.Pod{}, err
 	}
-	out := fleet.Pod{Pod: asked, Asks: clusterstate.Asks(pod, gates)}
 	if f.Peers {
 		out.Origin = f.peer(pod)
 	}
 	allowed, err := f.allowance(pod)
 	if err != nil {
-		return fleet.Pod{}, fmt.Errorf("pod %s: node affinity: %w", asked.ID(), err)
+		return fleet.Pod{}, fmt.Errorf("pod %s: node affinity: %w", out.ID(), err)
 	}
 	if allowed.text != "" {
 		out.Constraint = allowed.text
@@ -371,18 +372,4 @@ func (f *FleetNodes) Zones() map[string]string {
 		}
 	}
 	return zones
-}
-
-// Gates returns the feature gates of all kinds. They must be the same, because a manifest is a
-// different request under other gates.
-func (f *FleetNodes) Gates() (podspec.Gates, error) {
-	var gates podspec.Gates
-	for i, k := range f.Kinds {
-		g := podspec.GatesOf(k.State.Policy())
-		if i > 0 && g != gates {
-			return gates, fmt.Errorf("%s and %s have different feature gates for pod-level resources: ask about them one at a time", f.Kinds[0].Name, k.Name)
-		}
-		gates = g
-	}
-	return gates, nil
 }

@@ -62,18 +62,24 @@ func (f *FleetNodes) uncounted(pods []*fleet.Pod) (notes []string) {
 	listed := f.extended()
 	names := map[string]bool{}
 	for _, p := range pods {
-		kept := request.Amounts(nil)
-		for _, a := range p.Asks.Others {
-			counted := request.IsMemory(a.Resource) || f.lists(a.Resource)
-			missing := !counted && isExtended(a.Resource) && len(listed) > 0
-			if counted || missing {
-				kept = append(kept, a)
-			}
-			if !counted {
-				names[a.Resource] = missing
-			}
+		all := []*request.Amounts{&p.Asks.Others}
+		for i := range p.Readings {
+			all = append(all, &p.Readings[i].Asks.Others)
 		}
-		p.Asks.Others = kept
+		for _, of := range all {
+			kept := request.Amounts(nil)
+			for _, a := range *of {
+				counted := request.IsMemory(a.Resource) || f.lists(a.Resource)
+				missing := !counted && isExtended(a.Resource) && len(listed) > 0
+				if counted || missing {
+					kept = append(kept, a)
+				}
+				if !counted {
+					names[a.Resource] = missing
+				}
+			}
+			*of = kept
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		missing := names[name]

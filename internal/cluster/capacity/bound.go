@@ -20,6 +20,17 @@ func amounts(a fleet.Amounts) [resources]float64 {
 	return [resources]float64{float64(a.Milli), float64(a.Memory) / mib, float64(a.Pods)}
 }
 
+// least returns the amounts of a pod where it asks for the least.
+func least(pod *fleet.Pod) [resources]float64 {
+	out := amounts(pod.Asks)
+	for _, r := range pod.Readings {
+		for i, x := range amounts(r.Asks) {
+			out[i] = min(out[i], x)
+		}
+	}
+	return out
+}
+
 // cheapest returns the lowest price of fractions of nodes whose amounts are enough for the demands,
 // and the mix that has this price. No mix of whole nodes is cheaper. It is the linear program
 //

@@ -120,7 +120,7 @@ func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 			at = len(out)
 			sums[key], out = at, append(out, d)
 		}
-		for r, x := range amounts(item.Pod.Asks) {
+		for r, x := range least(&item.Pod) {
 			out[at].asks[r] += x * float64(item.Count)
 		}
 	}

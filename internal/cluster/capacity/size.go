@@ -160,9 +160,9 @@ var ErrTooFew = errors.New("not all pods fit")
 func LowerBound(kind Kind, items []Item) int {
 	var milli, mib, pods float64
 	for _, i := range items {
-		n := float64(i.Count)
-		milli += n * float64(i.Pod.Asks.Milli)
-		mib += n * float64(i.Pod.Asks.Memory) / (1 << 20)
+		n, asks := float64(i.Count), i.Pod.On(&fleet.Node{State: kind.State}).Asks
+		milli += n * float64(asks.Milli)
+		mib += n * float64(asks.Memory) / (1 << 20)
 		pods += n
 	}
 	least := 0.0

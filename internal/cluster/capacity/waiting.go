@@ -34,14 +34,15 @@ func (r *run) fit(w waiter) error {
 		r.Placements[w.at].Node, r.Placements[w.at].Grant = p.Node, p.Grant
 	}
 	r.Placed++
-	r.PlacedMilli += w.pod.Asks.Milli
 	n, _ := r.Fleet.Node(p.Node)
-	aligned := alignmentOf(n.State, p.Grant, &w.pod)
+	pod := w.pod.On(&n)
+	r.PlacedMilli += pod.Asks.Milli
+	aligned := alignmentOf(n.State, p.Grant, pod)
 	r.Alignment.add(aligned)
 	k := r.kindOf[p.Node]
 	k.Alignment.add(aligned)
 	k.Pods++
-	k.PlacedMilli += w.pod.Asks.Milli
+	k.PlacedMilli += pod.Asks.Milli
 	return nil
 }
 

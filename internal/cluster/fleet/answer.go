@@ -60,13 +60,14 @@ type Count struct {
 // bound answers as far as possible without a plan.
 func (f *Fleet) bound(c *Class, i int) {
 	m := f.members[i]
+	pod := c.pod.On(&m.Node)
 	a := answer{verdict: rejected}
 	if c.pod.Allowed != nil && !c.pod.Allowed(&m.Node) {
 		a.why = Why{NotAllowed: true}
-	} else if short := m.Allocatable.Short(m.Used, c.pod.Asks); short != "" {
+	} else if short := m.Allocatable.Short(m.Used, pod.Asks); short != "" {
 		a.why = Why{Amounts: true, Resource: short}
 	} else {
-		a = answer{verdict: bounded, cost: m.leastCost(&c.pod)}
+		a = answer{verdict: bounded, cost: m.leastCost(pod)}
 	}
 	c.answers[i] = a
 	c.best.update(i, c.answers)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -9,6 +10,9 @@ type Pod struct {
 	request.Pod
 	// Asks has the amounts that the scheduler counts for the pod.
 	Asks Amounts
+	// Readings has what the pod asks for on nodes whose feature gates make its manifest another
+	// request. It is nil if all nodes read it alike, as they do most pods.
+	Readings []Reading
 	// Allowed reports whether the pod may run on a node: by its node selector, its affinity, and
 	// the taints that it tolerates. Nil means that it may run on all nodes. Constraint names the
 	// function: pods with the same Constraint have the same Allowed. Allowed must always give the
@@ -20,6 +24,26 @@ type Pod struct {
 	Excluded func(n *Node) (why, remedy string)
 	// Origin is the object from which the pod was made. It is for Rules; the fleet does not use it.
 	Origin any
+}
+
+// Reading is what a pod asks for on some nodes.
+type Reading struct {
+	// Reads reports whether nodes with this policy read the pod like this.
+	Reads func(node.Policy) bool
+	Ask   request.Ask
+	Asks  Amounts
+}
+
+// On returns the pod as a node reads it.
+func (pod *Pod) On(n *Node) *Pod {
+	for i := range pod.Readings {
+		if r := &pod.Readings[i]; r.Reads(n.State.Policy()) {
+			on := *pod
+			on.Ask, on.Asks, on.Readings = r.Ask, r.Asks, nil
+			return &on
+		}
+	}
+	return pod
 }
 
 // Class is a set of pods that get the same answer from every node, because they differ only in
@@ -50,10 +74,16 @@ func (f *Fleet) Class(pod Pod) *Class {
 }
 
 // Key returns a text that is the same for two pods exactly if every node gives them the same
-// answer. It consists of the key of the request, the amounts and the constraint.
+// answer. It consists of the keys of the request and the amounts, in every reading, and the
+// constraint. The readings of all pods of a fleet are in the same order of nodes.
 func (pod *Pod) Key() string {
 	var buffer [512]byte // Enough for most pods.
-	return string(append(pod.Asks.AppendKey(pod.AppendKey(buffer[:0])), pod.Constraint...))
+	key := pod.Asks.AppendKey(pod.AppendKey(buffer[:0]))
+	for i := range pod.Readings {
+		r := &pod.Readings[i]
+		key = r.Asks.AppendKey(r.Ask.AppendKey(key))
+	}
+	return string(append(key, pod.Constraint...))
 }
 
 // refresh replaces the answers of nodes that changed since the class last asked with bounds.

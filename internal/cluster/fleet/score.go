@@ -82,14 +82,14 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	var total int64
 	merged := map[string]*weight{}
 	for _, s := range shapes {
-		cpus := exclusive(&s.Pod.Pod)
+		cpus, asks := s.Pod.exclusive()
 		if cpus == 0 || s.Count <= 0 {
 			continue
 		}
 		total += s.Count
-		key := string(s.Pod.Asks.AppendKey(fmt.Appendf(nil, "%d ", cpus)))
+		key := string(asks.AppendKey(fmt.Appendf(nil, "%d ", cpus)))
 		if merged[key] == nil {
-			merged[key] = &weight{cpus: cpus, asks: s.Pod.Asks}
+			merged[key] = &weight{cpus: cpus, asks: asks}
 		}
 		merged[key].share += s.Count
 	}
@@ -123,6 +123,17 @@ func (r *Ranking) table(s *node.State) *table {
 		r.tables[m] = t
 	}
 	return t
+}
+
+// exclusive returns the exclusive CPUs and the amounts of a pod on the nodes that give it the most.
+func (pod *Pod) exclusive() (cpus int, asks Amounts) {
+	cpus, asks = exclusive(&pod.Pod), pod.Asks
+	for _, r := range pod.Readings {
+		if n := exclusive(&request.Pod{Ask: r.Ask}); n > cpus {
+			cpus, asks = n, r.Asks
+		}
+	}
+	return cpus, asks
 }
 
 // exclusive returns the number of exclusive CPUs that a pod needs at the same time. The managers

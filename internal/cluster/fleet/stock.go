@@ -86,6 +86,7 @@ func (v *View) judge(pod *Pod) Answer {
 	if pod.Allowed != nil && !pod.Allowed(&v.Node) {
 		return Answer{Why: Why{NotAllowed: true}}
 	}
+	pod = pod.On(&v.Node)
 	if short := v.Allocatable.Short(v.Used, pod.Asks); short != "" {
 		return Answer{Why: Why{Amounts: true, Resource: short}}
 	}

@@ -94,6 +94,7 @@ type Answer struct {
 
 // Ask plans the pod. It does not compare the amounts.
 func (v *View) Ask(pod *Pod) Answer {
+	pod = pod.On(&v.Node)
 	plan := v.State.Plan(pod.Pod)
 	if r := plan.Rejection; r != nil {
 		return Answer{Why: Why{Cause: plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
@@ -116,7 +117,7 @@ func (v *View) AskAfterMoves(pod *Pod) Answer {
 	}
 	terms := moves.TermsOf(policy)
 	terms.Plans = maxMovePlans
-	if moves.Find(v.State, pod.Pod, terms).Set == nil {
+	if moves.Find(v.State, pod.On(&v.Node).Pod, terms).Set == nil {
 		return a
 	}
 	return Answer{Fits: true, AfterMoves: true, Cost: Cost{Stranded: math.MaxInt64}}
@@ -125,6 +126,7 @@ func (v *View) AskAfterMoves(pod *Pod) Answer {
 // Place plans the pod and returns the view of the node with it. It returns v if the plan rejects
 // the pod or the node already knows it. The error is one of node.State.Apply.
 func (v *View) Place(pod Pod) (*View, *node.Plan, error) {
+	pod = *pod.On(&v.Node)
 	plan := v.State.Plan(pod.Pod)
 	next, err := v.State.Apply(plan)
 	if err != nil || plan.Grant == nil || plan.Known {

@@ -368,7 +368,7 @@ func placeOne(ctx context.Context, views []*fleet.View, pod fleet.Pod) (p placed
 		text := capacity.Text(v.Why)
 		if numbers[text] == 0 {
 			r := reason{Reason: text, Node: views[i].Name}
-			if plan := views[i].State.Plan(pod.Pod); plan.Rejection != nil && !v.Why.Amounts && !v.Why.NotAllowed {
+			if plan := views[i].State.Plan(pod.On(&views[i].Node).Pod); plan.Rejection != nil && !v.Why.Amounts && !v.Why.NotAllowed {
 				r.Detail = plan.Rejection.Detail
 			}
 			p.Reasons = append(p.Reasons, r)

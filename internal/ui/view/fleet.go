@@ -222,6 +222,10 @@ func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
 }
 
 func (c *FleetCause) explain(ctx context.Context, of *capacity.Cause) error {
+	example := &of.Example
+	if of.Node.State != nil {
+		example = example.On(&of.Node)
+	}
 	switch {
 	case of.Nearest.NotAllowed:
 		if of.Example.Excluded == nil {
@@ -232,19 +236,19 @@ func (c *FleetCause) explain(ctx context.Context, of *capacity.Cause) error {
 		}
 	case of.Nearest.Amounts:
 		resource := of.Nearest.Resource
-		asks, has := of.Example.Asks.Of(resource), of.Node.Allocatable.Of(resource)
+		asks, has := example.Asks.Of(resource), of.Node.Allocatable.Of(resource)
 		left := has - of.Node.Used.Of(resource)
 		c.Detail = fmt.Sprintf("%s wanted, %s of %s left", counted(resource, asks), plain(resource, max(0, left)), plain(resource, has))
-		if less, ok := explain.Less(ctx, of.Node.State, of.Example.Pod, resource, asks-left); ok {
+		if less, ok := explain.Less(ctx, of.Node.State, example.Pod, resource, asks-left); ok {
 			c.Remedy = less.Text
 		}
 	default:
-		plan := of.Node.State.Plan(of.Example.Pod)
+		plan := of.Node.State.Plan(example.Pod)
 		if plan.Rejection == nil {
 			return nil
 		}
 		c.Detail = plan.Rejection.Detail
-		remedies, err := explain.Search(ctx, of.Node.State, of.Example.Pod)
+		remedies, err := explain.Search(ctx, of.Node.State, example.Pod)
 		if err != nil {
 			return err
 		}
