@@ -78,9 +78,9 @@ cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.cons
 ` + p.drawing() + `
 
 With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
-N pods are placed.
+N pods are placed. A drawn pod that no node takes shows that the fleet is full for its shape.
 
-Exit codes: 0 all pods are placed, 1 error or interrupted, 2 some are rejected by every node.`,
+Exit codes: 0 all pods are placed, or --fill is given; 1 error or interrupted; 2 some are rejected by every node.`,
 		Example: `  paddock fleet --nodes nodes.yaml --pods pods/
   paddock fleet --nodes nodes.yaml --pods trace.csv --whole-cpus --fill 0 --seed 7
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json | paddock fleet --nodes -

@@ -327,6 +327,11 @@ func begin(kinds []Kind, items []Item, o Options) (*run, error) {
 	for i, item := range items {
 		shapes[i] = fleet.Shape{Pod: item.Pod, Count: item.Count}
 	}
+	for _, k := range kinds {
+		if len(items) == 0 { // As for one node alone.
+			shapes = append(shapes, fleet.Running(k.State, k.Count)...)
+		}
+	}
 	f.Weigh(shapes)
 	if o.Rules != nil {
 		rules, err := o.Rules(nodes)

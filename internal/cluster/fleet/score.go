@@ -71,6 +71,7 @@ type Shape struct {
 type Ranking struct {
 	scoring Scoring
 	weights []weight
+	assumed bool // no shape has exclusive CPUs
 	mu      sync.Mutex
 	tables  map[machines]*table
 }
@@ -93,7 +94,8 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 		}
 		merged[key].share += s.Count
 	}
-	for cpus := 1; len(shapes) == 0 && cpus <= 32; cpus *= 2 {
+	r.assumed = total == 0
+	for cpus := 1; r.assumed && cpus <= 32; cpus *= 2 {
 		merged[fmt.Sprint(cpus)] = &weight{cpus: cpus, asks: Amounts{Milli: int64(cpus) * 1000, Pods: 1}, share: 1}
 		total++
 	}

@@ -11,6 +11,9 @@ type Stranded struct {
 	// Free counts the free CPUs. CPUs is the part of them that is stranded.
 	Free int
 	CPUs float64
+	// Assumed is true if no request has exclusive CPUs, so that the typical requests are those that
+	// NewRanking assumes.
+	Assumed bool
 	// Worst is the typical request that strands most of them. It is nil if none strands a CPU.
 	Worst *Stranding
 }
@@ -32,15 +35,20 @@ type Stranding struct {
 // those of NewRanking without shapes.
 func Alone(s *node.State) *View {
 	const plenty = maxMemory // more CPU time, too, than any node has
+	n := Node{State: s, Allocatable: Amounts{Milli: plenty, Memory: plenty, Pods: plenty}}
+	return NewRanking(LeastStranded, Running(s, 1)).View(n)
+}
+
+// Running returns the requests with exclusive CPUs of the pods on a number of nodes in this state.
+func Running(s *node.State, nodes int) []Shape {
 	var shapes []Shape
 	for g := range s.AllGrants() {
 		if cpus := exclusive(&g.Pod); cpus > 0 {
 			asks := Amounts{Milli: int64(cpus) * 1000, Memory: pinned(&g.Pod), Pods: 1}
-			shapes = append(shapes, Shape{Pod{Pod: g.Pod, Asks: asks}, 1})
+			shapes = append(shapes, Shape{Pod{Pod: g.Pod, Asks: asks}, int64(nodes)})
 		}
 	}
-	n := Node{State: s, Allocatable: Amounts{Milli: plenty, Memory: plenty, Pods: plenty}}
-	return NewRanking(LeastStranded, shapes).View(n)
+	return shapes
 }
 
 // Stranded returns how many of the node's free CPUs are stranded.
@@ -70,6 +78,7 @@ func StrandedOn(views []*View) Stranded {
 	if len(views) == 0 {
 		return s
 	}
+	s.Assumed = views[0].ranking.assumed
 	weights := views[0].ranking.weights
 	alone := make([]int64, len(weights)) // CPUs that are stranded for each request alone
 	for _, v := range views {

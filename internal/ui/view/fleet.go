@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,10 +38,12 @@ type Fleet struct {
 	// leave open.
 	Interrupted string `json:"interrupted,omitempty"`
 	// Price is the price of the nodes, in the unit of the given prices.
-	Price      *float64         `json:"price,omitempty"` // for size
-	Mix        *FleetMix        `json:"mix,omitempty"`   // for a mix of kinds
-	Pods       FleetPods        `json:"pods"`
-	CPUs       FleetAllCPUs     `json:"cpus"`
+	Price *float64     `json:"price,omitempty"` // for size
+	Mix   *FleetMix    `json:"mix,omitempty"`   // for a mix of kinds
+	Pods  FleetPods    `json:"pods"`
+	CPUs  FleetAllCPUs `json:"cpus"`
+	// Typical are the requests that leave the stranded CPUs over, in words.
+	Typical    string           `json:"typical"`
 	Stranding  *FleetStranding  `json:"stranding,omitempty"`
 	Kinds      []FleetKind      `json:"kinds"`
 	Causes     []FleetCause     `json:"causes"`
@@ -92,16 +93,6 @@ type FleetAllCPUs struct {
 	FleetCPUs
 	Asked float64 `json:"asked"`
 	Never float64 `json:"never"`
-}
-
-// FleetStranding is the typical request that strands the most CPUs.
-type FleetStranding struct {
-	CPUs     int     `json:"cpus"`
-	Stranded float64 `json:"stranded"`
-	// With Less CPUs, the request would strand only Left. Less is left out if no smaller request
-	// strands half as much.
-	Less int     `json:"less,omitempty"`
-	Left float64 `json:"left,omitempty"`
 }
 
 // FleetKind describes the pods and CPUs on the nodes of one kind.
@@ -168,7 +159,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
 		Pods: *PodsOf(r), CPUs: allCPUs(r),
 		LowerBound: r.LowerBound, LeftOut: r.LeftOut, TooFew: question == "size" && r.Rejected > r.LeftOut,
-		Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
+		Typical: typicalOf(r, question), Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
 		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], FleetKindPods{k.Pods, k.Own, k.Aligned, k.Unknown}, fleetCPUs(k.AllocatableMilli, k.PlacedMilli, k.Alignment, k.Stranded)})
@@ -291,13 +282,6 @@ func allCPUs(r *capacity.Result) FleetAllCPUs {
 	return FleetAllCPUs{fleetCPUs(r.AllocatableMilli, r.PlacedMilli, r.Alignment, r.Stranded), float64(r.AskedMilli) / 1000, float64(r.NeverMilli) / 1000}
 }
 
-func strandingOf(s *fleet.Stranding) *FleetStranding {
-	if s == nil {
-		return nil
-	}
-	return &FleetStranding{s.CPUs, rounded(s.Stranded), s.Less, rounded(s.Left)}
-}
-
 func fleetCPUs(allocatable, placed int64, a capacity.Alignment, s fleet.Stranded) FleetCPUs {
 	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000, float64(a.AlignedMilli) / 1000, float64(a.UnknownMilli) / 1000, s.Free, rounded(s.CPUs)}
 }
@@ -340,11 +324,15 @@ func (f *Fleet) Summary() string {
 	if f.Question == "size" && f.Pods.Rejected == 0 {
 		fmt.Fprintf(&b, "%s for %s; one less is too few; the sums alone allow %d. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)
 	}
-	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), podCount(f.Pods.Asked), Nodes(f.Nodes),
+	asked, rejected := podCount(f.Pods.Asked), grouped(f.Pods.Rejected)+" rejected by every node"
+	if f.Question == "fill" { // A fleet is full when its nodes reject what is drawn.
+		asked, rejected = grouped(f.Pods.Asked)+" drawn pods", "no room for "+grouped(f.Pods.Rejected)
+	}
+	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), asked, Nodes(f.Nodes),
 		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs))
 	b.WriteString(f.Pods.aligned())
 	if f.Pods.Rejected > 0 {
-		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
+		b.WriteString("; " + rejected)
 	}
 	if len(f.Unplaced) > 0 && f.Pods.AlignmentUnknown > 0 {
 		fmt.Fprintf(&b, "; the NUMA nodes of %s are not given", strings.Join(f.Unplaced, ", "))
@@ -366,31 +354,6 @@ func orderText(order string) string {
 	}
 	return "The pods were placed in the given order. With --order largest-first, large pods do not find the nodes full of small ones."
 }
-
-// StrandedText describes the free CPUs in a sentence.
-func (f *Fleet) StrandedText() string {
-	return strandedText(f.CPUs.Free, f.CPUs.Stranded, f.Stranding)
-}
-
-// strandedText describes the free CPUs and, if a smaller request of the kind that strands most of
-// them would strand fewer, how to win them back.
-func strandedText(free int, stranded float64, s *FleetStranding) string {
-	switch {
-	case free == 0:
-		return "No CPU is free to become exclusive."
-	case stranded == 0:
-		return fmt.Sprintf("%s free, none of them stranded", Count(free, "CPU"))
-	}
-	line := fmt.Sprintf("%s of %s free CPUs are stranded: typical requests leave them over", tenths(stranded), grouped(int64(free)))
-	if s != nil && s.Less > 0 {
-		line += fmt.Sprintf("; requests of %s strand the most, %s of them; with %d CPUs instead of %d, they would strand %s",
-			Count(s.CPUs, "CPU"), tenths(s.Stranded), s.Less, s.CPUs, tenths(s.Left))
-	}
-	return line
-}
-
-// tenths formats a mean number of CPUs.
-func tenths(x float64) string { return amount(math.Round(x*10) / 10) }
 
 // Now describes in one line what is on the nodes.
 func (f *Fleet) Now() string {

@@ -33,6 +33,7 @@ type Report struct {
 type StrandedCPUs struct {
 	Free      int             `json:"free"`
 	Stranded  float64         `json:"stranded"`
+	Typical   string          `json:"typical"` // the requests, in words
 	Nodes     []StrandedNode  `json:"numaNodes"`
 	Stranding *FleetStranding `json:"stranding,omitempty"`
 }
@@ -52,7 +53,10 @@ func ReportOf(machine, policy string, s *node.State, usage explain.Report) Repor
 	}
 	v := fleet.Alone(s)
 	all := fleet.StrandedOn([]*fleet.View{v})
-	r.Stranded = &StrandedCPUs{Free: all.Free, Stranded: rounded(all.CPUs), Stranding: strandingOf(all.Worst)}
+	r.Stranded = &StrandedCPUs{Free: all.Free, Stranded: rounded(all.CPUs), Typical: typicalRunning, Stranding: strandingOf(all.Worst)}
+	if all.Assumed {
+		r.Stranded.Typical = typicalAssumed
+	}
 	for _, n := range v.Stock() {
 		r.Stranded.Nodes = append(r.Stranded.Nodes, StrandedNode{n.NUMANode, n.Free, rounded(n.Stranded)})
 	}
@@ -74,7 +78,7 @@ func (r Report) Text(style terminal.Style) string {
 		out.WriteString("\n" + r.cpus().Text(style))
 	}
 	if r.Stranded != nil {
-		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(r.Stranded.Free, r.Stranded.Stranded, r.Stranded.Stranding))))
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(r.Stranded.Free, r.Stranded.Stranded, r.Stranded.Typical, r.Stranded.Stranding))))
 	}
 	if r.Usage.ManagesMemory {
 		out.WriteString("\n" + r.memory().Text(style))

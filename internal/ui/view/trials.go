@@ -61,7 +61,7 @@ func listed(settings []capacity.Setting, value func(capacity.Setting) string) st
 			all = append(all, v)
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(all, " and ")
 }
 
 // MarkBest marks the trial that is best by the rule of capacity.Best, if there is one.
@@ -195,7 +195,7 @@ func TrialsText(trials []Trial, style terminal.Style) string {
 			cells = append(cells, terminal.Cell{Text: names[x.Nodes]})
 		}
 		for _, values := range row.settings {
-			cells = append(cells, terminal.Cell{Text: strings.Join(values, ", ")})
+			cells = append(cells, terminal.Cell{Text: strings.Join(values, " or ")})
 		}
 		below.WriteString(row.idleText(names, style) + row.alsoText(names, style))
 		if x.CPUs == nil {
