@@ -118,7 +118,7 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 		case outcome == node.MemoryApart:
 			out.Sets, out.Rule = "nowhere for the containers together", "Q-26"
 		default:
-			out.Sets, out.Rule = "nowhere as it is", "R-HINT-34"
+			out.Sets, out.Rule = "fits on no set of NUMA nodes, so it has no say here", "R-HINT-34"
 		}
 		return out
 	case hint.Fits:

@@ -72,14 +72,17 @@ func (c *explainCommand) name(s console.Streams, args []string) error {
 	if c.named == nil {
 		similar := meant(c.objects, name)
 		if len(c.pods) == 0 && folder.Pods != "" {
-			similar += "; for other pods, pipe in kubectl get nodes,pods -A -o json and add --pods -"
+			if similar == "" {
+				similar = "."
+			}
+			similar += " To ask about a pod of another node: kubectl get nodes,pods -A -o json | paddock explain POD --state DIR --pods -"
 		}
 		for i, path := range paths {
 			if path == "-" {
 				paths[i] = "standard input"
 			}
 		}
-		return fmt.Errorf("%s: no such pod in %s, with %d pods%s", args[0], strings.Join(paths, ", "), len(c.objects.Pods), similar)
+		return fmt.Errorf("%s is not one of the %d pods in %s%s", args[0], len(c.objects.Pods), strings.Join(paths, ", "), similar)
 	}
 	return c.bind()
 }

@@ -31,12 +31,12 @@ func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if from.Kubelet.Config == "" {
-		return nil, from.Folder.NoConfig(r.Names)
-	}
 	texts, err := Read(r, from.Names)
 	if err != nil {
 		return nil, err
+	}
+	if from.Kubelet.Config == "" {
+		return nil, from.Folder.NoConfig(r.Names)
 	}
 	setup, notes, err := from.Kubelet.Setup(r)
 	if err != nil {

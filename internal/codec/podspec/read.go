@@ -401,15 +401,18 @@ func (r *reader) list(at Origin, id identity, raw []byte) {
 // checkUnique rejects a pod that is listed twice, because the second would be mistaken for the
 // first.
 func (r *reader) checkUnique() {
-	uids, names := map[string]Origin{}, map[string]Origin{}
+	uids, names := map[string]Source{}, map[string]Origin{}
 	for _, s := range r.sources {
 		uid := string(s.Pod.UID)
 		if first, ok := uids[uid]; ok {
-			r.fail(fmt.Errorf("%s: the pod %s/%s is there already, with the same uid %s: %s",
-				s.Origin, s.Pod.Namespace, s.Pod.Name, uid, first))
+			twice := fmt.Sprintf("the pod %s/%s is there already", s.Pod.Namespace, s.Pod.Name)
+			if first.Pod.Namespace != s.Pod.Namespace || first.Pod.Name != s.Pod.Name {
+				twice = fmt.Sprintf("pod %s/%s has the uid %s of another pod", s.Pod.Namespace, s.Pod.Name, uid)
+			}
+			r.fail(fmt.Errorf("%s: %s: %s", s.Origin, twice, first.Origin))
 			return
 		}
-		uids[uid] = s.Origin
+		uids[uid] = s
 		if !strings.HasPrefix(s.Object, "Pod ") {
 			continue // "web-0" of two controllers that are both named web is two pods
 		}

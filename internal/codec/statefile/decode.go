@@ -125,7 +125,7 @@ func stranger(data []byte) error {
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil {
-		return fmt.Errorf("%w: it does not begin with %s", ErrForeign, magic)
+		return fmt.Errorf("%w: it is no JSON object", ErrForeign)
 	}
 	for _, known := range []struct{ member, whose string }{
 		{"defaultCpuSet", "the kubelet's CPU Manager state, cpu_manager_state"},

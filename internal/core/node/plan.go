@@ -245,7 +245,11 @@ func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.
 	r := d.rejectCPU(d.nameOf(i), n, err)
 	var few *cpu.NotEnoughError
 	if errors.As(err, &few) && few.Requested < n { // The kubelet's words are about the rest of the request.
-		r.Detail += fmt.Sprintf(" (%d CPUs are asked for, %d are free)", n, from.Len())
+		verb := "are"
+		if from.Len() == 1 {
+			verb = "is"
+		}
+		r.Detail += fmt.Sprintf(" (%d CPUs are asked for, %d %s free)", n, from.Len(), verb)
 	}
 	return cpuset.Set{}, r
 }

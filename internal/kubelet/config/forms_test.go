@@ -273,7 +273,7 @@ func TestConfigz(t *testing.T) {
 	if want := []string{"configz.json has fields that Paddock does not know and ignores: later, logging.later"}; !slices.Equal(config.Notes(), want) {
 		t.Errorf("notes %q, want %q", config.Notes(), want)
 	}
-	if w := config.Warnings(m); len(w) != 1 || !strings.Contains(w[0].String(), "does not have the gates Vendor: their effect is not known") {
+	if w := config.Warnings(m); len(w) != 1 || !strings.Contains(w[0].String(), "so that their effect is not known: Vendor") {
 		t.Errorf("warnings %v", w)
 	}
 	for text, want := range map[string]string{

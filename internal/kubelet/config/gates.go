@@ -238,7 +238,7 @@ func (r *resolution) judgeGates() {
 		}
 	}
 	if len(foreign) > 0 {
-		r.warn("featureGates", "Kubernetes 1.%d does not have the gates %s: their effect is not known", r.minor, fewOf(foreign))
+		r.warn("featureGates", "not gates of Kubernetes 1.%d, so that their effect is not known: %s", r.minor, fewOf(foreign))
 	}
 }
 

@@ -262,7 +262,7 @@ func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 		return out
 	}
 	if c.pools || len(old.Pools) == 0 {
-		c.remark("", "the memory accounting did not agree with the pods' entries; it is rebuilt from them")
+		c.remark("", "the memory accounting is rebuilt from the entries of the pods that remain")
 	}
 	out.Nodes = fresh
 	return out
