@@ -74,6 +74,7 @@ Exit codes: 0 there are such moves, 1 error, 2 nothing makes room for a larger p
 	}
 	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote")
 	console.StrictFlag(cmd, &c.strict)
+	c.decider.as.register(cmd, "the kubelet that wrote --state, and decides")
 	kubeNodeFlag(cmd, &c.decider.kubeNode)
 	c.agent.register(cmd, "ask about the node of the agent that listens on `HOST:PORT`")
 	cmd.Flags().IntVar(&c.moves, "moves", 8, "move at most `N` pods")
@@ -116,6 +117,9 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 	}
 	if kubelets, err := treatment.OfKubelet(s.Reader(), c.node.state); err == nil && kubelets {
 		return c.advise(cmd, s, paths, wish)
+	}
+	if err := console.NoEffect(cmd, "without a kubelet's --state: no kubelet moves a pod", "as"); err != nil {
+		return err
 	}
 	n, state, err := c.node.read(s)
 	if err != nil {

@@ -49,7 +49,7 @@ func Merge(sets []Set, rules Rules) Choice {
 		m.merge(&c, sets)
 	}
 	c.HasMask = true
-	c.Admit = c.Preferred || rules.Policy == BestEffort
+	c.Admit = c.Preferred || rules.Policy == BestEffort // R-HINT-62, and R-HINT-61 for best-effort
 	return c
 }
 
