@@ -88,6 +88,9 @@ func (c *reportCommand) run(cmd *cobra.Command, _ []string) error {
 	}
 	r := view.ReportOf(n.Found.Name, n.Policy.Text, state, usage)
 	r.Certainty = c.node.stock.certainty(&c.as)
+	if r.Certainty != nil {
+		r.Kubelet = c.as.String()
+	}
 	if c.like != "" {
 		if err := c.addLike(cmd, s, n, state, &r); err != nil {
 			return fmt.Errorf("--like: %w", err)

@@ -14,8 +14,10 @@ import (
 
 // Report describes how a node is used. `paddock report` prints it.
 type Report struct {
-	Machine string         `json:"machine"`
-	Policy  string         `json:"policy"`
+	Machine string `json:"machine"`
+	Policy  string `json:"policy"`
+	// Kubelet is the kubelet that decides, such as "kubelet-1.36.4". If empty, Paddock decides.
+	Kubelet string         `json:"kubelet,omitempty"`
 	Usage   explain.Report `json:"usage"`
 	// Stranded is nil if the policy gives no exclusive CPUs.
 	Stranded *StrandedCPUs `json:"stranded,omitempty"`
@@ -66,7 +68,7 @@ func ReportOf(machine, policy string, s *node.State, usage explain.Report) Repor
 // Text formats the report for people.
 func (r Report) Text(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(head(style, r.Machine, r.Policy, "", nil))
+	out.WriteString(head(style, r.Machine, r.Policy, r.Kubelet, r.Certainty))
 	if r.Certainty.IsUnsure() {
 		out.WriteString("\n" + r.Certainty.unsureLines(style))
 	}
