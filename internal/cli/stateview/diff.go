@@ -42,6 +42,9 @@ func DiffOf(before, now *State) (Diff, error) {
 	}
 	if before.Manager == now.Manager && before.Manager != "Paddock" {
 		d.add(Change{What: "policy", Old: before.Policy, New: now.Policy})
+		if before.Valid != now.Valid { // A kubelet does not start with the one that is not valid.
+			d.add(Change{What: "checksum", Old: validity(before), New: validity(now)})
+		}
 	}
 	if cpus {
 		d.add(Change{What: "node shared pool", Old: pooled(before), New: pooled(now)})
@@ -62,6 +65,14 @@ func DiffOf(before, now *State) (Diff, error) {
 		}
 	}
 	return d, nil
+}
+
+// validity describes the checksum of a file.
+func validity(s *State) string {
+	if s.Valid {
+		return "valid"
+	}
+	return "not valid: " + cmp.Or(s.DataChecksum, s.Checksum)
 }
 
 // add adds a change if old and new differ.
