@@ -32,6 +32,7 @@ func (x *search) amounts() ([]Proposal, string) {
 	hopeless := x.hopeless(resources)
 	for _, resource := range resources {
 		if p, ok := x.raised(resource); ok {
+			x.what = "other amounts of " + strings.Join(resources, ", ")
 			found = append(found, p)
 		}
 		if hopeless {
