@@ -298,12 +298,12 @@ func (x *search) agreeing(axes []axis) (request.Pod, bool) {
 // grown raises the amounts of containers again that a common limit lowered unnecessarily. In the
 // result, no single amount of the pod can be larger with the others unchanged.
 func (x *search) grown(lowered request.Pod) request.Pod {
-	for again := true; again; {
+	changes := difference(x.pod, lowered)
+	if len(changes) < 2 {
+		return lowered // The single change is already the largest.
+	}
+	for again := true; again; changes = difference(x.pod, lowered) {
 		again = false
-		changes := difference(x.pod, lowered)
-		if len(changes) < 2 {
-			return lowered // The single change is already the largest.
-		}
 		for _, c := range changes {
 			if more, ok := x.raise(lowered, c); ok {
 				lowered, again = more, true
