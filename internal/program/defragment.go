@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -179,7 +177,7 @@ var drawings = []string{"term", "svg", "html"}
 // draw draws the node before the moves, with an arrow for each move. In a terminal it also draws
 // the node after the moves.
 func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.State, states []*node.State) error {
-	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
+	machine := c.node.title(n)
 	slots := nodemap.NextSlots(nil, nil, state)
 	var arrows []nodemap.Arrow
 	before := state

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -222,4 +224,13 @@ func (f *quotaFlag) policy() (node.QuotaPolicy, error) {
 		return config.Policy()
 	}
 	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown: %s", f.mode, spelling.Expected(f.mode, []string{agent.QuotaIsolated, agent.QuotaKubelet}))
+}
+
+// title returns the name of the node for a picture: that of the Node if it is known, and otherwise
+// that of the machine's file.
+func (f *nodeFlags) title(n *inputs.Node) string {
+	if k := f.stock; k != nil && k.node != nil && k.node.Name != "" {
+		return k.node.Name
+	}
+	return strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
 }

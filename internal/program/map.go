@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -108,7 +106,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	s.Notes(rejected)
-	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
+	machine := c.node.title(n)
 	c.certainty = c.node.stock.certainty(&c.as)
 	if err := c.draw(s, nodemap.Of(machine, n.Policy.Text, state, nodemap.NextSlots(nil, nil, state))); err != nil {
 		return err

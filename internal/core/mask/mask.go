@@ -159,6 +159,9 @@ func Parse(text string) (Mask, error) {
 	for part := range strings.SplitSeq(list, ",") {
 		low, high, isRange := strings.Cut(part, "-")
 		first, err := parseNode(low)
+		if err != nil && part == text {
+			return 0, fmt.Errorf("%w: %q: %w", ErrSyntax, text, err)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("%w: %q: %q: %w", ErrSyntax, text, part, err)
 		}
