@@ -38,7 +38,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -266,6 +266,9 @@ e2e: ## The agent beside a real containerd, in virtual machines with several NUM
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
 
+e2e-crio: ## The agent beside CRI-O; building that takes minutes, once.
+	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m -run '^TestCRIO$$' . -crio -everywhere
+
 e2e-everywhere: ## The same with a long churn, every policy, five NUMA nodes, and each comparison with a kubelet; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere
 
@@ -348,7 +351,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

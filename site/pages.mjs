@@ -19,7 +19,7 @@ const kinds = {
   Tasks: [
     'docs/adopt.md', 'docs/observe-a-kubelet.md', 'docs/kubelet-does-not-start.md', 'docs/upgrade-a-kubelet.md', 'docs/size-a-node.md', 'docs/size-a-fleet.md', 'docs/gpu-server.md',
     'docs/defragment-a-node.md', 'docs/move-running-pods.md', 'docs/roll-out-and-back.md', 'docs/notices.md',
-    'deploy/README.md', 'deploy/scheduler/README.md',
+    'deploy/README.md', 'deploy/crio/README.md', 'deploy/scheduler/README.md',
   ],
   Explanation: [
     'docs/agent.md', 'docs/scheduler.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',

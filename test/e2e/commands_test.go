@@ -24,8 +24,8 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	// agent-stop [KILL]; agent-start
 	"agent-stop":  (*node).cmdAgentStop,
 	"agent-start": (*node).cmdAgentStart,
-	// containerd-restart [KILL]
-	"containerd-restart": (*node).cmdContainerd,
+	// runtime-restart [KILL]
+	"runtime-restart": (*node).cmdRuntime,
 	// kubelet-stop; kubelet-start: set whether /pods answers
 	"kubelet-stop":  (*node).cmdKubelet,
 	"kubelet-start": (*node).cmdKubelet,
@@ -96,7 +96,7 @@ func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 }
 
 // comesBack has the commands after which the agent has something to repair.
-var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true, "tamper": true, "offline": true, "online": true}
+var comesBack = map[string]bool{"agent-start": true, "runtime-restart": true, "tamper": true, "offline": true, "online": true}
 
 func (n *node) cmdAgent(ctx context.Context, c scenario.Command) ([]string, error) {
 	s, err := parseSettings(c.Args)
@@ -131,15 +131,15 @@ func (n *node) cmdAgentStart(ctx context.Context, _ scenario.Command) ([]string,
 	return nil, n.startAgent(ctx)
 }
 
-func (n *node) cmdContainerd(ctx context.Context, c scenario.Command) ([]string, error) {
+func (n *node) cmdRuntime(ctx context.Context, c scenario.Command) ([]string, error) {
 	signal := syscall.SIGTERM
 	if len(c.Args) > 0 && c.Args[0] == "KILL" {
 		signal = syscall.SIGKILL
 	}
-	if _, err := n.stop(ctx, "containerd", signal); err != nil {
+	if _, err := n.stop(ctx, n.runtime, signal); err != nil {
 		return nil, err
 	}
-	if err := n.startContainerd(ctx); err != nil {
+	if err := n.startRuntime(ctx); err != nil {
 		return nil, err
 	}
 	// Wait, because a pod that starts before the agent is connected again would start unpinned.
@@ -273,7 +273,7 @@ func (n *node) cmdAll(ctx context.Context, _ scenario.Command) ([]string, error)
 func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, error) {
 	deadline := time.Now().Add(patience)
 	var before string
-	var same int
+	since := time.Now()
 	for {
 		o, err := n.observe(ctx)
 		if err != nil {
@@ -282,10 +282,10 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 		lines := n.renderAll(o)
 		broken := n.brokenIn(ctx, o)
 		now := strings.Join(append(lines, broken...), "\n")
-		if same++; now != before {
-			before, same = now, 0
+		if now != before {
+			before, since = now, time.Now()
 		}
-		if same >= unchanged && len(broken) == 0 || time.Now().After(deadline) {
+		if time.Since(since) >= n.unchanged && len(broken) == 0 || time.Now().After(deadline) {
 			return lines, nil // If an invariant is still broken, answer reports it.
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
@@ -294,9 +294,9 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 	}
 }
 
-// unchanged is how often in a row the output must be the same. That is longer than the agent's
-// period.
-const unchanged = 3
+// soon and later are how long the output must be the same: longer than the agent's period, and longer
+// than it takes until a runtime that accepts no unsolicited updates gets one.
+const soon, later = 600 * time.Millisecond, 17 * time.Second
 
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -15,11 +15,23 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// killedDuringAnAdmission kills the agent at a different moment of each admission, while a
-// neighbour runs on all CPUs. When the agent is back, the pod must run on its CPUs, or it must be
-// possible to run it, whatever containerd has done. No invariant may be broken then, and nothing
-// may be left at the end.
+// killedDuringAnAdmission kills the agent at a different moment of each admission.
 func killedDuringAnAdmission(t *testing.T, n *node) {
+	n.killedDuringAnAdmission(t, "agent-stop KILL", "agent-start")
+}
+
+// runtimeKilledDuringAnAdmission kills the runtime instead, which takes the plugin's connection with
+// it.
+func runtimeKilledDuringAnAdmission(t *testing.T, n *node) {
+	n.killedDuringAnAdmission(t, "runtime-restart KILL")
+}
+
+// killedDuringAnAdmission gives the commands at a different moment of each admission, while a
+// neighbour runs on all CPUs. After them, the pod must run on its CPUs, or it must be possible to run
+// it, whatever the runtime has done. No invariant may be broken then, and nothing may be left at the
+// end.
+func (n *node) killedDuringAnAdmission(t *testing.T, commands ...string) {
+	t.Helper()
 	ctx := t.Context()
 	n.must(t, "agent topology=restricted scope=pod")
 	n.must(t, "run best", "app a")
@@ -36,8 +48,9 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 		if err := pause(ctx, time.Duration(i)*400*time.Millisecond); err != nil {
 			fail(t, "%v", err)
 		}
-		n.must(t, "agent-stop KILL")
-		n.must(t, "agent-start")
+		for _, c := range commands {
+			n.must(t, c)
+		}
 		lines := <-answer
 		t.Logf("killed after %d ms: %q", i*400, lines)
 		if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "rejected") || strings.HasPrefix(l, "error") }) {
@@ -47,6 +60,40 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 		n.must(t, "settle")
 	}
 	n.must(t, "remove kill0 kill1 kill2 kill3 best")
+	n.must(t, "settle")
+	n.nothingHeld(t)
+}
+
+// createdDuringAReconnect starts the agent again while containers are created all the time: pods that
+// share CPUs, beside one with CPUs of its own. Wherever a container was when the agent came back, it
+// ends on its CPUs.
+func createdDuringAReconnect(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.must(t, "agent topology=restricted scope=pod")
+	n.must(t, "run own cpu=2 memory=64Mi", "app own cpu=2 memory=64Mi")
+	const pods = 8
+	created := make(chan struct{})
+	go func() {
+		defer close(created)
+		for i := range pods {
+			lines, err := n.cmdRun(ctx, command(fmt.Sprintf("run shares%d", i), "app a"))
+			t.Logf("shares%d: %q, %v", i, lines, err)
+		}
+	}()
+	for during := true; during; {
+		n.must(t, "agent-stop KILL")
+		n.must(t, "agent-start")
+		select {
+		case <-created:
+			during = false
+		default:
+		}
+	}
+	n.must(t, "settle")
+	for i := range pods {
+		n.must(t, fmt.Sprintf("remove shares%d", i))
+	}
+	n.must(t, "remove own")
 	n.must(t, "settle")
 	n.nothingHeld(t)
 }
@@ -108,7 +155,7 @@ func (n *node) cmdTamper(ctx context.Context, c scenario.Command) ([]string, err
 		if i < 0 {
 			return nil, fmt.Errorf("%s does not run", c.Args[0])
 		}
-		dir += "/" + running[i].ID
+		dir = "/sys/fs/cgroup" + running[i].Path
 	}
 	_, err = vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: dir + "/" + c.Args[1], Data: []byte(c.Args[2])})
 	return nil, err

@@ -20,6 +20,7 @@ var (
 	rewrite    = flag.Bool("rewrite", false, "write the answers into the scenarios, and read the difference")
 	keep       = flag.String("logs", "", "the directory for logs of runs that fail; a new one where nothing is said")
 	kubelet    = flag.Bool("kubelet", os.Getenv("E2E_KUBELET") == "1", "also what needs a real kubelet; building it takes minutes, once")
+	withCRIO   = flag.Bool("crio", os.Getenv("E2E_CRIO") == "1", "also what is tried with CRI-O; building it takes minutes, once")
 	everywhere = flag.Bool("everywhere", false, "also what a policy alone decides, the long churn, the machine with five NUMA nodes, and every comparison with a real kubelet")
 	benefit    = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
@@ -67,7 +68,7 @@ func findParts() (*parts.Parts, error) {
 		return nil, err
 	}
 	return parts.Find(context.Background(), parts.Options{
-		Source: source, Work: world.work, Kernels: []string{parts.Stable}, Kubelet: *kubelet,
+		Source: source, Work: world.work, Kernels: []string{parts.Stable}, Kubelet: *kubelet, CRIO: *withCRIO,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...) },
 	})
 }
@@ -76,7 +77,11 @@ func findParts() (*parts.Parts, error) {
 type machine struct {
 	// name is the name of the directory of its scenarios.
 	name, description string
-	node              *node
+	// runtime is that of its node.
+	runtime string
+	// unchanged is that of its node, if it is not soon.
+	unchanged time.Duration
+	node      *node
 }
 
 // open prepares a machine for a test. The machine is booted when it is first needed, and ends with
@@ -97,7 +102,7 @@ func open(t *testing.T, name, description string) *machine {
 	if err != nil {
 		fail(t, "%v", err)
 	}
-	m := &machine{name: name, description: description}
+	m := &machine{name: name, description: description, runtime: containerd}
 	t.Cleanup(func() {
 		if err := m.shut(); err != nil {
 			t.Error(err)
@@ -106,7 +111,7 @@ func open(t *testing.T, name, description string) *machine {
 	return m
 }
 
-// ready returns the node with containerd and nothing else running. A machine that went down is
+// ready returns the node with its runtime and nothing else running. A machine that went down is
 // booted again.
 func (m *machine) ready(t *testing.T) *node {
 	t.Helper()
@@ -118,6 +123,7 @@ func (m *machine) ready(t *testing.T) *node {
 			fail(t, "%v", err)
 		}
 	}
+	m.node.unchanged = max(soon, m.unchanged)
 	if err := m.node.reset(t.Context()); err != nil {
 		fail(t, "%v", err)
 	}
@@ -133,12 +139,15 @@ func (m *machine) boot() error {
 	if err != nil {
 		return err
 	}
+	if m.runtime == crio {
+		p = p.WithCRIO()
+	}
 	begin := time.Now()
 	// The context of one test is not used, because the machine outlives it.
 	if m.node, err = newNode(context.Background(), description, p, filepath.Join(world.work, m.name)); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "e2e: %s is up after %.1f s\n", m.name, time.Since(begin).Seconds())
+	fmt.Fprintf(os.Stderr, "e2e: %s with %s is up after %.1f s\n", m.name, m.runtime, time.Since(begin).Seconds())
 	return nil
 }
 

@@ -20,9 +20,13 @@ import (
 
 // node is a machine with what runs on it.
 type node struct {
-	vm   *vm.VM
-	dir  string
-	pods map[string]*v1.Pod // by name
+	vm *vm.VM
+	// runtime is the container runtime, by the name of its process.
+	runtime string
+	// unchanged is how long what runs must stay the same until it counts as settled.
+	unchanged time.Duration
+	dir       string
+	pods      map[string]*v1.Pod // by name
 	// settings are those of the agent's configuration. Nil means that there was no agent yet.
 	settings settings
 	// running is set while the agent runs.
@@ -47,18 +51,58 @@ func newNode(ctx context.Context, m vm.Machine, p *parts.Parts, dir string) (*no
 		console, _ := os.ReadFile(filepath.Join(dir, "console.log"))
 		return nil, fmt.Errorf("%w\n%s", err, console)
 	}
-	n := &node{vm: machine, dir: dir, pods: map[string]*v1.Pod{}}
-	if err := n.startContainerd(ctx); err != nil {
+	n := &node{vm: machine, dir: dir, runtime: containerd, unchanged: soon, pods: map[string]*v1.Pod{}}
+	if _, is := p.Input[strings.TrimPrefix(wire.CRIO, "/in/")+"/crio"]; is {
+		n.runtime = crio
+	}
+	if err := n.prepareCRIO(ctx); err != nil {
 		return nil, errors.Join(err, machine.Kill())
 	}
-	if _, err := n.exec(ctx, "/usr/bin/ctr", "-n", "k8s.io", "images", "import", "/in/image.tar"); err != nil {
+	if err := n.startRuntime(ctx); err != nil {
+		return nil, errors.Join(err, machine.Kill())
+	}
+	if err := n.importImage(ctx); err != nil {
 		return nil, errors.Join(err, machine.Kill())
 	}
 	return n, nil
 }
 
-func (n *node) startContainerd(ctx context.Context) error {
-	if err := n.start(ctx, "containerd", "log:containerd successfully booted", "/usr/bin/containerd", "--log-level", "info"); err != nil {
+// These are the container runtimes.
+const (
+	containerd = "containerd"
+	crio       = "crio"
+)
+
+// prepareCRIO makes what CRI-O expects at fixed paths: its registries, and where it unpacks images.
+func (n *node) prepareCRIO(ctx context.Context) error {
+	if n.runtime != crio {
+		return nil
+	}
+	_, err := n.exec(ctx, "/bin/sh", "-c", "mkdir -p /var/tmp /etc/containers && cp "+wire.CRIO+"/registries.conf /etc/containers")
+	return err
+}
+
+// importImage gives the image of the tests to the runtime. CRI-O cannot import it, and pulls it from
+// the guest program.
+func (n *node) importImage(ctx context.Context) error {
+	if n.runtime == containerd {
+		_, err := n.exec(ctx, "/usr/bin/ctr", "-n", "k8s.io", "images", "import", "/in/image.tar")
+		return err
+	}
+	if err := n.start(ctx, "registry", "http://"+wire.Registry+"/v2/", "/in/guest", "registry", wire.Registry, "/in/image.tar"); err != nil {
+		return err
+	}
+	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpPull, wire.Pull{Image: wire.Image})
+	return err
+}
+
+// startRuntime starts the runtime and waits until it answers about containers.
+func (n *node) startRuntime(ctx context.Context) error {
+	ready, argv := "log:containerd successfully booted", []string{"/usr/bin/containerd", "--log-level", "info"}
+	if n.runtime == crio {
+		ready, argv = "unix:/var/run/crio/crio.sock", []string{wire.CRIO + "/crio", "--config", wire.CRIO + "/crio.conf", "--config-dir", ""}
+	}
+	if err := n.start(ctx, n.runtime, ready, argv...); err != nil {
 		return err
 	}
 	// containerd answers before it has found out what runs. Until then, CRI reports that it is not
@@ -80,6 +124,9 @@ func (n *node) start(ctx context.Context, name, ready string, argv ...string) er
 	if name != "agent" { // The agent runs as users run it.
 		p.Env = []string{wire.LessGarbage}
 	}
+	if name == crio { // The libraries of its monitor.
+		p.Env = append(p.Env, "LD_LIBRARY_PATH="+wire.CRIO)
+	}
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, p)
 	return err
 }
@@ -98,10 +145,10 @@ func (n *node) exec(ctx context.Context, argv ...string) (string, error) {
 	return ended.Stdout, err
 }
 
-// reset stops everything except containerd.
+// reset stops everything except the runtime.
 func (n *node) reset(ctx context.Context) error {
 	if _, err := n.observe(ctx); err != nil {
-		return fmt.Errorf("containerd does not answer: %w", err)
+		return fmt.Errorf("%s does not answer: %w", n.runtime, err)
 	}
 	if err := n.stopKubelet(ctx); err != nil {
 		return err
@@ -173,7 +220,7 @@ func (n *node) quotaFlag() []string {
 	return nil
 }
 
-// agentConfig gives the agent as long for an answer as half of containerd's plugin_request_timeout
+// agentConfig gives the agent as long for an answer as half of the runtime's plugin_request_timeout
 // allows. An emulated CPU is twenty times slower than a real one, and the host may be busy, too.
 const agentConfig = "nri:\n  timeout: 5s\n"
 
@@ -213,7 +260,7 @@ func (n *node) saveLogs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for name, argv := range map[string][]string{
-		"agent.log": {"/bin/cat", "/var/log/agent.log"}, "containerd.log": {"/bin/cat", "/var/log/containerd.log"},
+		"agent.log": {"/bin/cat", "/var/log/agent.log"}, "runtime.log": {"/bin/cat", "/var/log/" + n.runtime + ".log"},
 		"kubelet.log": {"/bin/cat", "/var/log/kubelet.log"}, "metrics.log": {"/bin/wget", "-qO-", metricsURL + "/metrics"},
 		"dmesg.log": {"/bin/dmesg"}, "state.json": {"/bin/cat", stateFile}, "ps.log": {"/bin/ps"},
 		"cgroups.log": {"/bin/sh", "-c", "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max --include=cgroup.procs ."},

@@ -63,7 +63,7 @@ func containerConfig(p *pod, c *v1.Container) *runtimev1.ContainerConfig {
 	}
 	return &runtimev1.ContainerConfig{
 		Metadata: &runtimev1.ContainerMetadata{Name: c.Name, Attempt: attempt},
-		Image:    &runtimev1.ImageSpec{Image: wire.Image},
+		Image:    &runtimev1.ImageSpec{Image: wire.Image, UserSpecifiedImage: wire.Image},
 		Command:  []string{"/pause"},
 		LogPath:  fmt.Sprintf("%s/%d.log", c.Name, attempt),
 		Labels:   labels,

@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	criSocket = "/run/containerd/containerd.sock"
 	// podsAddress is the address of the kubelet's read-only port.
 	podsAddress = "127.0.0.1:10255"
 	podTimeout  = 5 * time.Minute
@@ -38,6 +37,7 @@ const (
 // kubelet replaces a real kubelet. It runs pods through CRI in the order and with the parameters of
 // a kubelet, and serves them on /pods. It never sets a cpuset.
 type kubelet struct {
+	cri     cri
 	runtime runtimev1.RuntimeServiceClient
 
 	mu   sync.Mutex
@@ -60,11 +60,12 @@ type pod struct {
 }
 
 func newKubelet() (*kubelet, error) {
-	conn, err := dial(criSocket)
+	own := ofMachine()
+	conn, err := dial(own.socket)
 	if err != nil {
 		return nil, err
 	}
-	k := &kubelet{runtime: runtimev1.NewRuntimeServiceClient(conn), pods: map[string]*pod{}}
+	k := &kubelet{cri: own, runtime: runtimev1.NewRuntimeServiceClient(conn), pods: map[string]*pod{}}
 	for _, dir := range []string{"", "burstable", "besteffort"} {
 		if err := makeCgroup(filepath.Join(cgroups, "kubepods", dir), nil); err != nil {
 			return nil, err
@@ -89,7 +90,7 @@ func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
 		if p := k.pods[uid]; !p.hidden {
 			pod := *p.spec
-			pod.Status = p.status()
+			pod.Status = p.status(k.cri.scheme)
 			list.Items = append(list.Items, pod)
 		}
 	}
@@ -101,13 +102,13 @@ func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 }
 
 // status returns the status of a pod with its running containers. The caller must have locked mu.
-func (p *pod) status() v1.PodStatus {
+func (p *pod) status(scheme string) v1.PodStatus {
 	status := v1.PodStatus{Phase: v1.PodRunning}
 	of := func(containers []v1.Container) (all []v1.ContainerStatus) {
 		for _, c := range containers {
 			if id := p.containers[c.Name]; id != "" && !p.ended[c.Name] {
 				all = append(all, v1.ContainerStatus{
-					Name: c.Name, ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+					Name: c.Name, ContainerID: scheme + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 				})
 			}
 		}
@@ -186,7 +187,11 @@ func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
 func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) wire.Started {
 	started := wire.Started{Name: c.Name}
 	var created *runtimev1.CreateContainerResponse
-	var err error
+	err := os.MkdirAll(filepath.Join(p.config.LogDirectory, c.Name), 0o755)
+	if err != nil {
+		started.Error = err.Error()
+		return started
+	}
 	for again := range 60 { // As a kubelet does when the agent requests it. On a busy machine, it requests it often.
 		if again > 0 {
 			time.Sleep(time.Second)
@@ -215,7 +220,7 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 // container's first process is not ready for it yet.
 func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Container, error) {
 	id := p.containers[name]
-	dir := filepath.Join(cgroups, parent(p.spec), id)
+	dir := k.cri.cgroup(parent(p.spec), id)
 	seen, err := readContainer(dir)
 	if err != nil {
 		return nil, fmt.Errorf("init container %s: %w", name, err)
@@ -474,10 +479,17 @@ func makeCgroup(dir string, limits map[string]string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable), 0o644)
 }
 
-// removeCgroup removes a pod's cgroup. It tries again while processes that are ending keep it.
+// removeCgroup removes a pod's cgroup, with what CRI-O leaves in it: the monitors of containers, and
+// a container whose creation it did not survive. A kubelet ends such processes, too. It tries again
+// while processes that are ending keep it.
 func removeCgroup(dir string) error {
 	var err error
 	for range 100 {
+		left, _ := filepath.Glob(filepath.Join(dir, "crio-*"))
+		for _, name := range left { // The next attempt reports what fails.
+			_ = os.WriteFile(filepath.Join(name, "cgroup.kill"), []byte("1"), 0o644)
+			_ = os.Remove(name)
+		}
 		if err = os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
 			return nil
 		}

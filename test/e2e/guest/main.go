@@ -24,6 +24,10 @@ import (
 const idle = 10 * time.Minute
 
 func main() {
+	run := run
+	if len(os.Args) > 2 && os.Args[1] == "registry" {
+		run = func() error { return registry(os.Args[2], os.Args[3:]) }
+	}
 	if err := run(); err != nil {
 		fmt.Println("guest:", err)
 		os.Exit(1)
@@ -134,7 +138,7 @@ func newGuest() (*guest, error) {
 		wire.OpStart: op(g.processes.start), wire.OpStop: op(g.processes.stop), wire.OpWrite: op(write), wire.OpExec: op(execute),
 		wire.OpRun: op(k.run), wire.OpStopPod: op(k.stopPod), wire.OpRemove: op(k.remove), wire.OpRestart: op(k.restart),
 		wire.OpUpdate: op(k.update), wire.OpDebug: op(k.debug), wire.OpForget: op(k.forget), wire.OpObserve: op(k.observe), wire.OpInContainer: op(k.inContainer),
-		wire.OpPodResources: op(podResources), wire.OpGet: op(get), wire.OpServe: op(k.serve), wire.OpPlug: op(plug),
+		wire.OpPodResources: op(podResources), wire.OpGet: op(get), wire.OpServe: op(k.serve), wire.OpPlug: op(plug), wire.OpPull: op(k.pull),
 		wire.OpPing: op(func(nothing wire.Nothing) (wire.Nothing, error) { return nothing, nil }), wire.OpReboot: op(reboot), wire.OpWatch: op(g.watch.begin), wire.OpWatched: op(g.watch.watched),
 		wire.OpSample: op(g.samples.begin), wire.OpSampled: op(g.samples.sampled),
 	}

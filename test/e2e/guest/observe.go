@@ -88,7 +88,7 @@ func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 		return o, err
 	}
 	for _, c := range listed.Containers {
-		dir := dirs[c.Id]
+		dir := dirs[k.cri.prefix+c.Id]
 		if dir == "" {
 			return o, fmt.Errorf("container %s: %w below %s/kubepods", c.Id, errNoCgroup, cgroups)
 		}
@@ -100,7 +100,7 @@ func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 			return o, err
 		}
 		seen.Pod = c.Labels["io.kubernetes.pod.namespace"] + "/" + c.Labels["io.kubernetes.pod.name"]
-		seen.UID, seen.Name, seen.ID = c.Labels[labelUID], c.Labels[labelContainer], c.Id
+		seen.UID, seen.Name, seen.ID, seen.Path = c.Labels[labelUID], c.Labels[labelContainer], c.Id, strings.TrimPrefix(dir, cgroups)
 		o.Containers = append(o.Containers, *seen)
 	}
 	for id, dir := range dirs {

@@ -28,12 +28,15 @@ var debian = []struct{ file, packages string }{
 }
 
 // installPackages installs the packages of missing commands and files.
-func (m *maker) installPackages(ctx context.Context) error {
+func (m *maker) installPackages(ctx context.Context, o Options) error {
 	var missing []string
 	for _, need := range debian {
 		if !there(need.file) {
 			missing = append(missing, strings.Fields(need.packages)...)
 		}
+	}
+	if o.CRIO && !there("conmon") {
+		missing = append(missing, "conmon")
 	}
 	if len(missing) == 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 const (
 	Containerd = "v2.4.2"
 	Runc       = "v1.4.3"
+	CRIO       = "v1.36.1"
 	CNI        = "v1.9.1"
 )
 
@@ -29,6 +31,8 @@ type Parts struct {
 	Root string
 	// Input has the files that a machine finds in /in, by their names there.
 	Input map[string]string
+	// CRIO has the files that a machine with CRI-O finds in addition, if Options requests it.
+	CRIO map[string]string
 	// Cluster is set if Options requests a cluster.
 	Cluster *Cluster
 }
@@ -41,6 +45,8 @@ type Options struct {
 	Work string
 	// Kernels lists series such as Stable.
 	Kernels []string
+	// CRIO adds CRI-O. It needs conmon.
+	CRIO bool
 	// Kubelet adds a real kubelet.
 	Kubelet bool
 	// Cluster adds a whole cluster, with a real kubelet.
@@ -52,6 +58,14 @@ type Options struct {
 	Say func(format string, args ...any)
 }
 
+// WithCRIO returns the parts of a machine whose runtime is CRI-O.
+func (p *Parts) WithCRIO() *Parts {
+	own := *p
+	own.Input = maps.Clone(p.Input)
+	maps.Copy(own.Input, p.CRIO)
+	return &own
+}
+
 // Find finds or makes everything that o requests.
 func Find(ctx context.Context, o Options) (*Parts, error) {
 	cache, err := cacheDir()
@@ -59,7 +73,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 		return nil, err
 	}
 	m := &maker{cache: cache, repository: o.Source, say: o.Say}
-	if err := m.installPackages(ctx); err != nil {
+	if err := m.installPackages(ctx, o); err != nil {
 		return nil, err
 	}
 	kernels, err := m.findKernels(ctx, o.Kernels)
@@ -85,6 +99,11 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	p := &Parts{QEMU: qemu, Kernels: kernels, Root: filepath.Join(root, imageName)}
 	if p.Input, err = m.buildInput(ctx, o); err != nil {
 		return nil, err
+	}
+	if o.CRIO {
+		if p.CRIO, err = m.findCRIO(ctx, o); err != nil {
+			return nil, err
+		}
 	}
 	if o.Kubelet || o.Cluster {
 		dir, err := m.buildPrograms(ctx, "kubelet", kubernetesModule, kubelet)

@@ -31,7 +31,7 @@ import (
 )
 
 // A boot takes about 6 s, and a minute on a busy machine. Occasionally an emulated machine hangs
-// before its kernel prints anything. Then it is started again.
+// before its kernel prints anything, or the emulator crashes. Then it is started again.
 const (
 	bootTimeout = 3 * time.Minute
 	boots       = 3
@@ -79,7 +79,7 @@ type VM struct {
 func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string, o Options) (*VM, error) {
 	for n := 1; ; n++ {
 		v, err := bootOnce(ctx, m, p, dir, o)
-		if n == boots || !errors.Is(err, errHangs) {
+		if n == boots || !errors.Is(err, errHangs) && !errors.Is(err, ErrDown) {
 			return v, err
 		}
 	}

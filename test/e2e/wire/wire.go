@@ -59,6 +59,7 @@ const (
 	OpGet          = "get"          // Get, Ended
 	OpServe        = "serve"        // Serve, Nothing
 	OpPlug         = "plug"         // Plug, Nothing
+	OpPull         = "pull"         // Pull, Nothing: the runtime pulls an image
 	OpPing         = "ping"         // Nothing, Nothing: the guest program answers
 	OpReboot       = "reboot"       // Nothing, Nothing: the guest program answers again with ID 0
 	OpWatch        = "watch"        // Nothing, Nothing: starts to read every running container regularly
@@ -99,6 +100,18 @@ type Process struct {
 // garbage collector runs a third as often. With it, a machine and a control plane use a tenth less
 // CPU time.
 const LessGarbage = "GOGC=300"
+
+// CRIO is the directory of CRI-O in a machine whose runtime it is.
+const CRIO = "/in/crio"
+
+// Registry is the address at which the guest program serves images, given the argument registry:
+// that of the registry localhost.
+const Registry = "127.0.0.1:80"
+
+// Pull pulls an image.
+type Pull struct {
+	Image string `json:"image"`
+}
 
 // Stop sends a signal to a process and waits until it is gone.
 type Stop struct {
@@ -255,6 +268,8 @@ type Container struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`
 	ID   string `json:"id"`
+	// Path is that of its cgroup, from the root of all cgroups.
+	Path string `json:"path"`
 	// Files has the cgroup's files by name, without the newline at their end.
 	Files map[string]string `json:"files"`
 	// AllowedCPUs and AllowedMems are Cpus_allowed_list and Mems_allowed_list of /proc/PID/status.
