@@ -307,7 +307,7 @@ func (s *session) tell(now time.Time, last *sight, state *node.State, compared [
 		}
 		d := engine.Decision{Plan: c.Plan, Base: c.Base}
 		if c.Short != "" {
-			d.Err = &engine.Outside{Reason: observe.OutOf + c.Short, Resource: c.Short, Message: strings.TrimPrefix(c.Message, treatment.RejectedMessage)}
+			d.Err = &engine.OutsideError{Reason: observe.OutOf + c.Short, Resource: c.Short, Message: strings.TrimPrefix(c.Message, treatment.RejectedMessage)}
 		}
 		for _, o := range s.observers {
 			o.Decided(d)

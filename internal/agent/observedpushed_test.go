@@ -41,7 +41,7 @@ func TestObservingPushes(t *testing.T) {
 	}()
 	wait := func(what string, holds func() bool) {
 		t.Helper()
-		for begin := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+		for begin := time.Now(); !holds(); <-time.After(time.Millisecond) {
 			if time.Since(begin) > 10*time.Second {
 				t.Fatalf("after 10 s: not %s", what)
 			}

@@ -28,6 +28,9 @@ type kubelet struct {
 	// config is the KubeletConfiguration as written.
 	config map[string]any
 	pods   map[string]*v1.Pod
+	// live is set for a kubelet that is observed while it decides: its answers have no more than
+	// what the managers have.
+	live bool
 	// devices are those of the scenario, or nil: then there is no device manager.
 	devices *inventory
 	// connected is set while the device plugins are connected.

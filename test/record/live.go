@@ -50,7 +50,8 @@ type order struct {
 	End bool `json:"end,omitempty"`
 }
 
-// reply is the answer to an order: URL and Dir to Begin, and Answer to Event.
+// reply is the answer to an order: URL and Dir to Begin, and Answer to Event. Of an answer to an
+// event it has what the managers have, and not how it follows for cgroups and files.
 type reply struct {
 	URL    string          `json:"url,omitempty"`
 	Dir    string          `json:"dir,omitempty"`
@@ -145,6 +146,7 @@ func beginLive(minor Minor, text []byte) (*liveKubelet, error) {
 		return nil, err
 	}
 	n := &liveKubelet{kubelet: newKubelet(&s, machine, dir), address: "127.0.0.1:0"}
+	n.live = true
 	if err := n.start(false); err != nil {
 		n.end()
 		return nil, err

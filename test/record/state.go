@@ -15,7 +15,13 @@ import (
 
 // describe adds the state to an answer, and what follows from it for every active pod.
 func (k *kubelet) describe(a *answer) {
+	if k.live && a.Op == "reconcile" { // It gives nothing to a pod, and happens all the time.
+		return
+	}
 	a.view = k.view()
+	if k.live {
+		return
+	}
 	a.Checkpoints = k.checkpoints()
 	a.Exclusive = map[string]map[string]bool{}
 	a.Isolation = map[string]map[string]isolation{}

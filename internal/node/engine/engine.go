@@ -51,13 +51,13 @@ type Decision struct {
 	// Took is the time for deciding. Waited is the time until the grant was durable or the wait
 	// ended.
 	Took, Waited time.Duration
-	// Err is set if the plan was good and is not durable, or if it is an Outside.
+	// Err is set if the plan was good and is not durable, or if it is an OutsideError.
 	Err error
 }
 
-// Outside is the error of a pod whose plan is good, and that a kubelet rejected for a reason that
-// is not in the state: the requests of all pods are more than the Node has.
-type Outside struct {
+// OutsideError is the error of a pod whose plan is good, and that a kubelet rejected for a reason
+// that is not in the state: the requests of all pods are more than the Node has.
+type OutsideError struct {
 	// Reason is that of the pod's status, such as OutOfcpu, and Resource the one that it names.
 	Reason, Resource string
 	// Message is the kubelet's.
@@ -65,7 +65,7 @@ type Outside struct {
 }
 
 // Error implements error.
-func (o *Outside) Error() string { return o.Reason + ": " + o.Message }
+func (o *OutsideError) Error() string { return o.Reason + ": " + o.Message }
 
 // Write is one write of the state.
 type Write struct {

@@ -39,15 +39,13 @@ type rejections struct {
 }
 
 func (r *rejections) decided(d engine.Decision, now time.Time) bool {
-	outside, is := errors.AsType[*engine.Outside](d.Err)
+	outside, is := errors.AsType[*engine.OutsideError](d.Err)
 	if !is && (d.Err != nil || d.Plan.Rejection == nil) {
 		return false
 	}
-	pod, cause, message := &d.Plan.Pod, "requests", ""
-	if is {
-		message = outside.Error()
-	} else {
-		cause, message = d.Plan.Trace.Cause.String(), d.Plan.Rejection.Error()
+	pod, cause, message := &d.Plan.Pod, "requests", outside.Error
+	if !is {
+		cause, message = d.Plan.Trace.Cause.String(), d.Plan.Rejection.Error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +64,7 @@ func (r *rejections) decided(d engine.Decision, now time.Time) bool {
 	r.total++
 	r.version++
 	r.last = slices.Insert(r.last, 0, v1alpha1.Rejection{
-		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: short(message),
+		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: short(message()),
 	})
 	r.last = r.last[:min(len(r.last), maxLast)]
 	return true

@@ -27,7 +27,7 @@ type notAdmitted struct {
 	pod       request.Pod
 	revision  uint64               // of the state on which the decision is based
 	rejection *rejection.Rejection // the reason and the account; nil if err is set
-	err       error                // set if the pod fitted, and the state could not be written or it is an engine.Outside
+	err       error                // set if the pod fitted, and the state could not be written or it is an engine.OutsideError
 	// base is the state on which the decision is based, without its grants. Planning on it gives
 	// the explanation. It is nil for a decision before a restart.
 	base *node.State
@@ -110,7 +110,7 @@ func (n notAdmitted) same(m notAdmitted) bool {
 
 // outside reports whether something else than the managers rejected the pod.
 func (n notAdmitted) outside() bool {
-	_, is := errors.AsType[*engine.Outside](n.err)
+	_, is := errors.AsType[*engine.OutsideError](n.err)
 	return is
 }
 
@@ -152,7 +152,7 @@ type Rejected struct {
 // document returns the rejection for readers.
 func (n notAdmitted) document() Rejected {
 	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Revision: n.revision}
-	if outside, is := errors.AsType[*engine.Outside](n.err); is {
+	if outside, is := errors.AsType[*engine.OutsideError](n.err); is {
 		out.Rejection = &view.PlanRejection{Reason: outside.Reason, Resource: outside.Resource, Message: outside.Message}
 	} else if n.err != nil {
 		out.Error = n.err.Error()

@@ -47,7 +47,7 @@ func follow(t *testing.T, socket string) (*Watch, <-chan time.Duration) {
 // until waits until something holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for begin := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+	for begin := time.Now(); !holds(); <-time.After(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("after 10 s: not %s", what)
 		}
