@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 )
 
 // generic is a value as JSON has it, with the contents of state files decoded: the order of blocks in
-// them and of devices is random (Q-25), and the checksum with it.
+// them and of devices is random (Q-25), and the checksum with it. So is which resource a rejection
+// names of a container that asks for too many devices of several.
 func generic(v any) (map[string]any, error) {
 	text, ok := v.(json.RawMessage)
 	if !ok {
@@ -26,10 +28,17 @@ func generic(v any) (map[string]any, error) {
 	return plain, nil
 }
 
+// lackedDevices names one of the resources of which there are too few devices.
+var lackedDevices = regexp.MustCompile(`devices unavailable for \S+ Requested: \d+, Available: \d+`)
+
 func sortCheckpoints(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
+			if text, is := value.(string); is && key == "message" {
+				v[key] = lackedDevices.ReplaceAllString(text, "devices unavailable")
+				continue
+			}
 			if files, ok := value.(map[string]any); ok && key == "checkpoints" {
 				for name, text := range files {
 					files[name] = sortedCheckpoint(text)

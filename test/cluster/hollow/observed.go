@@ -220,11 +220,13 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	n.unpublished[w.uid] = time.Now() // The agent can be faster than the answer.
 	n.mu.Unlock()
 	a, err := n.do(stock.Event{Op: "admit", Pod: w.uid}, pod)
+	n.mu.Lock()
 	if err != nil || a.Admitted == nil || !*a.Admitted || !a.Has(w.uid) {
-		n.mu.Lock()
 		delete(n.unpublished, w.uid)
-		n.mu.Unlock()
+	} else if _, still := n.unpublished[w.uid]; still {
+		n.unpublished[w.uid] = time.Now() // The kubelet has written now; before, the order waited for others.
 	}
+	n.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return waiting
