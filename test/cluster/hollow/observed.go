@@ -22,6 +22,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/apiserver"
@@ -248,7 +249,9 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	history, ended := strings.Join(n.history[max(0, len(n.history)-mostShown):], "\n\t"), n.ended
 	n.orders.Unlock()
 	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason, ended: ended})
-	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason)
+	// paddock-scheduler plans a pod for a node, unless the node is unsure: then it takes any pod.
+	planned := pod.Annotations[handover.Annotation] != ""
+	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason, "planned", planned)
 	fmt.Fprintf(os.Stderr, "\t%s\n", history)
 	n.fleet.patchStatus(ctx, pod, v1.PodStatus{Phase: v1.PodFailed, Reason: a.Reason, Message: message}, false)
 	return rejected
