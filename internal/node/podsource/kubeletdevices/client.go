@@ -53,17 +53,29 @@ type Client struct {
 
 // New returns a client. It connects at the first call. after is time.After.
 func New(socket string, after func(time.Duration) <-chan time.Time) (*Client, error) {
-	conn, err := grpc.NewClient("passthrough:///podresources",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"), grpc.WithDisableServiceConfig(),
-		grpc.WithMaxHeaderListSize(maxHeader),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodec(codec{})))
+	conn, err := Dial(socket, grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodec(codec{}))
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", socket, err)
 	}
 	return &Client{socket: socket, conn: conn, after: after}, nil
+}
+
+// Dial returns a connection to a gRPC socket of the kubelet. It connects at the first call.
+func Dial(socket string, calls ...grpc.CallOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///kubelet",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"), grpc.WithDisableServiceConfig(),
+		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithDefaultCallOptions(calls...))
+}
+
+// Bounded returns an error of gRPC with a text that is not too long to be logged again and again.
+func Bounded(err error) error {
+	if s := status.Convert(err); len(s.Message()) > maxReason {
+		return status.Error(s.Code(), strings.ToValidUTF8(s.Message()[:maxReason], "")+" …")
+	}
+	return err
 }
 
 // Close ends the connection.
@@ -187,9 +199,7 @@ func (c *Client) invoke(ctx context.Context, method string, request []byte, read
 				continue
 			}
 		}
-		if s := status.Convert(err); len(s.Message()) > maxReason {
-			err = status.Error(s.Code(), strings.ToValidUTF8(s.Message()[:maxReason], "")+" …")
-		}
+		err = Bounded(err)
 		if err == nil {
 			err = to.err
 		}

@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	podsapi "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
 // Gate is the feature gate of kubelets that have the PodsAPI.
@@ -32,12 +29,8 @@ const (
 	shortest, longest = time.Second, 30 * time.Second
 	// maxEvent limits an event, in bytes: the API server stores no larger pod.
 	maxEvent = 4 << 20
-	// maxHeader limits the header of the stream, in bytes.
-	maxHeader = 16 << 10
 	// maxPods limits the pods whose status is kept. A node has a few hundred.
 	maxPods = 10_000
-	// maxReason limits the stored text of an error, in bytes.
-	maxReason = 1 << 10
 )
 
 // ErrNone is wrapped by Err if the kubelet has no socket.
@@ -107,12 +100,7 @@ func (w *Watch) stream(ctx context.Context) (complete bool, err error) {
 	if _, err := os.Stat(w.socket); errors.Is(err, os.ErrNotExist) {
 		return false, ErrNone
 	}
-	conn, err := grpc.NewClient("passthrough:///podsapi",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", w.socket)
-		}),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"), grpc.WithDisableServiceConfig(),
-		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxEvent)))
+	conn, err := kubeletdevices.Dial(w.socket, grpc.MaxCallRecvMsgSize(maxEvent))
 	if err != nil {
 		return false, err
 	}
@@ -121,12 +109,12 @@ func (w *Watch) stream(ctx context.Context) (complete bool, err error) {
 	defer cancel()
 	events, err := podsapi.NewPodsClient(conn).WatchPods(ctx, &podsapi.WatchPodsRequest{})
 	if err != nil {
-		return false, bounded(err)
+		return false, kubeletdevices.Bounded(err)
 	}
 	for {
 		event, err := events.Recv()
 		if err != nil {
-			return complete, bounded(err)
+			return complete, kubeletdevices.Bounded(err)
 		}
 		if event.Type == podsapi.EventType_INITIAL_SYNC_COMPLETE {
 			complete = true
@@ -139,14 +127,6 @@ func (w *Watch) stream(ctx context.Context) (complete bool, err error) {
 			return complete, err
 		}
 	}
-}
-
-// bounded returns an error of gRPC with at most maxReason bytes of its text.
-func bounded(err error) error {
-	if s := status.Convert(err); len(s.Message()) > maxReason {
-		return status.Error(s.Code(), strings.ToValidUTF8(s.Message()[:maxReason], "")+" …")
-	}
-	return err
 }
 
 // take takes in an event about a pod.

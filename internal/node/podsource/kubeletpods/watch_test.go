@@ -72,7 +72,7 @@ func pod(uid string, phase v1.PodPhase) *v1.Pod {
 }
 
 // TestWatch checks that a status is known when the kubelet sends it, that changes without a
-// decision wake nobody, and that nothing is known after the stream has ended.
+// decision are not signalled, and that nothing is known after the stream has ended.
 func TestWatch(t *testing.T) {
 	socket := Socket(t.TempDir())
 	k := podsapitest.Serve(t, socket)
