@@ -50,6 +50,8 @@ type judgement struct {
 	// wrong lists what no load may cause: CPUs or bytes that are assigned twice, or a container
 	// that does not run where its grant is.
 	wrong []string
+	// twice lists the memory that kubelets have assigned twice.
+	twice []string
 	// different lists where the states that schedulers make of the objects and pods differ from
 	// those of the nodes.
 	different []string
@@ -99,7 +101,7 @@ func (c *cluster) judged(ctx context.Context, config load.Config) (*judgement, e
 	// An agent publishes up to two seconds after a change.
 	var unknown, silent error
 	states, err := c.atRest(ctx, func(states []hollow.NodeState) bool {
-		j.wrong = violations(states)
+		j.wrong, j.twice = violations(states)
 		j.different, unknown = c.differences(ctx, states)
 		j.misknown, silent = c.misknown(ctx, states)
 		return unknown == nil && silent == nil && len(j.wrong)+len(j.different)+len(j.misknown) == 0
@@ -176,7 +178,8 @@ func (c *cluster) atRest(ctx context.Context, wanted func([]hollow.NodeState) bo
 	}
 }
 
-func violations(states []hollow.NodeState) (wrong []string) {
+// violations returns what is wrong at the nodes, and what is a fault of their kubelets.
+func violations(states []hollow.NodeState) (wrong, twice []string) {
 	for _, s := range states {
 		if s.Away {
 			wrong = append(wrong, s.Name+": its agent is away")
@@ -184,8 +187,11 @@ func violations(states []hollow.NodeState) (wrong []string) {
 		for _, w := range s.Wrong {
 			wrong = append(wrong, s.Name+": "+w)
 		}
+		for _, t := range s.Twice {
+			twice = append(twice, s.Name+": "+t)
+		}
 	}
-	return wrong
+	return wrong, twice
 }
 
 // grants lists every grant with its node.
@@ -283,13 +289,19 @@ func (j *judgement) String() string {
 	for _, how := range slices.Sorted(maps.Keys(j.outcomes)) {
 		fmt.Fprintf(w, " %s %d", how, j.outcomes[how])
 	}
-	fmt.Fprintf(w, "; %d writes of PaddockNodes, %.3f a second and node, %d failed %s\n",
-		j.writes.Written, float64(j.writes.Written)/j.Took.Seconds()/float64(max(j.nodes, 1)), j.writes.Failed, j.writes.Error)
+	fmt.Fprintf(w, "; %d writes of PaddockNodes, %.3f a second and node, %d failed\n",
+		j.writes.Written, float64(j.writes.Written)/j.Took.Seconds()/float64(max(j.nodes, 1)), j.writes.Failed)
+	if j.writes.Failed > 0 {
+		fmt.Fprintf(w, "    the last of them: %s\n", j.writes.Error)
+	}
 	if j.trust.admissions.All+j.trust.rejections.All > 0 {
 		fmt.Fprintf(w, "  admitted to published    median %v, p95 %v, longest %v\n", j.shown.Half, j.shown.Most, j.shown.All)
 		w.WriteString(j.trust.lines())
 	}
 	fmt.Fprintf(w, "  assigned twice           %d CPUs, bytes or containers; %d grants left when every pod had ended\n", len(j.wrong), len(j.left))
+	for _, t := range j.twice {
+		fmt.Fprintf(w, "    a kubelet assigned memory twice (Q-41): %s\n", t)
+	}
 	fmt.Fprintf(w, "  at rest                  %d grants differ between the nodes and what schedulers make of the API server's objects, %d between them and the scheduler\n",
 		len(j.different), len(j.misknown))
 	return w.String()

@@ -232,10 +232,16 @@ func unsure(decided []Decision, why string) []Comparison {
 }
 
 // apart compares the decisions one by one, because no order explains all of them. A rejection can
-// be one on an earlier state. ended is how many pods of the last sight have ended.
+// be one on an earlier state. If nothing is predicted about one of the pods, it can have come before
+// any other. ended is how many pods of the last sight have ended.
 func (l *Ledger) apart(at position, now *Sight, decided []Decision, ended int) []Comparison {
 	var all []Comparison
-	after := ""
+	after, beside := "", ""
+	for i := range decided {
+		if len(decided[i].Doubts) > 0 {
+			beside = decided[i].Pod.ID()
+		}
+	}
 	for i := range decided {
 		d := &decided[i]
 		switch {
@@ -256,6 +262,8 @@ func (l *Ledger) apart(at position, now *Sight, decided []Decision, ended int) [
 			}
 			if why := d.unpredictable(&p, ended); why != "" {
 				c = d.unsure(why)
+			} else if beside != "" {
+				c = d.unsure("it was decided at the same time as " + beside + ", whose decision was not predicted")
 			} else {
 				c.Result, c.Predicted, c.Actual = Differs, described(p.reason(), p.grant()), d.actual(now)
 			}

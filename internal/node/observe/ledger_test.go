@@ -220,6 +220,20 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestBesideDoubt checks that nothing is claimed about a pod that got CPUs beside those of another
+// pod about which nothing is known.
+func TestBesideDoubt(t *testing.T) {
+	a, b := pod("a", 2), pod("b", 2)
+	b.Created = 1
+	var l observe.Ledger
+	l.Begin(of(empty(t)))
+	now := admitted(t, admitted(t, empty(t), b), a).Release("b")
+	got := texts(l.Look(time.Unix(100, 0), of(now), []observe.Decision{{Pod: a}, {Pod: b, Doubts: []string{"it ended"}}}))
+	if got != "a unsure: it was decided at the same time as default/b, whose decision was not predicted, b unsure: it ended" {
+		t.Error(got)
+	}
+}
+
 // TestDoubt checks that a kubelet whose decisions differ is noticed within five of them, and that
 // the last differences are kept.
 func TestDoubt(t *testing.T) {

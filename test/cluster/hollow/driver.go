@@ -31,6 +31,8 @@ type NodeState struct {
 	// Wrong lists the violations of the node's invariants, found by its own check and in its
 	// cgroups.
 	Wrong []string
+	// Twice lists the memory that a kubelet has assigned twice, as its own state has it.
+	Twice []string
 	// Grants has each grant in the form of the state file, by UID.
 	Grants map[string]string
 	// Trust is how the predictions of each run of an observing agent compare, and Differences are the

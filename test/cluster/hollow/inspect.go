@@ -24,11 +24,13 @@ func (n *Node) inspect() NodeState {
 func (n *managed) inspect(out *NodeState) {
 	s := n.state()
 	if out.see(s) {
+		out.Wrong = append(out.Wrong, doubleBytes(s, chargedBy(s.Grants()))...)
 		out.Wrong = append(out.Wrong, wrongCgroups(s, n.runtime.Observe())...)
 	}
 }
 
-// see takes in the state that an agent has, and judges it. It reports whether there is one.
+// see takes in the state that an agent has, and judges it, apart from the bytes that are assigned.
+// It reports whether there is one.
 func (out *NodeState) see(s *node.State) bool {
 	if s == nil {
 		out.Away = true
@@ -45,7 +47,6 @@ func (out *NodeState) see(s *node.State) bool {
 		out.Grants[g.Pod.UID] = string(text)
 	}
 	out.Wrong = append(out.Wrong, doubleCPUs(s.Grants())...)
-	out.Wrong = append(out.Wrong, doubleBytes(s, s.Grants())...)
 	return true
 }
 
@@ -63,19 +64,26 @@ func doubleCPUs(grants []*node.Grant) (wrong []string) {
 	return wrong
 }
 
-// doubleBytes returns the sets of NUMA nodes that have more bytes assigned than they have. The
-// amounts that are charged to NUMA nodes of a set, and to no other, must fit into the set.
-func doubleBytes(s *node.State, grants []*node.Grant) (wrong []string) {
-	type key struct {
-		kind  string
-		nodes mask.Mask
-	}
-	charged := map[key]int64{}
+// charge is what bytes are charged to: a type of memory of a set of NUMA nodes.
+type charge struct {
+	kind  string
+	nodes mask.Mask
+}
+
+// chargedBy sums up the bytes of grants.
+func chargedBy(grants []*node.Grant) map[charge]int64 {
+	sums := map[charge]int64{}
 	for _, g := range grants {
 		for _, b := range g.Charged() {
-			charged[key{b.Type, b.Nodes}] += b.Size
+			sums[charge{b.Type, b.Nodes}] += b.Size
 		}
 	}
+	return sums
+}
+
+// doubleBytes returns the sets of NUMA nodes that have more bytes assigned than they have. The
+// amounts that are charged to NUMA nodes of a set, and to no other, must fit into the set.
+func doubleBytes(s *node.State, charged map[charge]int64) (wrong []string) {
 	reserved := s.Policy().ReservedMemory
 	for set := range maps.Keys(charged) {
 		used, there := int64(0), int64(0)

@@ -1,6 +1,8 @@
 package hollow
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/absence"
+	"github.com/paddock-project/paddock/test/cluster/stock"
 )
 
 // grant returns a grant of one container with these CPUs, and with bytes of NUMA node 0.
@@ -29,6 +32,47 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 		Containers: []node.ContainerGrant{{
 			CPUs: set, MemoryNodes: mask.Of(0), Memory: []memory.Block{{Type: "memory", Size: bytes, Nodes: mask.Of(0)}},
 		}},
+	}
+}
+
+// TestKubeletAssignsTwice: what a kubelet with best-effort has assigned twice is its own fault, and
+// what only its agent has is the agent's.
+func TestKubeletAssignsTwice(t *testing.T) {
+	kinds, err := ReadKinds("../fleet.yaml", 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const gib = 1 << 30
+	grants := []*node.Grant{grant("a", "1-4", 200*gib), grant("b", "5-8", 200*gib)}
+	for _, test := range []struct {
+		name         string
+		topology     node.TopologyPolicy
+		ofB          int64 // bytes, for the kubelet
+		wrong, twice int
+	}{
+		{"both", node.TopologyBestEffort, 200 * gib, 0, 1},
+		{"the agent alone", node.TopologyBestEffort, gib, 1, 0},
+		{"restricted", node.TopologyRestricted, 200 * gib, 1, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			policy := kinds[0].State.Policy()
+			policy.Topology = test.topology
+			empty, err := node.New(kinds[0].State.Machine(), policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := &observed{Node: &Node{Kind: &Kind{State: empty}}}
+			var answer stock.Answer
+			text := fmt.Sprintf(`{"memory": {"entries": {"a": {"c": [{"type": "memory", "size": %d, "numa": [0]}]}}, "podEntries": {"b": [{"type": "memory", "size": %d, "numa": [0]}]}}}`, 200*gib, test.ofB)
+			if err := json.Unmarshal([]byte(text), &answer); err != nil {
+				t.Fatal(err)
+			}
+			var got NodeState
+			n.judgeBytes(grants, &answer, &got)
+			if len(got.Wrong) != test.wrong || len(got.Twice) != test.twice {
+				t.Errorf("wrong %q and twice %q, want %d and %d", got.Wrong, got.Twice, test.wrong, test.twice)
+			}
+		})
 	}
 }
 
@@ -51,7 +95,7 @@ func TestAssignedTwice(t *testing.T) {
 		{"bytes", []*node.Grant{grant("a", "1-4", 200*gib), grant("b", "5-8", 200*gib)}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := slices.Concat(doubleCPUs(test.grants), doubleBytes(s, test.grants)); len(got) != test.want {
+			if got := slices.Concat(doubleCPUs(test.grants), doubleBytes(s, chargedBy(test.grants))); len(got) != test.want {
 				t.Errorf("%d violations, want %d: %q", len(got), test.want, got)
 			}
 		})

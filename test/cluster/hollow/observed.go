@@ -24,6 +24,7 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/apiserver"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
@@ -62,6 +63,10 @@ type observed struct {
 
 // span is a time from the admission of a pod to its end.
 type span struct{ from, to time.Time }
+
+// together is how long after a decision a later one can be compared at the same time, in the order
+// that explains most.
+const together = 2 * time.Second
 
 // watcher is one run of the observing agent.
 type watcher struct {
@@ -263,7 +268,7 @@ func (n *observed) stop(ctx context.Context, w *worker) {
 		n.end(ctx, "endPod", w)
 		n.mu.Lock()
 		if _, there := n.unpublished[w.uid]; there && !n.seen(w.uid) {
-			n.unseen = append(n.unseen, span{n.decided[w.uid], time.Now()})
+			n.unseen = append(n.unseen, span{n.decided[w.uid], time.Now().Add(together)})
 		}
 		delete(n.unpublished, w.uid)
 		n.mu.Unlock()
@@ -357,8 +362,35 @@ func (n *observed) inspect(out *NodeState) {
 	n.orders.Lock()
 	a := n.last
 	n.orders.Unlock()
-	if a != nil && a.CPU != nil {
-		out.Wrong = append(out.Wrong, n.otherCPUs(s, a)...)
+	if a == nil || a.CPU == nil {
+		return
+	}
+	out.Wrong = append(out.Wrong, n.other(s, a)...)
+	n.judgeBytes(s.Grants(), a, out)
+}
+
+// judgeBytes judges memory that is assigned twice. With best-effort, a kubelet does that, and
+// then its agent shows it.
+func (n *observed) judgeBytes(grants []*node.Grant, a *stock.Answer, out *NodeState) {
+	s := n.Kind.State
+	shown := doubleBytes(s, chargedBy(grants))
+	if s.Policy().Topology != node.TopologyBestEffort {
+		out.Wrong = append(out.Wrong, shown...)
+		return
+	}
+	has := map[charge]int64{}
+	for _, g := range grants {
+		for c, bytes := range chargesOf(a.Bytes(g.Pod.UID)) {
+			has[c] += bytes
+		}
+	}
+	byKubelet := doubleBytes(s, has)
+	for _, text := range shown {
+		if slices.Contains(byKubelet, text) {
+			out.Twice = append(out.Twice, text)
+		} else {
+			out.Wrong = append(out.Wrong, text)
+		}
 	}
 }
 
@@ -373,8 +405,9 @@ func (n *observed) differences(w *watcher) []string {
 	return append(strings.Split(strings.TrimSpace(text.String()), "\n"), n.history...)
 }
 
-// otherCPUs returns the pods that run and have other CPUs for the agent than for the kubelet.
-func (n *observed) otherCPUs(s *node.State, a *stock.Answer) (wrong []string) {
+// other returns the pods that run and have other CPUs or other memory for the agent than for the
+// kubelet.
+func (n *observed) other(s *node.State, a *stock.Answer) (wrong []string) {
 	n.mu.Lock()
 	var runs []string
 	for uid, w := range n.pods {
@@ -392,15 +425,27 @@ func (n *observed) otherCPUs(s *node.State, a *stock.Answer) (wrong []string) {
 			}
 			has = has.Union(cpus)
 		}
-		shown := cpuset.Set{}
+		shown, bytes := cpuset.Set{}, map[charge]int64{}
 		if g, there := s.Grant(uid); there {
-			shown = g.CPUs()
+			shown, bytes = g.CPUs(), chargedBy([]*node.Grant{g})
 		}
 		if !shown.Equal(has) {
 			wrong = append(wrong, fmt.Sprintf("pod with UID %s has CPUs %s for the kubelet, and %s for the agent", uid, has, shown))
 		}
+		if kept := chargesOf(a.Bytes(uid)); !maps.Equal(bytes, kept) {
+			wrong = append(wrong, fmt.Sprintf("pod with UID %s has memory %v for the kubelet, and %v for the agent", uid, kept, bytes))
+		}
 	}
 	return wrong
+}
+
+// chargesOf sums up the blocks of a kubelet.
+func chargesOf(blocks []stock.Block) map[charge]int64 {
+	sums := map[charge]int64{}
+	for _, b := range blocks {
+		sums[charge{b.Type, mask.Of(b.NUMA...)}] += b.Size
+	}
+	return sums
 }
 
 // ofKubelet adds what a kubelet of a minor version needs to begin on the machine of a kind, with its

@@ -45,10 +45,17 @@ type Answer struct {
 		PodEntries map[string]string            `json:"podEntries"`
 	} `json:"cpu"`
 	Memory *struct {
-		Entries    map[string]json.RawMessage `json:"entries"`
-		PodEntries map[string]json.RawMessage `json:"podEntries"`
+		Entries    map[string]map[string][]Block `json:"entries"`
+		PodEntries map[string][]Block            `json:"podEntries"`
 	} `json:"memory"`
 	Devices map[string]json.RawMessage `json:"devices"`
+}
+
+// Block is bytes of a type of memory on a set of NUMA nodes.
+type Block struct {
+	Type string `json:"type"`
+	Size int64  `json:"size"`
+	NUMA []int  `json:"numa"`
 }
 
 // CPUs returns the exclusive CPUs of a pod's containers and those of its pool, as lists of CPUs.
@@ -60,6 +67,17 @@ func (a *Answer) CPUs(uid string) (lists []string) {
 		lists = append(lists, pool)
 	}
 	return slices.AppendSeq(lists, maps.Values(a.CPU.Entries[uid]))
+}
+
+// Bytes returns the memory of a pod's pool, or that of its containers if it has no pool.
+func (a *Answer) Bytes(uid string) (blocks []Block) {
+	if a.Memory == nil {
+		return nil
+	}
+	if pool := a.Memory.PodEntries[uid]; len(pool) > 0 {
+		return pool
+	}
+	return slices.Concat(slices.Collect(maps.Values(a.Memory.Entries[uid]))...)
 }
 
 // Has reports whether a pod has something of its own.
