@@ -226,6 +226,9 @@ func (j *judgement) count(faults *chaos.Chaos) {
 		if cause == "" && t.Ended.After(p.Bound.Add(-visible)) {
 			cause = "ends" // The kubelet has released something that no scheduler could know of.
 		}
+		if cause == "" && t.Unplanned {
+			cause = "unsure" // unsureNodes: pass
+		}
 		if cause != "" {
 			j.excused[cause]++
 		} else {
@@ -262,6 +265,9 @@ func (j *judgement) String() string {
 	}
 	if n := j.excused["ends"]; n > 0 {
 		fmt.Fprintf(w, "    %6d  rejected after a pod had ended on the node, a second before the binding at the earliest\n", n)
+	}
+	if n := j.excused["unsure"]; n > 0 {
+		fmt.Fprintf(w, "    %6d  rejected by a node that was unsure when the pod was bound\n", n)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
 		fmt.Fprintf(w, "    %6d  faults %s, which excuse %d rejected pods\n", j.faults[kind], kind, j.excused[kind])

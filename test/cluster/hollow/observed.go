@@ -253,9 +253,9 @@ func (n *observed) start(ctx context.Context, w *worker) progress {
 	n.orders.Lock()
 	history, ended := strings.Join(n.history[max(0, len(n.history)-mostShown):], "\n\t"), n.ended
 	n.orders.Unlock()
-	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason, ended: ended})
 	// paddock-scheduler plans a pod for a node, unless the node is unsure: then it takes any pod.
 	planned := pod.Annotations[handover.Annotation] != ""
+	n.trouble(w, failure{hook: "admit", err: errors.New(message), rejected: true, cause: a.Reason, ended: ended, unplanned: !planned})
 	n.fleet.log.Warn("the kubelet rejects a pod", "node", n.Name, "pod", w.uid, "reason", a.Reason, "planned", planned)
 	fmt.Fprintf(os.Stderr, "\t%s\n", history)
 	n.fleet.patchStatus(ctx, pod, v1.PodStatus{Phase: v1.PodFailed, Reason: a.Reason, Message: message}, false)

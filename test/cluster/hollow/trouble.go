@@ -29,6 +29,9 @@ type Trouble struct {
 	Error string
 	// Ended is when a pod ended on the node the last time before, where a kubelet decides.
 	Ended time.Time
+	// Unplanned is set if the scheduler had not planned the pod for the node, where a kubelet
+	// decides. It binds pods so while it does not know what the kubelet decides by.
+	Unplanned bool
 	// Try counts the attempts for the pod on this node, from 1.
 	Try int
 }
@@ -167,14 +170,16 @@ type failure struct {
 	rejected bool
 	// cause is that of a rejection. If empty, it is the agent's, if it has decided.
 	cause string
-	ended time.Time // see Trouble
+	// See Trouble.
+	ended     time.Time
+	unplanned bool
 }
 
 // trouble records a failed attempt.
 func (n *Node) trouble(w *worker, f failure) {
 	t := Trouble{
 		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: f.hook, At: time.Now(), Try: w.tries,
-		Error: f.err.Error(), Rejected: f.rejected, Cause: f.cause, Ended: f.ended,
+		Error: f.err.Error(), Rejected: f.rejected, Cause: f.cause, Ended: f.ended, Unplanned: f.unplanned,
 	}
 	n.record.mu.Lock()
 	defer n.record.mu.Unlock()
