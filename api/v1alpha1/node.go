@@ -108,6 +108,10 @@ const (
 	// ConditionResizeVeto is false while the container runtime does not ask before a pod is resized: the node follows
 	// such resizes, and cannot reject them. It is there only once that was the case.
 	ConditionResizeVeto = "ResizeVeto"
+	// ConditionAnswersInTime is false while an answer to the container runtime in the last ten minutes took more than half
+	// of the agent's time for it. The runtime goes on without an agent that is too slow, and pods then start without CPUs
+	// of their own. It is there only once that was the case.
+	ConditionAnswersInTime = "AnswersInTime"
 )
 
 // Policy is how a node decides. The fields have the names and values of the KubeletConfiguration.

@@ -86,5 +86,5 @@ func (a *Agent) listing() *handover.Listing {
 
 // view implements publication.Config.View.
 func (a *Agent) view() publication.View {
-	return publication.View{State: a.engine.State(), Listing: a.listing(), Unmanaged: a.status().Unmanaged, NoVeto: a.status().NoVeto}
+	return publication.View{State: a.engine.State(), Listing: a.listing(), Unmanaged: a.status().Unmanaged, NoVeto: a.status().NoVeto, Slow: a.slow()}
 }

@@ -138,6 +138,15 @@ func (a *Agent) status() *nri.Status {
 	return a.plugin.Status()
 }
 
+// slow returns what came close to the time after which the runtime goes on without the agent, or
+// nil.
+func (a *Agent) slow() error {
+	if a.plugin == nil {
+		return nil
+	}
+	return a.plugin.Slow()
+}
+
 // cgroups implements nri.Cgroups for the paths that a runtime names.
 type cgroups struct{ fs cgroup.FS }
 

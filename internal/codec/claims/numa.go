@@ -13,8 +13,9 @@ var numaAttributes = []resourceapi.QualifiedName{
 	"dra.net/numaNode",
 	"dra.cpu/numaNodeID",
 	"dra.memory/numaNode",
-	"numaNode", // gpu.amd.com
-	"numa",     // gpu.nvidia.com
+	"numaNode",   // gpu.amd.com
+	"numaNodeID", // of drivers that name it as dra.cpu does, in their own domain
+	"numa",       // gpu.nvidia.com
 }
 
 // The standard attributes that locate a device among the PCI devices of its machine.

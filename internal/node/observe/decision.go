@@ -12,15 +12,14 @@ import (
 // Decision is a decision of the kubelet about a pod.
 type Decision struct {
 	Pod request.Pod
-	// Requests is what the kubelet counts for the pod. Critical is set if it makes room for the pod
-	// by ending others.
+	// Requests are the amounts that the kubelet counts for the pod. Critical is set if the kubelet
+	// evicts other pods to make room for it.
 	Requests request.Totals
 	Critical bool
-	// Reason is the reason of the rejection in the status of the pod. It is empty for a pod that
-	// was admitted.
-	// Message is that of the status.
+	// Reason and Message are those of the rejection, from the status of the pod. Reason is empty
+	// for a pod that was admitted.
 	Reason, Message string
-	// Doubts are why nothing is predicted about this pod.
+	// Doubts are the reasons why nothing is predicted about this pod.
 	Doubts []string
 }
 
@@ -32,7 +31,7 @@ func (d *Decision) unsure(why string) Comparison {
 	return Comparison{UID: d.Pod.UID, Pod: d.Pod.ID(), Result: Unsure, Admitted: d.Reason == "", Why: why}
 }
 
-// matches reports whether a prediction is the kubelet's decision.
+// matches reports whether the kubelet decided as predicted.
 func (d *Decision) matches(p *prediction, now *Sight) bool {
 	reason := p.reason()
 	if d.Reason != "" || reason != "" || p.preempts {
@@ -48,13 +47,14 @@ func (d *Decision) matches(p *prediction, now *Sight) bool {
 	return samePlace(p.plan.Grant, has)
 }
 
-// matters reports whether the decision is one of a manager, or a rejection.
+// matters reports whether a manager decided about the pod, or the pod was rejected.
 func (d *Decision) matters(p *prediction) bool {
 	return d.Reason != "" || p.reason() != "" || p.plan.Grant.OwnsAnything()
 }
 
-// unpredictable returns why a decision that is not as predicted is no mistake, or "". ended is how
-// many pods ended since the last look: they may have counted.
+// unpredictable returns the reason why a decision that is not as predicted is no mistake, or "".
+// ended is the number of pods that ended since the last look. The kubelet may still have counted
+// them.
 func (d *Decision) unpredictable(p *prediction, ended int) string {
 	resource, is := strings.CutPrefix(d.Reason, OutOf)
 	switch {
@@ -70,7 +70,7 @@ func (d *Decision) unpredictable(p *prediction, ended int) string {
 	return ""
 }
 
-// knows reports whether it is known how much of a resource the Node has.
+// knows reports whether the allocatable amount of a resource is known.
 func (s *Sight) knows(resource request.Resource) bool {
 	if s.Allocatable == nil {
 		return false
@@ -79,7 +79,8 @@ func (s *Sight) knows(resource request.Resource) bool {
 	return listed || resource == request.CPU || resource == request.Memory || resource == "pods"
 }
 
-// leavesNothing reports whether a pod has nothing once its init containers have ended.
+// leavesNothing reports whether a pod has no resources of its own after its init containers have
+// ended.
 func leavesNothing(g *node.Grant) bool {
 	if !g.Pool.IsEmpty() || len(g.PoolMemory) > 0 {
 		return false
@@ -93,8 +94,8 @@ func leavesNothing(g *node.Grant) bool {
 	return true
 }
 
-// samePlace reports whether a pod has the predicted CPUs and memory. Memory of init containers that
-// end is used again by later containers, so that the files may not show it.
+// samePlace reports whether a pod has the predicted CPUs and memory. Later containers reuse the
+// memory of init containers, so the files may not show that memory.
 func samePlace(want, has *node.Grant) bool {
 	if len(want.Containers) != len(has.Containers) || !want.Pool.Equal(has.Pool) || !slices.Equal(want.PoolMemory, has.PoolMemory) {
 		return false
@@ -108,7 +109,7 @@ func samePlace(want, has *node.Grant) bool {
 	return true
 }
 
-// actual describes what the kubelet did.
+// actual describes the decision of the kubelet.
 func (d *Decision) actual(now *Sight) string {
 	has, _ := now.State.Grant(d.Pod.UID)
 	return described(d.Reason, has)

@@ -1,22 +1,23 @@
-// Package observe compares what is predicted of a kubelet with what the kubelet does. It is what a
-// node's own history proves about the predictions for it.
+// Package observe compares the decisions of a kubelet with Paddock's predictions of them. The
+// results show how far the predictions for a node can be trusted.
 //
-// A Ledger gets, from time to time, the state that the kubelet's files show and the pods about
-// which the kubelet has decided since the last look. It plans each of these pods on the state from
-// before, which has the behavior of the kubelet's version, and compares the verdict, the reason,
-// the CPUs of each container, and the NUMA nodes of its memory.
+// A Ledger receives, from time to time, the state in the kubelet's files and the pods that the
+// kubelet has decided about since the previous time. It plans each of these pods on the previous
+// state, with the behavior of the kubelet's version, and compares the verdict, the reason, the CPUs
+// of each container and the NUMA nodes of its memory.
 //
-// A kubelet decides within milliseconds, so a prediction is computed when its outcome is already
-// there. It is one all the same: it uses the state from before and the request of the pod, and
-// nothing that the kubelet wrote since. What the files do not show is tried: the order of pods that
-// were decided between two looks, and whether a pod that ended had been removed before. If only
-// another order gives the answer, the comparison is Reordered, and it is not counted as a mistake.
-// A decision before which no state was seen has no prediction: it is Unsure, with the reason.
+// A kubelet decides within milliseconds, so the outcome exists before the prediction is computed.
+// The prediction uses only the previous state and the request of the pod, and nothing that the
+// kubelet wrote later. The files show neither the order of decisions between two reads nor when a
+// pod that ended was removed, so the Ledger tries the possibilities. If only another order than
+// that of the creation of the pods gives the answer, the result is Reordered, which does not count
+// as a mistake. A decision without a previous state has no prediction: the result is Unsure, with
+// the reason.
 //
-// A kubelet that has asked its managers compares the requests of all pods with what its Node has
-// for pods, and rejects a pod for which there is too little (OutOfcpu). A Sight has these amounts.
-// Pods without resources of their own come and end without a trace in the files, so a rejection
-// that the seen pods do not explain is Unsure, and not a difference.
+// After its managers, a kubelet compares the requests of all pods with the allocatable amounts of
+// its Node, and rejects a pod for which there is too little (OutOfcpu). A Sight has these amounts.
+// Pods without resources of their own leave no trace in the files. A rejection that the known pods
+// do not explain is therefore Unsure, and not a difference.
 //
-// Pods that get nothing of their own are compared only if they are rejected.
+// Pods that get no resources of their own are compared only if they are rejected.
 package observe

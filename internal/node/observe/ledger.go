@@ -17,10 +17,10 @@ type Result string
 // The results.
 const (
 	AsPredicted Result = "as-predicted"
-	// Reordered means that the decision is the predicted one in another order than that in which
-	// the pods were created.
+	// Reordered means that the decision is as predicted, if the kubelet decided in another order
+	// than that in which the pods were created.
 	Reordered Result = "reordered"
-	// Differs means that no order gives the decision.
+	// Differs means that the prediction is another one in every order.
 	Differs Result = "differs"
 	// Unsure means that there was no prediction.
 	Unsure Result = "unsure"
@@ -32,39 +32,40 @@ func Results() []string {
 }
 
 const (
-	// keptSights is how many sights from before are kept. The rejection of a pod shows in its
-	// status later than the admission of the next one shows in the files.
+	// keptSights is the number of previous sights that are kept. The status of a rejected pod
+	// arrives later than the files that show the admission of the next pod.
 	keptSights = 8
-	// mostOrdered is how many pods that were decided between two looks are tried in every order:
-	// three have six orders.
+	// mostOrdered is the largest number of pods between two looks that are tried in every order.
+	// Three pods have six orders.
 	mostOrdered = 3
-	// KeptDifferences is how many differences a Ledger keeps.
+	// KeptDifferences is the number of differences that a Ledger keeps.
 	KeptDifferences = 100
-	// keptReasons is how many different reasons are counted. The others are counted together.
+	// keptReasons is the number of reasons that are counted separately. The others are counted
+	// together.
 	keptReasons = 100
-	// recent is how many of the last comparisons decide about Doubt, and mostDiffering is how many
-	// of them may differ.
+	// recent is the number of comparisons that Doubt looks at. With mostDiffering differences among
+	// them, the predictions are in doubt.
 	recent, mostDiffering = 20, 3
 )
 
-// Comparison is a decision beside its prediction.
+// Comparison is a decision of the kubelet together with its prediction.
 type Comparison struct {
 	At       time.Time
 	UID, Pod string
 	Result   Result
 	Admitted bool
-	// Predicted and Actual describe the two decisions if they differ. Why is the reason why nothing
-	// was predicted.
+	// Predicted and Actual describe the prediction and the decision if they differ. Why is the
+	// reason of Unsure.
 	Predicted, Actual, Why string
 	// Base and Plan are the prediction: the plan for the pod on the state from before. They are nil
 	// if nothing was predicted.
 	Base *node.State
 	Plan *node.Plan
-	// Short is the resource of which the Node has too little for the pod, if that was predicted.
+	// Short is the resource of which the Node was predicted to have too little for the pod, or "".
 	Short request.Resource
-	// Message is the kubelet's about a pod that it rejected.
+	// Message is the kubelet's message about a rejected pod.
 	Message string
-	// Evidence is what Ledger.Evidence returned for a decision that differs.
+	// Evidence is the result of Ledger.Evidence for a decision that differs.
 	Evidence []byte
 }
 
@@ -73,13 +74,13 @@ type Count map[Result]int
 
 // Ledger compares. Its zero value is ready for use. It is not safe for concurrent use.
 type Ledger struct {
-	// Evidence returns what is kept of a decision that differs from its prediction, for somebody
-	// who looks for the cause. It may be nil.
+	// Evidence returns what to keep of a decision that differs from its prediction, to find the
+	// cause later. It may be nil.
 	Evidence func(*Comparison) []byte
 
 	// sights are the last ones, the newest last.
 	sights []*Sight
-	// until has, for each sight, when the next one was seen.
+	// until has the time of the next sight, for each sight but the newest.
 	until       []time.Time
 	lately      []Result
 	admissions  Count
@@ -88,12 +89,11 @@ type Ledger struct {
 	differences []Comparison
 }
 
-// Begin makes a sight the one from before the next decisions. What was decided earlier is not
-// compared, for example because the kubelet was started again or the files could not be read.
+// Begin makes a sight the previous state of the next decisions. Earlier decisions are not compared,
+// for example because the kubelet was restarted or its files could not be read.
 func (l *Ledger) Begin(s Sight) { l.sights, l.until = []*Sight{&s}, nil }
 
-// Skip makes now the state from before the next decisions, as Begin does. Decisions since the last
-// look are Unsure, for the reason why.
+// Skip is like Begin, and counts the decisions since the last look as Unsure, with the reason why.
 func (l *Ledger) Skip(at time.Time, now Sight, decided []Decision, why string) {
 	for _, c := range unsure(decided, why) {
 		if _, listed := now.State.Grant(c.UID); listed || !c.Admitted {
@@ -104,9 +104,9 @@ func (l *Ledger) Skip(at time.Time, now Sight, decided []Decision, why string) {
 	l.Begin(now)
 }
 
-// Look compares what the kubelet has decided since the last look, in the order in which the pods
-// were created, with the predictions. now is what the node shows. The comparisons are in
-// the order of the pods. Pods that no manager decides about are left out.
+// Look compares the decisions since the last look with their predictions. The decisions must be in
+// the order in which the pods were created. now is the present state of the node. The comparisons
+// are in the order of the decisions. Pods that no manager decides about are left out.
 func (l *Ledger) Look(at time.Time, now Sight, decided []Decision) []Comparison {
 	var all []Comparison
 	if len(l.sights) > 0 {
@@ -151,10 +151,10 @@ func (l *Ledger) count(c *Comparison) {
 		} else {
 			l.reasons["other reasons"]++
 		}
-		return // It proves nothing about the predictions.
+		return // It shows nothing about the predictions.
 	case Differs:
 		kept := *c
-		kept.Base, kept.Plan = nil, nil // They would keep whole states.
+		kept.Base, kept.Plan = nil, nil // They refer to whole states.
 		if l.Evidence != nil {
 			kept.Evidence = l.Evidence(c)
 		}
@@ -166,20 +166,20 @@ func (l *Ledger) count(c *Comparison) {
 	l.lately = l.lately[max(0, len(l.lately)-recent):]
 }
 
-// Admissions and Rejections return the comparisons so far, by what the kubelet decided.
+// Admissions returns the number of compared admissions by result.
 func (l *Ledger) Admissions() Count { return maps.Clone(l.admissions) }
 
-// Rejections returns the comparisons of rejections.
+// Rejections returns the number of compared rejections by result.
 func (l *Ledger) Rejections() Count { return maps.Clone(l.rejections) }
 
-// Unpredicted returns how often nothing was predicted, by reason.
+// Unpredicted returns the number of Unsure comparisons by reason.
 func (l *Ledger) Unpredicted() map[string]int { return maps.Clone(l.reasons) }
 
 // Differences returns the last decisions that differ from their prediction, the oldest first.
 func (l *Ledger) Differences() []Comparison { return slices.Clone(l.differences) }
 
-// Doubt returns why predictions about this kubelet cannot be relied on, or "" if they can: several
-// of the last ones were wrong.
+// Doubt returns the reason why predictions about this kubelet are in doubt, or "". They are in
+// doubt if several of the last ones were wrong.
 func (l *Ledger) Doubt() string {
 	wrong := 0
 	for _, r := range l.lately {
@@ -193,7 +193,8 @@ func (l *Ledger) Doubt() string {
 	return fmt.Sprintf("predictions differ: of the last %d decisions of this kubelet, %d were not as predicted", len(l.lately), wrong)
 }
 
-// compare finds an order in which all decisions are as predicted.
+// compare looks for an order in which all decisions are as predicted, and compares one by one if
+// there is none.
 func (l *Ledger) compare(now *Sight, decided []Decision) []Comparison {
 	before := l.sights[len(l.sights)-1]
 	without, gone, ended := before.without(now)
@@ -218,7 +219,7 @@ func (l *Ledger) compare(now *Sight, decided []Decision) []Comparison {
 	return l.apart(without, now, decided, ended)
 }
 
-// unsure returns comparisons of decisions that are not predicted.
+// unsure returns a comparison with the result Unsure for each decision.
 func unsure(decided []Decision, why string) []Comparison {
 	var all []Comparison
 	for _, d := range decided {
@@ -232,8 +233,8 @@ func unsure(decided []Decision, why string) []Comparison {
 }
 
 // apart compares the decisions one by one, because no order explains all of them. A rejection can
-// be one on an earlier state. If nothing is predicted about one of the pods, it can have come before
-// any other. ended is how many pods of the last sight have ended.
+// belong to an earlier state. A pod without a prediction can have been decided before any other.
+// ended is the number of pods of the last sight that have ended.
 func (l *Ledger) apart(at position, now *Sight, decided []Decision, ended int) []Comparison {
 	var all []Comparison
 	after, beside := "", ""
@@ -281,8 +282,8 @@ func (l *Ledger) apart(at position, now *Sight, decided []Decision, ended int) [
 	return all
 }
 
-// earlier returns the prediction of a rejection on the newest of the sights before the last one on
-// which it is as decided, or nil.
+// earlier returns the prediction of a rejection on the newest earlier sight that gives this
+// rejection, or nil. The last sight is not tried.
 func (l *Ledger) earlier(d *Decision, now *Sight) *prediction {
 	for i := len(l.sights) - 2; i >= 0 && d.Reason != ""; i-- {
 		if l.until[i].Unix() < d.Pod.Created { // The pod did not exist yet.

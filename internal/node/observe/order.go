@@ -2,8 +2,8 @@ package observe
 
 import "slices"
 
-// greedy finds an order of many decisions: each time the first one that is as planned. found is
-// false if it gets stuck, which does not mean that there is no order.
+// greedy looks for an order of many decisions. In each step it takes the first remaining decision
+// that is as predicted. found is false if no remaining decision is, although there may be an order.
 func greedy(base position, now *Sight, decided []Decision) (all []Comparison, found bool) {
 	if len(decided) <= mostOrdered {
 		return nil, false
@@ -34,9 +34,9 @@ func greedy(base position, now *Sight, decided []Decision) (all []Comparison, fo
 	return labelled(predicted, decided, inOrder), true
 }
 
-// try predicts decisions in an order, and returns the predictions by UID. It reports false if a
-// decision is not as predicted. If run is set, the containers of each pod run before the next pod
-// is decided, so that the memory of its init containers is free by then.
+// try predicts decisions in a given order, and returns the predictions by UID. It reports false if
+// a decision is not as predicted. If run is set, the containers of a pod run before the kubelet
+// decides about the next pod, so the memory of its init containers is free by then.
 func try(base position, now *Sight, order []Decision, run bool) (map[string]prediction, bool) {
 	predicted, at := map[string]prediction{}, base
 	for i := range order {
@@ -73,7 +73,8 @@ func labelled(predicted map[string]prediction, decided []Decision, inOrder bool)
 	return all
 }
 
-// ordersOf returns all orders of a few decisions, the given one first, or only the given one.
+// ordersOf returns all orders of up to mostOrdered decisions, the given one first. Of more
+// decisions it returns only the given order.
 func ordersOf(decided []Decision) [][]Decision {
 	if len(decided) > mostOrdered {
 		return [][]Decision{decided}

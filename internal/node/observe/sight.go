@@ -6,12 +6,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Sight is what a look shows of a node.
+// Sight is the state of a node at one time.
 type Sight struct {
 	State *node.State
-	// Requests has, by UID, what the kubelet counts of each pod that it has admitted and that has
-	// not ended. Allocatable is what the Node has for all of them. It is nil if that is not known.
-	// A resource that it does not list, apart from CPU time, memory and pods, is not known.
+	// Requests has, by UID, the amounts that the kubelet counts for each pod that it has admitted
+	// and that has not ended. Allocatable has the amounts of the Node for all of them, or is nil if
+	// they are not known. Resources that it does not list are not known, except for CPU time,
+	// memory and pods.
 	Requests    map[string]request.Totals
 	Allocatable *request.Totals
 }
@@ -20,17 +21,18 @@ type Sight struct {
 // name of the resource.
 const OutOf = "OutOf"
 
-// position is a moment before a decision: what pods have, and what they request together.
+// position is the moment before a decision: the assignments of the pods, and the sum of their
+// requests.
 type position struct {
 	*Sight
 
 	state *node.State
 	used  request.Totals
-	// counts are the pods that add to used when they are admitted. Nil means all.
+	// counts has the pods that are added to used when they are admitted. Nil means all pods.
 	counts map[string]request.Totals
 }
 
-// at returns the moment of a sight.
+// at returns the position of a sight.
 func (s *Sight) at() position {
 	p := position{Sight: s, state: s.State}
 	for _, r := range s.Requests {
@@ -39,8 +41,8 @@ func (s *Sight) at() position {
 	return p
 }
 
-// without returns the moment at which the pods of a sight that have ended until now had ended.
-// gone is the number of those with assignments, and ended of all that the kubelet counts.
+// without returns the position of a sight without the pods that have ended until now. gone is the
+// number of those that had assignments, and ended the number of all that the kubelet had counted.
 func (s *Sight) without(now *Sight) (p position, gone, ended int) {
 	p = position{Sight: s, state: s.State, counts: now.Requests}
 	for g := range s.State.AllGrants() {
@@ -64,14 +66,14 @@ func (s *Sight) without(now *Sight) (p position, gone, ended int) {
 type prediction struct {
 	of   position
 	plan *node.Plan
-	// short is the resource of which the Node has too little for the pod, or "".
+	// short is the resource of which the Node has too little for the pod, or "" if it has enough.
 	short request.Resource
-	// preempts is set if the kubelet ends other pods instead of rejecting this one for that.
+	// preempts is set if the kubelet evicts other pods then, instead of rejecting this one.
 	preempts bool
 }
 
 // predict predicts a decision. A kubelet asks its managers first, then compares the requests of all
-// pods with what the Node has (R-ST-60), and then looks at features.
+// pods with the allocatable amounts of the Node (R-ST-60), and then checks features.
 func (p position) predict(d *Decision) prediction {
 	out := prediction{of: p, plan: p.state.Plan(d.Pod)}
 	if p.Allocatable == nil || out.plan.Rejection != nil && out.plan.Trace.Cause != rejection.ResourcesOff {
@@ -102,8 +104,8 @@ func (p *prediction) grant() *node.Grant {
 	return p.plan.Grant
 }
 
-// then returns the moment after a decision. Nothing is left of a pod that was rejected: the kubelet
-// removes it before it admits the next one.
+// then returns the position after a decision. A rejected pod has no effect: the kubelet removes it
+// before it admits the next one.
 func (p *prediction) then(d *Decision) (position, error) {
 	next := p.of
 	state, err := p.of.state.Apply(p.plan)

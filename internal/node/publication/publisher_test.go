@@ -387,6 +387,29 @@ func TestResize(t *testing.T) {
 	}
 }
 
+// TestSlowAnswers: a node whose agent answers the runtime almost too late says so, and says when
+// that is over.
+func TestSlowAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.round(0)
+	condition := func() *metav1.Condition {
+		return meta.FindStatusCondition(w.object().Status.Conditions, v1alpha1.ConditionAnswersInTime)
+	}
+	if c := condition(); c != nil {
+		t.Errorf("at first the condition is %v", c)
+	}
+	w.view.Slow = errors.New("RunPodSandbox took long")
+	w.round(time.Second)
+	if c := condition(); c == nil || c.Status != metav1.ConditionFalse || c.Reason != "Slow" || c.Message != "RunPodSandbox took long" {
+		t.Errorf("the condition is %v", c)
+	}
+	w.view.Slow = nil
+	w.round(time.Second)
+	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || c.Message != "" {
+		t.Errorf("afterwards the condition is %v", c)
+	}
+}
+
 // TestMaxContainers checks that the limit on containers is published outside of the policy, whose
 // digest stays the same. So a scheduler of an older version can still plan for the node.
 func TestMaxContainers(t *testing.T) {

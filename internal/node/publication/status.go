@@ -36,6 +36,9 @@ type View struct {
 	// NoVeto is the reason why resizes are not decided before the kubelet carries them out. Nil
 	// means that they are, as far as the agent knows.
 	NoVeto error
+	// Slow is what came close to the time after which the runtime goes on without the agent. Nil
+	// means that nothing did lately.
+	Slow error
 	// Observed is set where the kubelet decides and the agent observes it. State is then that of
 	// the kubelet, and every grant is published: annotations of pods are predictions.
 	Observed *Observed
@@ -203,6 +206,11 @@ func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete b
 	} else if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionResizeVeto) != nil {
 		set(v1alpha1.ConditionResizeVeto, true, "Asked", "")
 	}
+	if v.Slow != nil {
+		set(v1alpha1.ConditionAnswersInTime, false, "Slow", short(v.Slow.Error()))
+	} else if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAnswersInTime) != nil {
+		set(v1alpha1.ConditionAnswersInTime, true, "InTime", "")
+	}
 	if complete {
 		set(v1alpha1.ConditionComplete, true, "AllGrants", "")
 	} else {
@@ -235,7 +243,7 @@ func (p *Publisher) revision(v View) int64 {
 // same reports whether two views show the same.
 func (v View) same(w View) bool {
 	sameError := func(a, b error) bool { return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error()) }
-	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto) && v.Observed.same(w.Observed)
+	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto) && sameError(v.Slow, w.Slow) && v.Observed.same(w.Observed)
 }
 
 func (o *Observed) same(p *Observed) bool {

@@ -208,6 +208,6 @@ func AtRest(s *node.State, observed []converge.Observed) error {
 // CRIO returns c with the behavior of CRI-O 1.36.
 func CRIO(c sim.Config) sim.Config {
 	c.Name, c.Version, c.NRIVersion = "cri-o", "1.36.1", "v0.11.0"
-	c.ListsLate, c.HangsOnUpdates, c.ListFailed = true, true, true
+	c.ListsLate, c.HangsOnUpdates, c.ListFailed, c.UnknownPods = true, true, true, false
 	return c
 }

@@ -135,20 +135,29 @@ func kindsOf(answer *view.Fleet, views []*fleet.View, step int) []kind {
 		at[k.Kind] = len(kinds)
 		kinds = append(kinds, kind{name: k.Kind, policy: k.Policy})
 	}
-	tiles := make([]map[string]int, len(kinds))
 	used := make([][2]float64, len(kinds)) // the assigned parts of CPUs and memory
 	for _, v := range views {
 		i, known := at[v.Kind]
 		if !known {
 			i = len(kinds)
 			at[v.Kind] = i
-			kinds, tiles, used = append(kinds, kind{name: v.Kind}), append(tiles, nil), append(used, [2]float64{})
+			kinds, used = append(kinds, kind{name: v.Kind}), append(used, [2]float64{})
 		}
+		kinds[i].nodes++
+		used[i][0] += cpusOf(v.Stock())
+		used[i][1] += memoryOf(v)
+	}
+	for i := range kinds {
+		kinds[i].memory = used[i][1] > used[i][0]
+	}
+	tiles := make([]map[string]int, len(kinds))
+	for _, v := range views {
+		i := at[v.Kind]
 		k := &kinds[i]
-		k.nodes++
-		stock, memory := v.Stock(), memoryOf(v)
-		used[i][0] += cpusOf(stock)
-		used[i][1] += memory
+		stock, memory := v.Stock(), 0.0
+		if k.memory { // Else it is not drawn, and does not tell tiles apart.
+			memory = memoryOf(v)
+		}
 		key := keyOf(stock, memory, step)
 		if tiles[i] == nil {
 			tiles[i] = map[string]int{}
@@ -162,7 +171,6 @@ func kindsOf(answer *view.Fleet, views []*fleet.View, step int) []kind {
 		k.tiles[n].add(stock, memory)
 	}
 	for i := range kinds {
-		kinds[i].memory = used[i][1] > used[i][0]
 		slices.SortStableFunc(kinds[i].tiles, func(a, b tile) int { return cmp.Compare(b.nodes, a.nodes) })
 	}
 	return slices.DeleteFunc(kinds, func(k kind) bool { return k.nodes == 0 })
@@ -268,6 +276,8 @@ func (p *Picture) tile(g grid, k *kind, t *tile, x, y float64) {
 	for i, n := range t.numa {
 		all := float64(n.Shared + n.Exclusive + n.Pooled + n.Free)
 		bottom, at := y+g.tile-3, x+3+float64(i)*bar
+		p.rect(at, y+3, bar-2, most, line)
+		p.rect(at+1, y+4, bar-4, most-2, free)
 		part := func(n float64, fill tone) {
 			if all > 0 {
 				h := n / all * most

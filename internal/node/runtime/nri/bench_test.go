@@ -65,8 +65,11 @@ type bench struct {
 	pending map[string]string      // the reason why the kubelet does not apply the request of a pod
 	// unseen is the error of listing what runs. unreadable is the error of reading cgroups.
 	unseen, unreadable error
-	// runtime is the name of the runtime. If empty, it is containerd.
-	runtime string
+	// runtime, release and nri are the name of the runtime and its versions. If empty, they are
+	// those of containerd 2.4.2. events are those of which the plugin wants to be told; 0: all that
+	// it handles.
+	runtime, release, nri string
+	events                api.EventMask
 	// deafToPods is set if the runtime does not forward UpdatePodSandbox.
 	deafToPods bool
 	// open is the reply that the runtime is applying.

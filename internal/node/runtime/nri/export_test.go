@@ -57,8 +57,8 @@ func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return estimate(sandbox, s)
 }
 
-// TakesUpdates exports takesUpdates.
-func TakesUpdates(runtime, release, nri string) bool { return takesUpdates(runtime, release, nri) }
+// TakesUpdates reports whether a runtime takes unsolicited updates.
+func TakesUpdates(runtime, release, nri string) bool { return unsolicited.in(runtime, release, nri) }
 
 // HangUp closes the connection, as if the runtime had died.
 func (p *Plugin) HangUp() error {

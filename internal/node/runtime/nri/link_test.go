@@ -77,7 +77,7 @@ func (l *link) holds(hold chan struct{}) {
 	l.hold = hold
 }
 
-func (l *link) RuntimeNRIVersion() string     { return "v0.12.3" }
+func (l *link) RuntimeNRIVersion() string     { return cmp.Or(l.nri, "v0.12.3") }
 func (l *link) RequestTimeout() time.Duration { return cmp.Or(l.timeout, 2*time.Second) }
 
 // connect makes the plugin serve a connection, and the runtime synchronise it.
@@ -90,11 +90,12 @@ func (b *bench) connect() {
 		_, _ = b.plugin.Serve(l.ctx)
 	}(b.link)
 	<-b.link.up
-	release := "2.4.2+unknown"
+	release := cmp.Or(b.release, "2.4.2+unknown")
 	if b.old {
 		release = "2.1.4"
 	}
-	_, err := b.plugin.Configure(b.ctx, "", cmp.Or(b.runtime, "containerd"), release)
+	var err error
+	b.events, err = b.plugin.Configure(b.ctx, "", cmp.Or(b.runtime, "containerd"), release)
 	b.broke(err)
 	var boxes []*api.PodSandbox
 	var containers []*api.Container

@@ -166,6 +166,7 @@ type Plugin struct {
 	// latest is the loop after the last event.
 	latest     atomic.Pointer[moment]
 	handedBack once
+	slow       slowness
 	// glances has room for the one read of cgroups that a request may wait for. writes has room for
 	// the one write of a quota.
 	glances, writes chan struct{}

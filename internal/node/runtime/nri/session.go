@@ -50,8 +50,18 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 		now := s.config.Now()
 		s.answered.Store(&now)
 		s.open.Add(-1)
-		s.config.Observer.Hook(hook, now.Sub(begin), *err)
+		took := now.Sub(begin)
+		s.config.Observer.Hook(hook, took, *err)
+		s.slow.note("the answer to "+hook, took, s.timeout, s.patience(), now)
 	}
+}
+
+// patience returns how long the runtime waits for an answer.
+func (s *session) patience() time.Duration {
+	if theirs := s.link.RequestTimeout(); theirs > 0 {
+		return theirs
+	}
+	return patience
 }
 
 // untilKey is the context key of until.
@@ -64,13 +74,13 @@ func until(ctx context.Context) time.Time {
 	return at
 }
 
-// Configure receives the runtime's name and version.
+// Configure receives the runtime's name and version, and returns the events to subscribe to.
 func (s *session) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
 	if s.over.Load() || ctx.Err() != nil {
 		return 0, control.ErrGone
 	}
 	nri := s.link.RuntimeNRIVersion()
-	mayUpdate, timeout := takesUpdates(runtime, release, nri), s.config.Timeout
+	mayUpdate, timeout := unsolicited.in(runtime, release, nri), s.config.Timeout
 	if theirs := s.link.RequestTimeout(); theirs > 0 {
 		timeout = min(timeout, theirs/2)
 	}
@@ -85,9 +95,12 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 	s.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri, "answers_within", timeout.String())
 	if !mayUpdate {
 		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+
-			"or, after some seconds, for a new connection", "need_nri", "0.12.1", "runtime", runtime, "version", release)
+			"or, after some seconds, for a new connection", "need_nri", unsolicited.nri.String(), "runtime", runtime, "version", release)
 	}
-	return 0, nil
+	if !podUpdates.in(runtime, release, nri) {
+		return withoutPodUpdates, nil
+	}
+	return 0, nil // every event that the session handles
 }
 
 // RunPodSandbox plans the whole pod.

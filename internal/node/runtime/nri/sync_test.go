@@ -2,10 +2,13 @@ package nri_test
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -191,6 +194,46 @@ func TestTakesUpdates(t *testing.T) {
 		if got := nri.TakesUpdates(c.runtime, c.release, c.nri); got != c.want {
 			t.Errorf("%s %s with NRI %s: %v, want %v", c.runtime, c.release, c.nri, got, c.want)
 		}
+	}
+}
+
+// TestEventsOfOldRuntimes: a runtime whose NRI does not know UpdatePodSandbox refuses a plugin that
+// subscribes to it. It tells of every other event that a session handles.
+func TestEventsOfOldRuntimes(t *testing.T) {
+	var handled api.EventMask
+	for i := range reflect.TypeFor[handler]().NumMethod() {
+		switch name := reflect.TypeFor[handler]().Method(i).Name; name {
+		case "Configure", "Synchronize":
+		default:
+			handled |= api.MustParseEventMask(name)
+		}
+	}
+	early := handled
+	early.Clear(api.Event_UPDATE_POD_SANDBOX)
+	if early == handled {
+		t.Fatal("a session does not handle UpdatePodSandbox")
+	}
+	for _, c := range []struct {
+		runtime, release, nri string
+		want                  api.EventMask // 0: all
+	}{
+		{"containerd", "v1.7.31", "unknown", early},
+		{"containerd", "2.1.5", "unknown", early},
+		{"containerd", "v2.2.0-rc.0", "unknown", early},
+		{"containerd", "v2.2.2", "unknown", 0},
+		{"containerd", "2.4.2+unknown", "v0.12.3", 0},
+		{"cri-o", "1.34.0", "unknown", early},
+		{"cri-o", "1.36.1", "unknown", 0},
+		{"other", "1", "v0.9.0", early},
+		{"other", "1", "v0.12.3", 0},
+	} {
+		b := newBench(t.Context())
+		b.runtime, b.release, b.nri = c.runtime, c.release, c.nri
+		b.start()
+		if b.events != c.want {
+			t.Errorf("%s %s with NRI %q tells of %s, want %s", c.runtime, c.release, c.nri, b.events.PrettyString(), c.want.PrettyString())
+		}
+		b.check(t)
 	}
 }
 

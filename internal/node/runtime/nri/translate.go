@@ -121,21 +121,35 @@ func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	return out
 }
 
-// leastNRI is the first NRI version that accepts unsolicited updates. With earlier versions, such
-// an update and a hook could wait for each other for ever (containerd#13733).
-var leastNRI = version.MustParseSemantic("0.12.1")
+// since is when a feature of NRI came: the first NRI version with it, and the first releases of
+// runtimes with that version, by the name of the runtime in Configure.
+type since struct {
+	nri      *version.Version
+	releases map[string]*version.Version
+}
 
-// leastRelease maps the name of a runtime in Configure to its first release with at least leastNRI.
-// No release of CRI-O is known to have it.
-var leastRelease = map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}
+// unsolicited is the feature that unsolicited updates are safe. With earlier versions, such an
+// update and a hook could wait for each other for ever (containerd#13733). No release of CRI-O is
+// known to have it.
+var unsolicited = since{version.MustParseSemantic("0.12.1"), map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}}
 
-// takesUpdates reports whether a runtime accepts unsolicited updates. The runtime's own version
-// decides if its name is in leastRelease; otherwise the NRI version that it reports decides.
-func takesUpdates(runtime, release, nri string) bool {
-	if least, known := leastRelease[runtime]; known {
+// podUpdates is the event UpdatePodSandbox. Earlier versions reject a plugin that subscribes to an
+// event that they do not know.
+var podUpdates = since{version.MustParseSemantic("0.10.0"), map[string]*version.Version{
+	"containerd": version.MustParseSemantic("2.2.0"), "cri-o": version.MustParseSemantic("1.35.0"),
+}}
+
+// withoutPodUpdates has every event of a session that all versions know.
+var withoutPodUpdates = api.MustParseEventMask("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "PostCreateContainer",
+	"StartContainer", "PostStartContainer", "UpdateContainer", "StopContainer", "RemoveContainer")
+
+// in reports whether a runtime has the feature. The runtime's own version decides if its name is
+// among the releases; otherwise the NRI version that it reports decides.
+func (f since) in(runtime, release, nri string) bool {
+	if least, known := f.releases[runtime]; known {
 		return atLeast(release, least)
 	}
-	return atLeast(nri, leastNRI)
+	return atLeast(nri, f.nri)
 }
 
 // atLeast reports whether a version is a release that is not older than least. A version before its

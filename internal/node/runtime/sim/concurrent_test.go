@@ -214,7 +214,7 @@ func newOrdeal(ctx context.Context, h history) *ordeal {
 		c.Required = []string{"paddock"}
 	}
 	if h.old {
-		c.Name, c.Version, c.NRIVersion, c.SilentPods = "containerd", "2.1.4", "v0.8.0", true
+		c.Name, c.Version, c.NRIVersion, c.SilentPods, c.UnknownPods = "containerd", "2.1.4", "v0.8.0", true, true
 	}
 	if h.crio {
 		c = simtest.CRIO(c)

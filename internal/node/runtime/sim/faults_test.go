@@ -68,7 +68,7 @@ func TestDriftOnAnOldRuntime(t *testing.T) {
 			t.Errorf("%d new connections, want 1", n)
 		}
 	}, func(c *sim.Config) {
-		c.Name, c.Version, c.NRIVersion = "containerd", "2.1.4", "v0.8.0"
+		c.Name, c.Version, c.NRIVersion, c.UnknownPods = "containerd", "2.1.4", "v0.8.0", true
 		fault := c.Fault
 		c.Fault = func(s sim.Step) sim.Fault {
 			if s.Point == sim.Registered {

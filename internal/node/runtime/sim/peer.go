@@ -142,6 +142,9 @@ func (p *peer) start() error {
 	if p.events = api.EventMask(reply.GetEvents()); p.events == 0 {
 		p.events = api.ValidEvents
 	}
+	if known := api.EventMask(1<<(api.Event_UPDATE_POD_SANDBOX-1) - 1); c.UnknownPods && reply.GetEvents()&^int32(known) != 0 {
+		return fmt.Errorf("invalid plugin events: %#x", reply.GetEvents()&^int32(known))
+	}
 	p.policy = reply.GetFailurePolicy()
 	if !c.ListsLate {
 		r.gate.shut()

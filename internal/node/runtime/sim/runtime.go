@@ -36,8 +36,9 @@ type Config struct {
 	// are created without it.
 	Required []string
 	// SilentPods makes the runtime not ask plugins about UpdatePodSandbox, like containerd before
-	// 2.4.
-	SilentPods bool
+	// 2.4. UnknownPods makes it reject a plugin that subscribes to that event, like containerd
+	// before 2.2.
+	SilentPods, UnknownPods bool
 	// ListFailed makes the answer to unsolicited updates a list of those that failed, as in CRI-O.
 	// Otherwise the answer is an error without a list, as in containerd.
 	ListFailed bool
