@@ -72,9 +72,8 @@ func (e *edge) run(ctx context.Context) error {
 		case m := <-e.events:
 			e.handle(m)
 		case <-e.timer:
-			if s, now := e.present.Load(), c.Now(); s != nil {
-				e.slow.note("the wait of the agent's loop for its next step", now.Sub(e.latest.Load().wake), s.timeout, s.patience(), now)
-			}
+			now := c.Now()
+			e.slow.note("the wait of the agent's loop for its next step", now.Sub(e.latest.Load().wake), now)
 			e.handle(message{of: control.Timer{}})
 		case <-ctx.Done():
 			return context.Cause(ctx)

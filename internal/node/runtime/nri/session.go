@@ -52,16 +52,8 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 		s.open.Add(-1)
 		took := now.Sub(begin)
 		s.config.Observer.Hook(hook, took, *err)
-		s.slow.note("the answer to "+hook, took, s.timeout, s.patience(), now)
+		s.slow.note("the answer to "+hook, took, now)
 	}
-}
-
-// patience returns how long the runtime waits for an answer.
-func (s *session) patience() time.Duration {
-	if theirs := s.link.RequestTimeout(); theirs > 0 {
-		return theirs
-	}
-	return patience
 }
 
 // untilKey is the context key of until.
@@ -92,6 +84,7 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 		return 0, control.ErrGone
 	}
 	s.timeout = timeout // The runtime sends no request before it has this answer.
+	s.slow.limits(timeout, s.link.RequestTimeout())
 	s.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri, "answers_within", timeout.String())
 	if !mayUpdate {
 		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+

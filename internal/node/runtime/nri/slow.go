@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -17,23 +18,29 @@ const (
 // slowness has what came closest to the limit in the last slowFor. A node that is starved loses the
 // plugin after a few such answers, and pods then start without CPUs of their own.
 type slowness struct {
-	mu   sync.Mutex
-	what string
-	took time.Duration
-	// limit is the plugin's own, and runtime is how long the runtime waits.
+	mu sync.Mutex
+	// limit is the plugin's own, and runtime is how long the runtime waits. Both are 0 until a
+	// runtime has connected.
 	limit, runtime time.Duration
+	what           string
+	took           time.Duration
 	at             time.Time
 }
 
-// note takes in an answer. It is reported if it took more than half of the limit.
-func (s *slowness) note(what string, took, limit, runtime time.Duration, now time.Time) {
-	if 2*took <= limit {
-		return
-	}
+// limits sets the limits of a connection. If runtime is 0, the runtime does not report how long it
+// waits.
+func (s *slowness) limits(limit, runtime time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if took > s.took || now.Sub(s.at) > slowFor {
-		s.what, s.took, s.limit, s.runtime, s.at = what, took, limit, runtime, now
+	s.limit, s.runtime = limit, cmp.Or(runtime, patience)
+}
+
+// note takes in an answer. It is reported if it took more than half of the limit.
+func (s *slowness) note(what string, took time.Duration, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit > 0 && 2*took > s.limit && (took > s.took || now.Sub(s.at) > slowFor) {
+		s.what, s.took, s.at = what, took, now
 	}
 }
 
