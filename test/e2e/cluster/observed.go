@@ -218,8 +218,17 @@ func (p *player) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// restart restarts the kubelet, and waits until the agent has noticed both.
+// restart restarts the kubelet, and waits until the agent has noticed both. A kubelet that stops
+// cancels the creation of containers, and a pod that never restarts them fails then. So the pods that
+// are ended later run first.
 func (p *player) restart(ctx context.Context) error {
+	for _, pod := range p.running {
+		if pod.ends {
+			if err := p.step(ctx, step{Await: pod.name, Until: "Ready"}); err != nil {
+				return err
+			}
+		}
+	}
 	if err := p.stopUnit(ctx, "kubelet"); err != nil {
 		return err
 	}
