@@ -54,6 +54,6 @@ func (p *Plugin) Slow() error {
 		return nil
 	}
 	return fmt.Errorf("at %s %s took %s of the %s that the agent has; after %s the runtime goes on without it, and pods start without CPUs of their own. "+
-		"Give the agent more CPU time, or raise the runtime's plugin_request_timeout and nri.timeout to less than half of it",
+		"Find out whether the agent waits for CPU time, the kubelet or the disk, or raise the runtime's plugin_request_timeout and nri.timeout to less than half of it",
 		s.at.UTC().Format(time.RFC3339), s.what, s.took.Round(10*time.Millisecond), s.limit, s.runtime)
 }

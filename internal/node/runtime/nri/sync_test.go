@@ -197,8 +197,8 @@ func TestTakesUpdates(t *testing.T) {
 	}
 }
 
-// TestEventsOfOldRuntimes: a runtime whose NRI does not know UpdatePodSandbox refuses a plugin that
-// subscribes to it. It tells of every other event that a session handles.
+// TestEventsOfOldRuntimes: a runtime whose NRI does not know UpdatePodSandbox rejects a plugin that
+// subscribes to it. The plugin subscribes to every other event that a session handles.
 func TestEventsOfOldRuntimes(t *testing.T) {
 	var handled api.EventMask
 	for i := range reflect.TypeFor[handler]().NumMethod() {
@@ -231,7 +231,7 @@ func TestEventsOfOldRuntimes(t *testing.T) {
 		b.runtime, b.release, b.nri = c.runtime, c.release, c.nri
 		b.start()
 		if b.events != c.want {
-			t.Errorf("%s %s with NRI %q tells of %s, want %s", c.runtime, c.release, c.nri, b.events.PrettyString(), c.want.PrettyString())
+			t.Errorf("%s %s with NRI %q: subscribed to %s, want %s", c.runtime, c.release, c.nri, b.events.PrettyString(), c.want.PrettyString())
 		}
 		b.check(t)
 	}
