@@ -136,7 +136,8 @@ func kindsOf(answer *view.Fleet, views []*fleet.View, step int) []kind {
 		kinds = append(kinds, kind{name: k.Kind, policy: k.Policy})
 	}
 	used := make([][2]float64, len(kinds)) // the assigned parts of CPUs and memory
-	for _, v := range views {
+	stocks, memories := make([][]fleet.Stock, len(views)), make([]float64, len(views))
+	for j, v := range views {
 		i, known := at[v.Kind]
 		if !known {
 			i = len(kinds)
@@ -144,19 +145,20 @@ func kindsOf(answer *view.Fleet, views []*fleet.View, step int) []kind {
 			kinds, used = append(kinds, kind{name: v.Kind}), append(used, [2]float64{})
 		}
 		kinds[i].nodes++
-		used[i][0] += cpusOf(v.Stock())
-		used[i][1] += memoryOf(v)
+		stocks[j], memories[j] = v.Stock(), memoryOf(v)
+		used[i][0] += cpusOf(stocks[j])
+		used[i][1] += memories[j]
 	}
 	for i := range kinds {
 		kinds[i].memory = used[i][1] > used[i][0]
 	}
 	tiles := make([]map[string]int, len(kinds))
-	for _, v := range views {
+	for j, v := range views {
 		i := at[v.Kind]
 		k := &kinds[i]
-		stock, memory := v.Stock(), 0.0
+		stock, memory := stocks[j], 0.0
 		if k.memory { // Else it is not drawn, and does not tell tiles apart.
-			memory = memoryOf(v)
+			memory = memories[j]
 		}
 		key := keyOf(stock, memory, step)
 		if tiles[i] == nil {
