@@ -90,6 +90,9 @@ type (
 	CountRepaired struct{ Containers int }
 	// CountUnverified reports how many containers do not have their settings.
 	CountUnverified struct{ Containers int }
+	// CountUnsettled reports how many containers do not have their settings yet: an update of them
+	// waits or is under way, or they are being created.
+	CountUnsettled struct{ Containers int }
 )
 
 // Update is an unsolicited update. Its outcome is Landed.
@@ -258,6 +261,7 @@ func (CountAway) action()        {}
 func (CountVetoes) action()      {}
 func (CountRepaired) action()    {}
 func (CountUnverified) action()  {}
+func (CountUnsettled) action()   {}
 func (Update) action()           {}
 func (Job) action()              {}
 func (Find) action()             {}

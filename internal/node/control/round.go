@@ -36,6 +36,7 @@ func (s *step) round() {
 	if s.foreign.len() > 0 || s.link.mode == resuming {
 		s.differing = records[differing]{} // Nothing is assigned here now.
 		s.do(CountUnverified{0})
+		s.do(CountUnsettled{0})
 		return
 	}
 	s.overdue()
@@ -158,7 +159,9 @@ func (s *step) push() {
 	s.advance()
 	w := s.want()
 	a := s.updates(converge.Occasion{By: converge.Unsolicited})
-	if s.back != nil && a.Differing+s.beingCreated() == 0 {
+	unsettled := a.Differing + s.beingCreated()
+	s.do(CountUnsettled{unsettled})
+	if s.back != nil && unsettled == 0 {
 		s.do(HandedBack{})
 	}
 	s.reportStranded(a.Stranded)

@@ -24,7 +24,7 @@ type Runtime struct {
 	vetoes    prometheus.Gauge
 	slow      *prometheus.CounterVec // event
 
-	unverified prometheus.Gauge
+	unverified, unsettled prometheus.Gauge
 }
 
 // NewRuntime adds the metrics of a runtime. It must be called at most once.
@@ -45,6 +45,7 @@ func (t *Telemetry) NewRuntime() *Runtime {
 		vetoes:    r.gauge("paddock_runtime_resize_veto", "0 while the container runtime does not ask before a pod is resized; 1: it does, as far as is known."),
 	}
 	out.unverified = r.gauge("paddock_unverified_containers", "Running containers that did not have the CPUs, memory nodes or quota of their assignment, twice in a row.")
+	out.unsettled = r.gauge("paddock_unsettled_containers", "Containers whose CPUs, memory nodes or quota change, or wait for a request of a container runtime that takes no other updates.")
 	out.Vetoes(true)
 	for _, hook := range hooks {
 		out.seconds.WithLabelValues(hook)
@@ -92,3 +93,6 @@ func (r *Runtime) Slow(event string, _ time.Duration) { r.slow.WithLabelValues(e
 
 // Unverified records how many running containers do not have the settings that they should have.
 func (r *Runtime) Unverified(containers int) { r.unverified.Set(float64(containers)) }
+
+// Unsettled records how many containers wait for an update, or are being changed or created.
+func (r *Runtime) Unsettled(containers int) { r.unsettled.Set(float64(containers)) }

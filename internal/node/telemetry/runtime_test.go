@@ -21,6 +21,7 @@ func TestRuntime(t *testing.T) {
 	r.Repaired(2)
 	r.Slow("CreateContainer", time.Second)
 	r.Unverified(3)
+	r.Unsettled(4)
 	text := get(rig.handler, "/metrics").Body.String()
 	for _, line := range []string{
 		`paddock_runtime_connected 1`,
@@ -28,6 +29,7 @@ func TestRuntime(t *testing.T) {
 		`paddock_runtime_repaired_containers_total 2`,
 		`paddock_event_loop_slow_events_total{event="CreateContainer"} 1`,
 		`paddock_unverified_containers 3`,
+		`paddock_unsettled_containers 4`,
 		`paddock_runtime_hook_duration_seconds_count{hook="CreateContainer"} 1`,
 		`paddock_runtime_hook_duration_seconds_count{hook="StopContainer"} 0`,
 		`paddock_runtime_hook_duration_seconds_count{hook="Other"} 1`,

@@ -60,6 +60,8 @@ func (e *edge) count(a control.Action) {
 		o.Repaired(a.Containers)
 	case control.CountUnverified:
 		o.Unverified(a.Containers)
+	case control.CountUnsettled:
+		o.Unsettled(a.Containers)
 	}
 }
 

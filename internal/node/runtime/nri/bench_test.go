@@ -171,9 +171,10 @@ type observed struct {
 	asked    []time.Duration
 	away     time.Duration
 	repaired int
-	// slow lists the events that took long. unverified is the last number that was reported.
-	slow       []string
-	unverified int
+	// slow lists the events that took long. unverified and unsettled are the last numbers that were
+	// reported.
+	slow                  []string
+	unverified, unsettled int
 }
 
 func (o *observed) Hook(name string, _ time.Duration, _ error) {
@@ -196,6 +197,12 @@ func (o *observed) Slow(event string, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.slow = append(o.slow, event)
+}
+
+func (o *observed) Unsettled(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unsettled = n
 }
 
 func (o *observed) Unverified(n int) {

@@ -159,3 +159,9 @@ func (b *bench) unverified() int {
 	defer b.observed.mu.Unlock()
 	return b.observed.unverified
 }
+
+func (b *bench) unsettled() int {
+	b.observed.mu.Lock()
+	defer b.observed.mu.Unlock()
+	return b.observed.unsettled
+}

@@ -79,6 +79,8 @@ type Observer interface {
 	Slow(event string, took time.Duration)
 	// Unverified reports how many running containers do not have the setting that they should have.
 	Unverified(containers int)
+	// Unsettled reports how many containers wait for an update, or are being changed or created.
+	Unsettled(containers int)
 }
 
 // ErrLater is wrapped by errors of Config.Devices if another try may succeed.

@@ -171,8 +171,15 @@ func TestOldRuntime(t *testing.T) {
 	if b.link.sent != 0 || b.shown()["b/web"] == "0-7 on {}" {
 		t.Errorf("%d updates were sent to a runtime that may hang on them", b.link.sent)
 	}
+	if n := b.unsettled(); n != 1 {
+		t.Errorf("%d containers are unsettled, want b's", n)
+	}
 	b.mustRun(t, "c")
 	b.want(t, "in the next reply", map[string]string{"b/web": "0-7 on {}", "c/web": "0-7 on {}"})
+	b.plugin.Reconcile(t.Context())
+	if n := b.unsettled(); n != 0 {
+		t.Errorf("%d containers are unsettled in the end", n)
+	}
 }
 
 func TestTakesUpdates(t *testing.T) {

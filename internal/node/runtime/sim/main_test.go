@@ -184,6 +184,7 @@ func (ignore) Repaired(int)                      {}
 func (ignore) Vetoes(bool)                       {}
 func (ignore) Slow(string, time.Duration)        {}
 func (ignore) Unverified(int)                    {}
+func (ignore) Unsettled(int)                     {}
 func (ignore) Decided(engine.Decision)           {}
 func (ignore) Wrote(engine.Write)                {}
 func (ignore) Released(string)                   {}
