@@ -179,8 +179,12 @@ func (s *session) see(now time.Time, l reading) {
 		}
 	}
 	slices.Sort(waiting)
-	next.certainty = view.CertaintyOf(s.all(l.shown.OfNode()), waiting)
-	if last != nil && !settled && (l.torn || l.replaced) {
+	doubts, changing := s.all(l.shown.OfNode()), !settled && (l.torn || l.replaced)
+	if changing && s.blind {
+		doubts = append(doubts, view.Doubt{Reason: "the kubelet was not seen for a while, and its files have been changing since", Give: "wait some seconds"})
+	}
+	next.certainty = view.CertaintyOf(doubts, waiting)
+	if last != nil && changing {
 		s.keep(now, last, next.certainty)
 		return
 	}

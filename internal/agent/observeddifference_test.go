@@ -128,6 +128,22 @@ func TestObservingWhileTheFilesAreReplaced(t *testing.T) {
 	if look(t, o); trust() != (view.TrustCount{All: 2, AsPredicted: 1, Unsure: 1}) {
 		t.Errorf("when the files stay: %+v, %+v", trust(), o.session.Load().trust().Unpredicted)
 	}
+	// After a moment in which the kubelet was not seen, such a look makes nothing certain.
+	certainty := func() string {
+		if c := o.session.Load().shown.Load().certainty; c != nil {
+			return c.Answer
+		}
+		return view.Exact
+	}
+	k.server.CloseClientConnections()
+	k.onList = k.write
+	if look(t, o); certainty() != view.Unsure {
+		t.Errorf("files that change after the kubelet was not seen: %s", certainty())
+	}
+	k.onList = nil
+	if look(t, o); certainty() != view.Exact {
+		t.Errorf("when they stay again: %s", certainty())
+	}
 }
 
 // TestObservingAPatchedKubelet checks that a kubelet that takes other CPUs than its version is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,18 @@ func TestObservingABrokenConnection(t *testing.T) {
 	wait("the other start, again", true, true)
 	k.lists(all)
 	wait("when it lists all", false, false)
+
+	// The metrics are asked after the first list of the new process, and a pod comes in between.
+	k.server.CloseClientConnections()
+	wait("a third start", false, false)
+	k.set("/metrics", build+strconv.FormatInt(now.Unix()-5, 10)+"\n")
+	k.admit("c", "1")
+	ask()
+	before := s.trust().Admissions
+	wait("after the third start", false, false)
+	if after := s.trust().Admissions; after.AsPredicted != before.AsPredicted+1 || after.Unsure != before.Unsure {
+		t.Errorf("a decision after a start that is known late: %+v, %+v", after, s.trust().Unpredicted)
+	}
 }
 
 // TestObservingWithoutKeepAlive checks that a list is believed within a minute, and that users see

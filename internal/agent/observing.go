@@ -291,7 +291,7 @@ type listing struct {
 // started again can be errStarting.
 func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	out := listing{inputs.Roster{}, map[string]request.Pod{}, map[string]request.Totals{}}
-	gates := podspec.GatesOf(s.node.Policy.Policy)
+	gates, asked := podspec.GatesOf(s.node.Policy.Policy), o.world.Now()
 	process, err := o.endpoint.Pods(ctx, func(item []byte) error {
 		var pod v1.Pod
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(item, &pod); err != nil {
@@ -311,7 +311,7 @@ func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("it is not known which pods are on the node: %w", err)
 	}
-	return out, s.listedBy(process.Number, out.pods, o.world.Now())
+	return out, s.listedBy(process.Number, out.pods, asked, o.world.Now())
 }
 
 // notice returns why what is shown can be out of date.

@@ -156,13 +156,31 @@ func (n *node) observeNew(ctx context.Context, changes map[string]any) error {
 // no file shows.
 func pushes(minor string) bool { return minor >= "1.37" }
 
+// awaitPushes waits until the agent follows the PodsAPI of a kubelet that has it. After a restart of
+// the kubelet it connects again within seconds.
+func (n *node) awaitPushes(ctx context.Context, minor string) error {
+	if !pushes(minor) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, noticeTime)
+	defer cancel()
+	for {
+		ready, err := n.askObserver(ctx, "/readyz")
+		if err == nil && !bytes.Contains(ready, []byte("PodsAPI")) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the agent does not follow the PodsAPI of kubelet %s: %q, %w", minor, ready, errors.Join(err, ctx.Err()))
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
 // finish adds to a result what the agent made of the decisions.
 func (n *node) finish(ctx context.Context, r *tally.Result) error {
-	if pushes(r.Minor) {
-		ready, err := n.askObserver(ctx, "/readyz")
-		if err != nil || bytes.Contains(ready, []byte("PodsAPI")) {
-			return fmt.Errorf("the agent does not follow the PodsAPI of kubelet %s: %q, %v", r.Minor, ready, err)
-		}
+	if err := n.awaitPushes(ctx, r.Minor); err != nil {
+		return err
 	}
 	t, err := n.trust(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func Socket(dir string) string { return filepath.Join(dir, "pods-api", "pods-api
 const (
 	// shortest is the wait after a stream that broke, and longest that after attempts that fail.
 	// Each failed attempt doubles the wait.
-	shortest, longest = time.Second, 30 * time.Second
+	shortest, longest = time.Second, 5 * time.Second
 	// maxEvent limits an event, in bytes: the API server stores no larger pod.
 	maxEvent = 4 << 20
 	// maxPods limits the pods whose status is kept. A node has a few hundred.

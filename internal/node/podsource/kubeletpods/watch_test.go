@@ -131,7 +131,7 @@ func TestWatchWaits(t *testing.T) {
 	for range 4 {
 		all = append(all, next(t, waits))
 	}
-	if got := fmt.Sprint(all); got != "[1s 2s 4s 8s 16s 30s 30s 30s]" {
+	if got := fmt.Sprint(all); got != "[1s 2s 4s 5s 5s 5s 5s 5s]" {
 		t.Errorf("it waits %s", got)
 	}
 	until(t, "initializing", func() bool { return k.Calls() > 2 && strings.Contains(w.Err().Error(), "Kubelet is initializing") })
