@@ -334,6 +334,9 @@ func TestDeployedAnnotations(t *testing.T) {
 	contains(t, "required-plugins.toml", string(read(t, deployed+"containerd/required-plugins.toml")),
 		`[plugins."io.containerd.nri.v1.nri".default_validator]`, fmt.Sprintf("required_plugins = [%q]", name),
 		fmt.Sprintf("tolerate_missing_plugins_annotation = %q", tolerates), required+": '"+first.Annotations[required]+"'")
+	contains(t, "required-plugins.conf", string(read(t, deployed+"crio/required-plugins.conf")),
+		"[crio.nri.default_validator]", fmt.Sprintf("nri_validator_required_plugins = [%q]", name),
+		fmt.Sprintf("nri_validator_tolerate_missing_plugins_annotation = %q", tolerates), required+": '"+first.Annotations[required]+"'")
 	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), required+": '"+first.Annotations[required]+"'", tolerates+`: "true"`)
 }
 

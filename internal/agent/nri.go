@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -154,6 +155,8 @@ type cgroups struct{ fs cgroup.FS }
 func (c cgroups) Read(path string) (converge.Setting, error) { return c.fs.Read(cgroup.Path(path)) }
 
 // Pages implements nri.Cgroups.
+func (c cgroups) Inner(path string) (string, cpuset.Set, error) { return c.fs.Inner(cgroup.Path(path)) }
+
 func (c cgroups) Pages(path string) (map[int]int64, error) { return c.fs.Pages(cgroup.Path(path)) }
 
 // SetQuota implements nri.Cgroups.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Defragmentation describes how much larger a pod can be after moves of running pods.
@@ -60,7 +59,7 @@ const DefragPlans = 20_000
 func Defragment(ctx context.Context, s *node.State, wish Wish) (Defragmentation, []*node.State, error) {
 	terms := moves.Terms{Bytes: wish.Bytes, BothPlaces: true, Plans: DefragPlans, Stop: func() bool { return ctx.Err() != nil }}
 	all := terms
-	all.Consent = func(*node.Grant) request.Consent { return request.MoveMemory }
+	all.Consent = unlessNever
 	if wish.All {
 		terms = all
 	}

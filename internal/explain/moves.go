@@ -31,7 +31,7 @@ type PodMove struct {
 const maxMovePlans = 2000
 
 // moves looks for the cheapest moves of at most two running pods. It first considers only pods that
-// consent, then all pods.
+// consent, then all pods whose owners could consent.
 func (x *search) moves() ([]Proposal, string) {
 	if x.state.NumGrants() == 0 || x.trace.Cause == rejection.ResourcesOff || x.trace.Cause == rejection.ContainersAboveBound {
 		return nil, ""
@@ -41,7 +41,7 @@ func (x *search) moves() ([]Proposal, string) {
 	found := moves.Find(x.state, x.pod, terms)
 	x.plans += found.Plans
 	if found.Set == nil {
-		terms.Consent = func(*node.Grant) request.Consent { return request.MoveMemory }
+		terms.Consent = unlessNever
 		found = moves.Find(x.state, x.pod, terms)
 		x.plans += found.Plans
 	}
@@ -52,6 +52,15 @@ func (x *search) moves() ([]Proposal, string) {
 		return nil, "none found; " + notFurther
 	}
 	return nil, "none of at most two pods admits it"
+}
+
+// unlessNever is the consent that is asked of the owner of a pod. Who has answered that the pod never
+// moves is not asked.
+func unlessNever(g *node.Grant) request.Consent {
+	if g.Pod.Moves == request.NeverMoves {
+		return request.NeverMoves
+	}
+	return request.MoveMemory
 }
 
 func (x *search) moveProposal(set *moves.Set) Proposal {

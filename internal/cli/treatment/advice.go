@@ -19,7 +19,7 @@ import (
 
 // Advise looks for pods to delete so that a larger pod fits on a node whose kubelet decides: a
 // kubelet moves no running pod. pods are those of the node, whose requests the kubelet compares
-// with what the Node has; it may be nil. Pods that would come back at once stay. The search ends
+// with what the Node has; it may be nil. Pods that would come back at once stay, and virtual machines. The search ends
 // with the context; the error is then its cause.
 func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, wish explain.Wish) (view.Defragmentation, error) {
 	most := mostRequested(pods, o, podspec.GatesOf(s.Policy()))
@@ -28,7 +28,7 @@ func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, 
 		Fits: func(cpus int) bool { return int64(cpus) <= most },
 		Consent: func(g *node.Grant) request.Consent {
 			pod := pods[g.Pod.UID]
-			if pod == nil || inputs.ReturnsAtOnce(pod) {
+			if pod == nil || inputs.ReturnsAtOnce(pod) || podspec.IsVirtualMachine(pod) {
 				return request.NeverMoves
 			}
 			return request.MoveMemory

@@ -13,9 +13,13 @@ import (
 const MovesAnnotation = "paddock-project.github.io/moves"
 
 // Consent parses the annotation (R-MOV-3). A pod without it has not consented to any move. A pod
-// with an invalid value is never moved, and the error names the value.
+// with an invalid value is never moved, and the error names the value. A virtual machine is never
+// moved (R-MOV-11).
 func Consent(pod *v1.Pod) (request.Consent, error) {
 	text, there := pod.Annotations[MovesAnnotation]
+	if IsVirtualMachine(pod) {
+		return request.NeverMoves, nil
+	}
 	if !there {
 		return request.NoMoves, nil
 	}
@@ -27,6 +31,16 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 	return request.NeverMoves, fmt.Errorf("annotation %s is %q: expected %s, %s or %s; the pod is not moved",
 		MovesAnnotation, text, request.NeverMoves, request.MoveCPUs, request.MoveMemory)
 }
+
+// KubeVirtLabel and VirtLauncher are the label that KubeVirt gives to its pods, and its value for the
+// pod of a virtual machine.
+const (
+	KubeVirtLabel = "kubevirt.io"
+	VirtLauncher  = "virt-launcher"
+)
+
+// IsVirtualMachine reports whether a pod runs a virtual machine of KubeVirt.
+func IsVirtualMachine(pod *v1.Pod) bool { return pod.Labels[KubeVirtLabel] == VirtLauncher }
 
 // QuietAnnotation is the annotation for the time until which a pod asks not to be moved.
 const QuietAnnotation = "paddock-project.github.io/leave-alone-until"

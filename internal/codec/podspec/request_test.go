@@ -242,6 +242,10 @@ func TestConsent(t *testing.T) {
 			t.Errorf("%q is %s without an error", text, got)
 		}
 	}
+	pod.Labels, pod.Annotations = map[string]string{KubeVirtLabel: VirtLauncher}, map[string]string{MovesAnnotation: "anywhere"}
+	if got, err := Consent(pod); got != request.NeverMoves || err != nil {
+		t.Errorf("a virtual machine consents to %s, %v", got, err)
+	}
 }
 
 func TestUIDFollowsFromContent(t *testing.T) {

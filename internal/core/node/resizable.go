@@ -13,12 +13,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// resizable rejects what no node resizes: changes that Kubernetes does not allow (R-RSZ-2), pods
-// that have assignments of another policy (R-RSZ-3), and containers or pools that would begin or
-// cease to be exclusive (R-RSZ-4).
+// resizable rejects what no node resizes: changes that Kubernetes does not allow (R-RSZ-2), virtual
+// machines with CPUs of their own (R-RSZ-8), pods that have assignments of another policy
+// (R-RSZ-3), and containers or pools that would begin or cease to be exclusive (R-RSZ-4).
 func (r *resizing) resizable() *rejection.Rejection {
 	if what := fixed(&r.old.Pod, &r.pod); what != "" {
 		return r.reject(rejection.NotResizable, &rejection.Rejection{Detail: what + ": Kubernetes resizes cpu and memory of a pod's containers and of the pod, and nothing else; create the pod again"})
+	}
+	if r.pod.VirtualMachine && !r.old.CPUs().IsEmpty() {
+		return r.reject(rejection.PinnedInside, &rejection.Rejection{Detail: "it is a virtual machine, which pins its virtual CPUs to the pod's CPUs once, when it starts: change the machine and migrate it live"})
 	}
 	if r.old.Moving != nil {
 		return r.reject(rejection.BeingMoved, &rejection.Rejection{Detail: "the pod is being moved to other CPUs or memory: it can be resized when the move has ended"})

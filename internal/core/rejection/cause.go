@@ -94,6 +94,8 @@ const (
 	BelowBaseline
 	// SlicesApart means that the pool is large enough, but only if slices of containers are moved.
 	SlicesApart
+	// PinnedInside means that the program of the pod pins its threads itself, once.
+	PinnedInside
 	// BeingMoved means that the pod is being moved. It is resized afterwards.
 	BeingMoved
 	// KubeletPanics means that the admission makes the kubelet panic. Only a Behavior has this
@@ -151,6 +153,7 @@ func (c Cause) Names(resource request.Resource, single bool) (Reason, string) {
 		Crossing:             {Infeasible, "R-RSZ-4"},
 		BelowBaseline:        {Infeasible, "R-RSZ-5"},
 		SlicesApart:          {Infeasible, "R-RSZ-18"},
+		PinnedInside:         {Infeasible, "R-RSZ-8"},
 		BeingMoved:           {Deferred, "R-MOV-10"},
 		KubeletPanics:        {UnexpectedAdmissionError, "R-HINT-35"},
 		KubeletHangs:         {UnexpectedAdmissionError, "R-CPU-58"},

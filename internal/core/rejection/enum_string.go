@@ -35,15 +35,16 @@ func _() {
 	_ = x[Crossing-24]
 	_ = x[BelowBaseline-25]
 	_ = x[SlicesApart-26]
-	_ = x[BeingMoved-27]
-	_ = x[KubeletPanics-28]
-	_ = x[KubeletHangs-29]
-	_ = x[MemoryUnread-30]
+	_ = x[PinnedInside-27]
+	_ = x[BeingMoved-28]
+	_ = x[KubeletPanics-29]
+	_ = x[KubeletHangs-30]
+	_ = x[MemoryUnread-31]
 }
 
-const _Cause_name = "NoCauseResourcesOffContainersAboveBoundNotAlignedGivenApartGivenElsewhereSearchLimitPoolEmptyPoolNotAlignedPoolOverdrawnTooFewCPUsPartialCoresTooFewCoresNoMemoryTypeNoMemoryRoomMemoryGroupsMemoryNotThereMemoryNotTogetherMemoryOutsideTooFewDevicesStateFullNotHereNotResizableOtherPolicyCrossingBelowBaselineSlicesApartBeingMovedKubeletPanicsKubeletHangsMemoryUnread"
+const _Cause_name = "NoCauseResourcesOffContainersAboveBoundNotAlignedGivenApartGivenElsewhereSearchLimitPoolEmptyPoolNotAlignedPoolOverdrawnTooFewCPUsPartialCoresTooFewCoresNoMemoryTypeNoMemoryRoomMemoryGroupsMemoryNotThereMemoryNotTogetherMemoryOutsideTooFewDevicesStateFullNotHereNotResizableOtherPolicyCrossingBelowBaselineSlicesApartPinnedInsideBeingMovedKubeletPanicsKubeletHangsMemoryUnread"
 
-var _Cause_index = [...]uint16{0, 7, 19, 39, 49, 59, 73, 84, 93, 107, 120, 130, 142, 153, 165, 177, 189, 203, 220, 233, 246, 255, 262, 274, 285, 293, 306, 317, 327, 340, 352, 364}
+var _Cause_index = [...]uint16{0, 7, 19, 39, 49, 59, 73, 84, 93, 107, 120, 130, 142, 153, 165, 177, 189, 203, 220, 233, 246, 255, 262, 274, 285, 293, 306, 317, 329, 339, 352, 364, 376}
 
 func (i Cause) String() string {
 	idx := int(i) - 0

@@ -260,7 +260,7 @@ type Ask struct {
 }
 
 // Notes is information about a pod that is only reported, or on which decisions about other pods
-// depend. Decisions about the pod itself do not depend on it.
+// and about changes of the running pod depend. The admission of the pod does not depend on it.
 type Notes struct {
 	// Priority and Created show which pods to spare first if room is needed. Created is in seconds
 	// since 1970, 0 if not known.
@@ -268,6 +268,10 @@ type Notes struct {
 	Created  int64
 	// Moves is how far the pod's owner allows its containers to be moved while they run.
 	Moves Consent
+	// VirtualMachine is set if the pod runs a virtual machine, whose virtual CPUs are pinned to the
+	// CPUs of the pod once, when the machine starts. The state does not contain it: it is not set
+	// for a pod that was read from there.
+	VirtualMachine bool
 	// ResourceClaims are the claims that the containers use, ascending by name.
 	ResourceClaims []Claim
 }

@@ -75,6 +75,39 @@ func (f FS) Read(path string) (converge.Setting, error) {
 	return s, err
 }
 
+// Inner returns the name and the CPUs of a cgroup directly below another one that has other CPUs
+// than that one. The program of a container that has such cgroups pins its threads itself, as a
+// virtual machine does. If there is none, the name is empty. If the upper cgroup is gone, the error
+// wraps fs.ErrNotExist.
+func (f FS) Inner(path string) (name string, cpus cpuset.Set, err error) {
+	outer, err := read(f.file(path, "cpuset", "cpuset.cpus"))
+	if err != nil {
+		return "", cpuset.Set{}, err
+	}
+	entries, err := os.ReadDir(f.file(path, "cpuset", ""))
+	if err != nil {
+		return "", cpuset.Set{}, gone(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		text, err := read(f.file(filepath.Join(path, e.Name()), "cpuset", "cpuset.cpus"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && (text == "" || text == outer):
+			continue // The cgroup has no cpuset controller, or has just ended, or has no CPUs of its own.
+		case err != nil:
+			return "", cpuset.Set{}, err
+		}
+		cpus, err := cpuset.Parse(text)
+		if err != nil {
+			return "", cpuset.Set{}, fmt.Errorf("cgroup %s/%s: cpuset.cpus: %w", path, e.Name(), err)
+		}
+		return e.Name(), cpus, nil
+	}
+	return "", cpuset.Set{}, nil
+}
+
 // write writes to an existing file, because only the kernel creates the files of cgroups.
 func write(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // it is the kernel's file: there is nothing to sync or to replace

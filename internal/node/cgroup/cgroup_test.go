@@ -84,6 +84,34 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestInner finds the cgroup of a virtual machine that has CPUs of its own, and no other one.
+func TestInner(t *testing.T) {
+	files := func(controller string) map[string]string {
+		return map[string]string{
+			controller + "pod/vm/cpuset.cpus": "2-5\n", controller + "pod/vm/housekeeping/cpuset.cpus": "5\n",
+			controller + "pod/systemd/cpuset.cpus": "2-5\n", controller + "pod/systemd/init.scope/cpuset.cpus": "\n", controller + "pod/systemd/plain/cpu.max": "max\n",
+			controller + "pod/inherits/cpuset.cpus": "2-5\n", controller + "pod/inherits/a/cpuset.cpus": "2-5\n",
+			controller + "pod/bad/cpuset.cpus": "2-5\n", controller + "pod/bad/a/cpuset.cpus": "5-\n",
+		}
+	}
+	unified := files("")
+	unified["cgroup.controllers"] = "cpuset\n"
+	for version, fs := range map[string]cgroup.FS{"v1": put(t, files("cpuset/")), "v2": put(t, unified)} {
+		for path, want := range map[string]string{"pod/vm": "housekeeping", "pod/systemd": "", "pod/inherits": ""} {
+			name, cpus, err := fs.Inner(path)
+			if name != want || err != nil || (want != "" && !cpus.Equal(cpuset.Of(5))) {
+				t.Errorf("%s %s: %q with CPUs %s, %v; want %q", version, path, name, cpus, err, want)
+			}
+		}
+		if _, _, err := fs.Inner("pod/bad"); err == nil {
+			t.Errorf("%s: CPUs that cannot be read are no error", version)
+		}
+		if _, _, err := fs.Inner("pod/gone"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: a cgroup that is gone: %v", version, err)
+		}
+	}
+}
+
 func TestRemovedWhileItIsRead(t *testing.T) {
 	err := cgroup.Gone(&fs.PathError{Op: "read", Path: "cpu.max", Err: syscall.ENODEV})
 	if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, syscall.ENODEV) {

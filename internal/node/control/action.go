@@ -119,19 +119,22 @@ type (
 	// Preview plans a pod, and changes nothing. Its outcome is Previewed.
 	Preview struct{ Of Admission }
 	// FindRoom looks for moves of running pods after which a pod fits in the state Base. It does
-	// not move the pods in Stay, by UID. Its outcome is RoomFound.
+	// not move the pods in Stay, by UID. Cgroups has the paths of the containers of each pod. Its
+	// outcome is RoomFound.
 	FindRoom struct {
-		Of   Admission
-		Base *node.State
-		Stay map[string]bool
-		by   any
+		Of      Admission
+		Base    *node.State
+		Stay    map[string]bool
+		Cgroups map[string][]string
+		by      any
 	}
 	// BeginSet makes the first move of a set durable, if all of its moves are possible one after
 	// the other, and if Pod then has Place. If Pod is nil, an operator asked for the set, and
-	// BeginSet asks for each pod whether it may be moved now. If Dry is true, nothing changes. Its
-	// outcome is SetBegun.
+	// BeginSet asks for each pod whether it may be moved now, with the paths of its containers in
+	// Cgroups. If Dry is true, nothing changes. Its outcome is SetBegun.
 	BeginSet struct {
 		Left    []moves.Move
+		Cgroups map[string][]string
 		Pod     *request.Pod
 		Place   *node.Grant
 		Dry     bool
@@ -211,11 +214,12 @@ type (
 		Done bool
 		move uint64
 	}
-	// BeginMove begins a move of a pod, within Config.Period, if the pod may be moved now. Its
-	// outcome is NextBegun.
+	// BeginMove begins a move of a pod, within Config.Period, if the pod may be moved now. Cgroups
+	// has the paths of its containers. Its outcome is NextBegun.
 	BeginMove struct {
-		To   *node.Grant
-		room uint64
+		To      *node.Grant
+		Cgroups []string
+		room    uint64
 	}
 	// Follow resizes pods whose resize the kubelet has carried out already. Its outcome is
 	// Followed.

@@ -216,7 +216,7 @@ func (s *step) makesRoom(a Admission, e Previewed) bool {
 	case s.event.Promised.UID != "" && s.event.Promised.UID != uid:
 		return false // One promise at a time.
 	}
-	s.next(a, FindRoom{Of: a, Base: e.Base, Stay: s.staying(), by: e.By})
+	s.next(a, FindRoom{Of: a, Base: e.Base, Stay: s.staying(), Cgroups: s.cgroups(), by: e.By})
 	return true
 }
 

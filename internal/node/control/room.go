@@ -63,6 +63,17 @@ func (s *step) staying() map[string]bool {
 	return stay
 }
 
+// cgroups returns the paths of the containers of each pod, by UID, as far as they are known.
+func (l *Loop) cgroups() map[string][]string {
+	of := map[string][]string{}
+	for _, c := range l.containers.all() {
+		if c.path != "" {
+			of[c.pod] = append(of[c.pod], c.path)
+		}
+	}
+	return of
+}
+
 // underWay returns the error for a pod for which the given moves are made.
 func underWay(left []moves.Move) error {
 	var texts []string
@@ -96,7 +107,7 @@ func (e Carry) on(s *step) {
 		s.answer(err)
 		return
 	}
-	set := BeginSet{Left: e.Left, Dry: e.Dry, request: s.event.Request}
+	set := BeginSet{Left: e.Left, Cgroups: s.cgroups(), Dry: e.Dry, request: s.event.Request}
 	if e.Dry {
 		s.jobUntil(fmt.Sprint("try moves ", set.request), e.Until, set)
 		return
@@ -199,7 +210,7 @@ func (s *step) proceed(uid string, done bool) {
 	case s.staying()[r.left[0].To.Pod.UID]:
 		s.cannotProceed(r.left[0].To, errors.New("it was started, changed or stopped recently"))
 	default:
-		s.job("next move", BeginMove{To: r.left[0].To, room: r.number})
+		s.job("next move", BeginMove{To: r.left[0].To, Cgroups: s.cgroups()[r.left[0].To.Pod.UID], room: r.number})
 	}
 }
 

@@ -55,8 +55,9 @@
 // Amounts such as "cpu=2 memory=1Gi hugepages-2Mi=64Mi" are both request and limit. "cpu=1..2" has
 // a request of 1 and a limit of 2, "cpu=1.." has only a request and "cpu=..2" only a limit. The
 // word "unvalidated" after a pod's name skips the validation of the API server, as for a static
-// pod. "moves=anywhere" after a pod's name is its consent (R-MOV-3). A container asks for devices
-// by the name of their resource, as in "nvidia.com/gpu=2":
+// pod. The word "virtual-machine" there gives the pod KubeVirt's label, and "moves=anywhere" is its
+// consent (R-MOV-3). A container asks for devices by the name of their resource, as in
+// "nvidia.com/gpu=2":
 //
 //	devices
 //	nvidia.com/gpu gpu0@0 gpu1@1 gpu2@1:unhealthy

@@ -70,6 +70,9 @@ func parsePod(c Command) (pod *v1.Pod, unvalidated bool, err error) {
 		unvalidated, amounts = true, amounts[1:]
 	}
 	pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID(name)}}
+	if len(amounts) > 0 && amounts[0] == "virtual-machine" {
+		pod.Labels, amounts = map[string]string{podspec.KubeVirtLabel: podspec.VirtLauncher}, amounts[1:]
+	}
 	if len(amounts) > 0 && strings.HasPrefix(amounts[0], "moves=") {
 		pod.Annotations = map[string]string{podspec.MovesAnnotation: strings.TrimPrefix(amounts[0], "moves=")}
 		amounts = amounts[1:]

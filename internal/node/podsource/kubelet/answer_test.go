@@ -188,6 +188,9 @@ func TestItemIsThePod(t *testing.T) {
 	for _, moves := range []string{"", "none", "anywhere", "within-numa", "somewhere"} {
 		items = append(items, json.RawMessage(`{"metadata":{"name":"moves","annotations":{"paddock-project.github.io/moves":"`+moves+`"}},"spec":{"containers":[{"name":"c"}]}}`))
 	}
+	for _, label := range []string{"virt-launcher", "virt-api"} {
+		items = append(items, json.RawMessage(`{"metadata":{"name":"vm","labels":{"kubevirt.io":"`+label+`","app":"vm"}},"spec":{"containers":[{"name":"c"}]}}`))
+	}
 	for _, raw := range items {
 		var whole v1.Pod
 		if err := json.Unmarshal(raw, &whole); err != nil {

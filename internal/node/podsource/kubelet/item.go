@@ -49,7 +49,11 @@ type meta struct {
 	Name              string      `json:"name"`
 	Namespace         string      `json:"namespace"`
 	CreationTimestamp metav1.Time `json:"creationTimestamp"`
-	Annotations       struct {
+	Labels            struct {
+		// KubeVirt is the value of podspec.KubeVirtLabel.
+		KubeVirt string `json:"kubevirt.io"`
+	} `json:"labels"`
+	Annotations struct {
 		Source string `json:"kubernetes.io/config.source"`
 		Grant  string `json:"paddock-project.github.io/grant"`
 		// Moves is the value of podspec.MovesAnnotation. It is nil if the annotation is absent.
@@ -320,6 +324,9 @@ func (i *item) pod() *v1.Pod {
 	pod.CreationTimestamp = i.Metadata.CreationTimestamp
 	if moves := i.Metadata.Annotations.Moves; moves != nil {
 		pod.Annotations = map[string]string{podspec.MovesAnnotation: *moves}
+	}
+	if label := i.Metadata.Labels.KubeVirt; label != "" {
+		pod.Labels = map[string]string{podspec.KubeVirtLabel: label}
 	}
 	pod.Spec.Priority = i.Spec.Priority
 	if r := i.Spec.Resources; r != nil {

@@ -87,6 +87,7 @@ type bench struct {
 	boxes   map[string]*api.PodSandbox
 	quotas  map[string]bool               // cgroups that exist, and whether they have a quota
 	pages   map[string]map[int]int64      // the memory of cgroups, by NUMA node
+	inner   map[string]cpuset.Set         // the CPUs of a cgroup inside of those that have the name in their path
 	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: it does not wait
 	full    atomic.Bool                   // every write fails
 	writes  atomic.Int64
@@ -470,6 +471,18 @@ func (c cgroups) Read(path string) (converge.Setting, error) {
 		}
 	}
 	return converge.Setting{}, fs.ErrNotExist
+}
+
+// Inner returns the cgroup that a test has set, or none.
+func (c cgroups) Inner(path string) (string, cpuset.Set, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, inner := range c.inner {
+		if strings.Contains(path, name) {
+			return "housekeeping", inner, nil
+		}
+	}
+	return "", cpuset.Set{}, nil
 }
 
 // Pages returns the pages that a test has set, or nil.

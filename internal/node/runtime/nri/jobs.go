@@ -120,7 +120,7 @@ func (p *Plugin) workOnDecisions(ctx, within context.Context, a control.Action) 
 		return control.SetBegun{Of: a, Err: p.beginSet(within, a)}
 	case control.BeginMove:
 		uid := a.To.Pod.UID
-		if why := p.mayNot(uid); why != nil {
+		if why := p.mayNot(uid, a.Cgroups); why != nil {
 			return control.NextBegun{Of: a, MayNot: why}
 		}
 		return control.NextBegun{Of: a, Err: p.config.Engine.Move(within, uid, func(s *node.State) (*node.State, error) { return s.BeginMove(a.To) })}

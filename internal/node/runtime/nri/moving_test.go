@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
@@ -234,6 +235,7 @@ func TestWhoIsNotMoved(t *testing.T) {
 		"the policy is static":             {func(b *bench) { b.policy.Moves = node.MovePolicy{} }, false},
 		"someone objects":                  {func(b *bench) { b.moves.May = func(string) error { return errors.New("not now") } }, false},
 		"the runtime is too old":           {func(b *bench) { b.old = true }, false},
+		"its program pins its threads":     {func(b *bench) { b.inner = map[string]cpuset.Set{"podc": cpuset.Of(4)} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ func (p *Plugin) findRoom(ctx context.Context, a control.FindRoom) control.RoomF
 		}
 		may := true
 		for _, m := range set.Moves {
-			if uid := m.To.Pod.UID; p.mayNot(uid) != nil {
+			if uid := m.To.Pod.UID; p.mayNot(uid, a.Cgroups[uid]) != nil {
 				may, stay[uid] = false, true
 			}
 		}
@@ -75,8 +76,19 @@ func (p *Plugin) findRoom(ctx context.Context, a control.FindRoom) control.RoomF
 	}
 }
 
-// mayNot returns the reason why a pod must not be moved now, or nil if it may be moved.
-func (p *Plugin) mayNot(uid string) error {
+// mayNot returns the reason why a pod must not be moved now, or nil if it may be moved. A container
+// with cgroups of its own that have CPUs is not moved: its program has pinned its threads, and they
+// would not follow (R-MOV-11).
+func (p *Plugin) mayNot(uid string, cgroups []string) error {
+	for _, path := range cgroups {
+		switch name, cpus, err := p.config.Cgroups.Inner(path); {
+		case errors.Is(err, fs.ErrNotExist): // It has ended.
+		case err != nil:
+			return fmt.Errorf("whether its program pins its threads is not known: %w", err)
+		case name != "":
+			return fmt.Errorf("its program pins its threads itself: the cgroup %s in %s has CPUs %s", name, path, cpus)
+		}
+	}
 	if p.config.Moves.May == nil {
 		return nil
 	}
@@ -95,7 +107,7 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 func (p *Plugin) beginSet(ctx context.Context, set control.BeginSet) error {
 	if set.Pod == nil {
 		for _, m := range set.Left {
-			if why := p.mayNot(m.To.Pod.UID); why != nil {
+			if why := p.mayNot(m.To.Pod.UID, set.Cgroups[m.To.Pod.UID]); why != nil {
 				return fmt.Errorf("pod %s: %w", m.To.Pod.ID(), why)
 			}
 		}

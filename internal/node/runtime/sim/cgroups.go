@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
@@ -25,6 +26,12 @@ func (g Cgroups) Read(path string) (converge.Setting, error) {
 		return converge.Setting{}, err
 	}
 	return at.setting(), nil
+}
+
+// Inner returns no cgroup, because containers have none of their own.
+func (g Cgroups) Inner(path string) (string, cpuset.Set, error) {
+	_, err := g.Read(path)
+	return "", cpuset.Set{}, err
 }
 
 // Pages returns no pages, because the runtime has no memory.
