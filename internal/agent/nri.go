@@ -157,6 +157,8 @@ func (c cgroups) Read(path string) (converge.Setting, error) { return c.fs.Read(
 // Pages implements nri.Cgroups.
 func (c cgroups) Inner(path string) (string, cpuset.Set, error) { return c.fs.Inner(cgroup.Path(path)) }
 
+func (c cgroups) Set(path string, s converge.Setting) error { return c.fs.Set(cgroup.Path(path), s) }
+
 func (c cgroups) Pages(path string) (map[int]int64, error) { return c.fs.Pages(cgroup.Path(path)) }
 
 // SetQuota implements nri.Cgroups.

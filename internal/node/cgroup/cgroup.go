@@ -108,6 +108,20 @@ func (f FS) Inner(path string) (name string, cpus cpuset.Set, err error) {
 	return "", cpuset.Set{}, nil
 }
 
+// Set writes the CPUs, the memory nodes and the quota of a cgroup. What is empty, or quota.Keep,
+// stays. If the cgroup is gone, the error wraps fs.ErrNotExist.
+func (f FS) Set(path string, s converge.Setting) error {
+	var errs []error
+	if !s.CPUs.IsEmpty() {
+		errs = append(errs, write(f.file(path, "cpuset", "cpuset.cpus"), s.CPUs.String()))
+	}
+	if !s.Mems.IsEmpty() {
+		errs = append(errs, write(f.file(path, "cpuset", "cpuset.mems"), s.Mems.List()))
+	}
+	_, err := f.SetQuota(path, s.Quota)
+	return errors.Join(append(errs, err)...)
+}
+
 // write writes to an existing file, because only the kernel creates the files of cgroups.
 func write(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // it is the kernel's file: there is nothing to sync or to replace

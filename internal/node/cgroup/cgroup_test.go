@@ -84,6 +84,28 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestSet writes what is given, and leaves the rest as it is.
+func TestSet(t *testing.T) {
+	fs := v2(t)
+	for _, c := range []struct {
+		set, want converge.Setting
+	}{
+		// As long as what is there: a write to a plain file does not replace it.
+		{converge.Setting{CPUs: cpuset.Of(0, 1, 5), Quota: quota.Keep}, converge.Setting{CPUs: cpuset.Of(0, 1, 5), Mems: mask.Of(0, 1), Quota: quota.None}},
+		{converge.Setting{Mems: mask.Of(0, 2), Quota: 200_000}, converge.Setting{CPUs: cpuset.Of(0, 1, 5), Mems: mask.Of(0, 2), Quota: 200_000}},
+	} {
+		if err := fs.Set("kubepods/podp/abc", c.set); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.Read("kubepods/podp/abc"); err != nil || !got.Equal(c.want) {
+			t.Errorf("it has %+v, %v, want %+v", got, err, c.want)
+		}
+	}
+	if err := fs.Set("kubepods/podp/gone", converge.Setting{CPUs: cpuset.Of(0), Quota: quota.None}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a cgroup that is gone: %v", err)
+	}
+}
+
 // TestInner finds the cgroup of a virtual machine that has CPUs of its own, and no other one.
 func TestInner(t *testing.T) {
 	files := func(controller string) map[string]string {

@@ -47,6 +47,8 @@
 //	                  the connection ends when no request is open, after 15 s in any case (link.go)
 //	an update for a   5 s for a reply that takes it, and then for the end of all creations that are under way,
 //	reply             2 minutes at most. Then the connection is closed
+//	a hand-back       12 s for the runtime, which can be down, or busy stopping the agent's own container. Then the
+//	                  edge writes the cgroups itself. The agent waits 20 s at most
 //	a difference      until it was seen in two comparisons, 2 s apart (verify.go). Then the container is reported
 //	                  as unverified. It is updated from the first comparison on
 //

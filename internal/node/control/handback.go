@@ -28,10 +28,27 @@ func (e HandBack) on(s *step) {
 	s.answer(parents)
 }
 
-// Left is an event that asks how many containers do not have their settings. The answer is that
-// number.
+// Left is an event that asks which containers do not have their settings. The answer is Remaining.
 type Left struct{}
 
+// Remaining are the containers that do not have their settings.
+type Remaining struct {
+	// Updates would give the settings to those that run, one after the other.
+	Updates []CgroupUpdate
+	// Creating is the number of containers that are being created.
+	Creating int
+}
+
+// CgroupUpdate is an update of a container with the path of its cgroup, as the runtime names it.
+type CgroupUpdate struct {
+	Path string
+	converge.Update
+}
+
 func (Left) on(s *step) {
-	s.answer(s.updates(converge.Occasion{}).Differing + s.beingCreated())
+	left := Remaining{Creating: s.beingCreated()}
+	for _, u := range s.updates(converge.Occasion{By: converge.Stepwise}).Updates {
+		left.Updates = append(left.Updates, CgroupUpdate{s.containers.get(u.ID).path, u})
+	}
+	s.answer(left)
 }

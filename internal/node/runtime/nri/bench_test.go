@@ -75,22 +75,23 @@ type bench struct {
 	// open is the reply that the runtime is applying.
 	open []*api.ContainerUpdate
 	// broken is the error of the kubelet's next update of a container. If nil, it succeeds.
-	broken  error
-	deaf    error         // why the kubelet does not answer
-	listing error         // why it does not list pods, although it knows each of them
-	slow    time.Duration // how long a request to it takes
-	looked  int
-	planned int
-	plans   atomic.Int64        // counts the plans of pods
-	mu      sync.Mutex          // guards what the agent's jobs access: runs and quotas
-	runs    map[string]*running // the runtime's containers, by ID
-	boxes   map[string]*api.PodSandbox
-	quotas  map[string]bool               // cgroups that exist, and whether they have a quota
-	pages   map[string]map[int]int64      // the memory of cgroups, by NUMA node
-	inner   map[string]cpuset.Set         // the CPUs of a cgroup inside of those that have the name in their path
-	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: it does not wait
-	full    atomic.Bool                   // every write fails
-	writes  atomic.Int64
+	broken     error
+	deaf       error         // why the kubelet does not answer
+	listing    error         // why it does not list pods, although it knows each of them
+	slow       time.Duration // how long a request to it takes
+	looked     int
+	planned    int
+	plans      atomic.Int64        // counts the plans of pods
+	mu         sync.Mutex          // guards what the agent's jobs access: runs and quotas
+	runs       map[string]*running // the runtime's containers, by ID
+	boxes      map[string]*api.PodSandbox
+	quotas     map[string]bool               // cgroups that exist, and whether they have a quota
+	pages      map[string]map[int]int64      // the memory of cgroups, by NUMA node
+	unwritable error                         // the error of each write of a cgroup, if not nil
+	inner      map[string]cpuset.Set         // the CPUs of a cgroup inside of those that have the name in their path
+	stall      atomic.Pointer[chan struct{}] // what a write waits for; nil: it does not wait
+	full       atomic.Bool                   // every write fails
+	writes     atomic.Int64
 	// If slowKubelet is set, the kubelet never answers. old runtimes take no unsolicited updates.
 	// lost makes the runtime lose replies.
 	slowKubelet time.Duration
@@ -483,6 +484,21 @@ func (c cgroups) Inner(path string) (string, cpuset.Set, error) {
 		}
 	}
 	return "", cpuset.Set{}, nil
+}
+
+func (c cgroups) Set(path string, s converge.Setting) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unwritable != nil {
+		return c.unwritable
+	}
+	for _, r := range c.runs {
+		if r.c.GetLinux().GetCgroupsPath() == path {
+			r.setting = s
+			return nil
+		}
+	}
+	return fs.ErrNotExist
 }
 
 // Pages returns the pages that a test has set, or nil.

@@ -3,6 +3,7 @@ package nri_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,23 +76,42 @@ func TestHandBackDuringACreation(t *testing.T) {
 	})
 }
 
-// Nothing can be handed back to a runtime that is gone. HandBack reports that in time, with the
-// number of containers that are left.
+// If the runtime is gone, or does not take the updates, HandBack writes the cgroups itself. What it
+// cannot write it reports in time, with the number of containers that are left.
 func TestHandBackWithoutRuntime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := live(t)
-		b.start()
-		b.list(guaranteed("g", 2))
-		b.mustRun(t, "g")
-		b.disconnect()
-		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
-		defer cancel()
-		if err := b.plugin.HandBack(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 containers still run") {
-			t.Errorf("error %v, want what is left", err)
-		}
-		if n := len(b.engine.State().Grants()); n != 1 {
-			t.Errorf("%d grants, want what still holds", n)
-		}
-		b.check(t)
-	})
+	for name, c := range map[string]struct {
+		fails error
+		want  map[string]string
+	}{
+		"it writes the cgroups":   {nil, map[string]string{"g/app": "0-7 on {0-1}", "g/log": "0-7 on {0-1}", "y/web": "0-7 on {}"}},
+		"they cannot be written":  {errors.New("read-only file system"), map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"}},
+		"the containers are gone": {fs.ErrNotExist, map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := live(t)
+				b.start()
+				b.list(guaranteed("g", 2), burstable("y"))
+				b.mustRun(t, "g", "y")
+				b.disconnect()
+				b.setUnwritable(c.fails)
+				ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+				defer cancel()
+				begin := time.Now()
+				err := b.plugin.HandBack(ctx)
+				grants := len(b.engine.State().Grants())
+				switch fails := c.fails != nil && !errors.Is(c.fails, fs.ErrNotExist); {
+				case fails && (!errors.Is(err, c.fails) || !strings.Contains(err.Error(), "3 containers still run") || grants != 2):
+					t.Errorf("%d grants, error %v, want what is left", grants, err)
+				case !fails && (err != nil || grants != 0):
+					t.Errorf("%d grants, error %v", grants, err)
+				}
+				if took := time.Since(begin); took > 15*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				b.want(t, "in the end", c.want)
+				b.check(t)
+			})
+		})
+	}
 }

@@ -154,6 +154,13 @@ func (b *bench) setUnreadable(err error) {
 	b.unreadable = err
 }
 
+// setUnwritable makes writes of cgroups fail with err. If nil, they succeed.
+func (b *bench) setUnwritable(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unwritable = err
+}
+
 func (b *bench) unverified() int {
 	b.observed.mu.Lock()
 	defer b.observed.mu.Unlock()

@@ -62,6 +62,8 @@ type Cgroups interface {
 	Inner(path string) (name string, cpus cpuset.Set, err error)
 	// Pages returns the bytes of anonymous memory that a cgroup has on each NUMA node.
 	Pages(path string) (map[int]int64, error)
+	// Set writes the CPUs, the memory nodes and the quota of a cgroup. What is empty stays.
+	Set(path string, s converge.Setting) error
 	// SetQuota writes the CFS quota of a cgroup, and reports whether it changed.
 	SetQuota(path string, want quota.Quota) (bool, error)
 }

@@ -34,6 +34,25 @@ func (g Cgroups) Inner(path string) (string, cpuset.Set, error) {
 	return "", cpuset.Set{}, err
 }
 
+// Set writes the settings of a cgroup. The error wraps fs.ErrNotExist for a cgroup that does not
+// exist.
+func (g Cgroups) Set(path string, s converge.Setting) error {
+	r := g.runtime
+	r.mu.Lock()
+	at, err := r.at(path)
+	if err == nil && !s.CPUs.IsEmpty() {
+		at.CPUs = s.CPUs
+	}
+	if err == nil && !s.Mems.IsEmpty() {
+		at.Mems = s.Mems
+	}
+	r.mu.Unlock()
+	if err == nil {
+		_, err = g.SetQuota(path, s.Quota)
+	}
+	return err
+}
+
 // Pages returns no pages, because the runtime has no memory.
 func (g Cgroups) Pages(path string) (map[int]int64, error) {
 	_, err := g.Read(path)
