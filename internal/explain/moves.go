@@ -54,8 +54,8 @@ func (x *search) moves() ([]Proposal, string) {
 	return nil, "none of at most two pods admits it"
 }
 
-// unlessNever is the consent that is asked of the owner of a pod. Who has answered that the pod never
-// moves is not asked.
+// unlessNever is the consent that is asked of the owner of a pod. Who has answered that the pod
+// never moves is not asked.
 func unlessNever(g *node.Grant) request.Consent {
 	if g.Pod.Moves == request.NeverMoves {
 		return request.NeverMoves

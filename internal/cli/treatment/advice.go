@@ -19,8 +19,8 @@ import (
 
 // Advise looks for pods to delete so that a larger pod fits on a node whose kubelet decides: a
 // kubelet moves no running pod. pods are those of the node, whose requests the kubelet compares
-// with what the Node has; it may be nil. Pods that would come back at once stay, and virtual machines. The search ends
-// with the context; the error is then its cause.
+// with what the Node has; it may be nil. Pods that would come back at once stay, and so do virtual
+// machines. The search ends with the context; the error is then its cause.
 func Advise(ctx context.Context, s *node.State, pods inputs.Roster, o *v1.Node, wish explain.Wish) (view.Defragmentation, error) {
 	most := mostRequested(pods, o, podspec.GatesOf(s.Policy()))
 	advice := moves.Advise(s, wish.Moves, moves.Terms{

@@ -32,8 +32,8 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 		MovesAnnotation, text, request.NeverMoves, request.MoveCPUs, request.MoveMemory)
 }
 
-// KubeVirtLabel and VirtLauncher are the label that KubeVirt gives to its pods, and its value for the
-// pod of a virtual machine.
+// KubeVirtLabel and VirtLauncher are the label that KubeVirt gives to its pods, and its value for
+// the pod of a virtual machine.
 const (
 	KubeVirtLabel = "kubevirt.io"
 	VirtLauncher  = "virt-launcher"

@@ -25,7 +25,7 @@ func full() Pod {
 			}},
 			Stock: []Stock{{Of: "example.com/gpu", Places: []Place{{Nodes: 1, Devices: 2}}}},
 		},
-		Notes: Notes{Priority: 1, Created: 1, Moves: MoveMemory, ResourceClaims: []Claim{{
+		Notes: Notes{Priority: 1, Created: 1, Moves: MoveMemory, VirtualMachine: true, ResourceClaims: []Claim{{
 			Name: "p-nic", Uses: []ClaimUse{{"c", "r"}}, Devices: []ClaimDevice{{"d", "p", "n", "s", []string{"r"}, []string{"x"}}},
 		}}},
 	}

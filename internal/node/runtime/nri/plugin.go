@@ -57,8 +57,8 @@ type Handover interface{ Used() bool }
 // Cgroups accesses the kernel's cgroup files. A path is spelled as the runtime names it.
 type Cgroups interface {
 	Read(path string) (converge.Setting, error)
-	// Inner returns the name and the CPUs of a cgroup directly below another one that has other CPUs
-	// than that one. If there is none, the name is empty.
+	// Inner returns the name and the CPUs of a cgroup directly below another one that has other
+	// CPUs than that one. If there is none, the name is empty.
 	Inner(path string) (name string, cpus cpuset.Set, err error)
 	// Pages returns the bytes of anonymous memory that a cgroup has on each NUMA node.
 	Pages(path string) (map[int]int64, error)
