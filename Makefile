@@ -38,7 +38,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere benefit stall clean e2e-cluster record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere runtimes benefit stall clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -269,6 +269,9 @@ e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 e2e-crio: ## The agent beside CRI-O; building that takes minutes, once.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m -run '^TestCRIO$$' . -crio -everywhere
 
+runtimes: ## What seven releases of container runtimes do, as a table; half an hour.
+	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 120m -run '^TestRuntimes$$' . -runtimes
+
 e2e-everywhere: ## The same with a long churn, every policy, five NUMA nodes, and each comparison with a kubelet; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere
 
@@ -282,6 +285,9 @@ PAGES ?=
 LANES ?= 2
 e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once [PAGES= LANES=2].
 	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m -parallel $(LANES) ./cluster
+
+e2e-install: ## The path of a newcomer: commands, seconds, and what is left on the node.
+	$(MAKE) --no-print-directory e2e-cluster PAGES='^08-'
 
 # The folders of examples/nights; see test/e2e/README.md. NIGHTS is a regular expression of their names.
 NIGHTS ?= .

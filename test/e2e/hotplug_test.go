@@ -61,12 +61,12 @@ func (n *node) awaitCPUs(ctx context.Context) error {
 
 // allocatableCPUs returns the sum of paddock_allocatable_cpus.
 func (n *node) allocatableCPUs(ctx context.Context) (int, error) {
-	answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/metrics"})
+	text, err := n.metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
 	sum := 0
-	for line := range strings.Lines(answer.Stdout) {
+	for line := range strings.Lines(text) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !strings.HasPrefix(series, "paddock_allocatable_cpus{") {
 			continue

@@ -23,10 +23,8 @@ type node struct {
 	vm *vm.VM
 	// runtime is the container runtime, by the name of its process.
 	runtime string
-	// unchanged is how long what runs must stay the same until it counts as settled.
-	unchanged time.Duration
-	dir       string
-	pods      map[string]*v1.Pod // by name
+	dir     string
+	pods    map[string]*v1.Pod // by name
 	// settings are those of the agent's configuration. Nil means that there was no agent yet.
 	settings settings
 	// running is set while the agent runs.
@@ -51,11 +49,11 @@ func newNode(ctx context.Context, m vm.Machine, p *parts.Parts, dir string) (*no
 		console, _ := os.ReadFile(filepath.Join(dir, "console.log"))
 		return nil, fmt.Errorf("%w\n%s", err, console)
 	}
-	n := &node{vm: machine, dir: dir, runtime: containerd, unchanged: soon, pods: map[string]*v1.Pod{}}
-	if _, is := p.Input[strings.TrimPrefix(wire.CRIO, "/in/")+"/crio"]; is {
+	n := &node{vm: machine, dir: dir, runtime: containerd, pods: map[string]*v1.Pod{}}
+	if has(p, wire.CRIO+"/crio") {
 		n.runtime = crio
 	}
-	if err := n.prepareCRIO(ctx); err != nil {
+	if err := n.prepareRuntime(ctx, p); err != nil {
 		return nil, errors.Join(err, machine.Kill())
 	}
 	if err := n.startRuntime(ctx); err != nil {
@@ -73,12 +71,25 @@ const (
 	crio       = "crio"
 )
 
-// prepareCRIO makes what CRI-O expects at fixed paths: its registries, and where it unpacks images.
-func (n *node) prepareCRIO(ctx context.Context) error {
-	if n.runtime != crio {
+// has reports whether a machine of these parts has a file.
+func has(p *parts.Parts, path string) bool {
+	_, is := p.Input[strings.TrimPrefix(path, "/in/")]
+	return is
+}
+
+// prepareRuntime makes what a runtime expects at fixed paths. For CRI-O these are its registries, and
+// where it unpacks images. Another containerd replaces that of the root disk.
+func (n *node) prepareRuntime(ctx context.Context, p *parts.Parts) error {
+	var script string
+	switch {
+	case n.runtime == crio:
+		script = "mkdir -p /var/tmp /etc/containers && cp " + wire.CRIO + "/registries.conf /etc/containers"
+	case has(p, wire.Containerd+"/containerd"):
+		script = "cd " + wire.Containerd + " && cp config.toml /etc/containerd && cp containerd containerd-shim-runc-v2 ctr /usr/bin"
+	default:
 		return nil
 	}
-	_, err := n.exec(ctx, "/bin/sh", "-c", "mkdir -p /var/tmp /etc/containers && cp "+wire.CRIO+"/registries.conf /etc/containers")
+	_, err := n.exec(ctx, "/bin/sh", "-c", script)
 	return err
 }
 

@@ -73,7 +73,6 @@ func TestCRIO(t *testing.T) {
 	m.run(t, "killed-during-an-admission", killedDuringAnAdmission)
 	m.run(t, "runtime-killed-during-an-admission", runtimeKilledDuringAnAdmission)
 	if *everywhere {
-		m.unchanged = later
 		for _, name := range ofRuntime {
 			m.scenario(t, filepath.Join("testdata", "scenarios", name+".txt"))
 		}
@@ -104,20 +103,7 @@ func (m *machine) scenarios(t *testing.T) {
 func (m *machine) scenario(t *testing.T, name string) {
 	t.Helper()
 	m.run(t, strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T, n *node) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			fail(t, "%v", err)
-		}
-		blocks, err := scenario.Parse(name, string(text))
-		if err != nil {
-			fail(t, "%v", err)
-		}
-		differs := n.play(t, blocks)
-		if differs != "" && n.vm.Down() {
-			// An emulator of several CPUs occasionally loses one. That is no fault of the agent.
-			t.Logf("the machine went down: %s\nonce more on a new one", differs)
-			differs = m.ready(t).play(t, blocks)
-		}
+		differs, blocks := m.playFile(t, n, name)
 		if differs != "" {
 			fail(t, "%s:%s", name, differs)
 		}
@@ -125,6 +111,27 @@ func (m *machine) scenario(t *testing.T, name string) {
 			writeScenario(t, name, blocks)
 		}
 	})
+}
+
+// playFile plays a file, once more if the machine went down. It returns the first difference, and
+// the commands with their answers.
+func (m *machine) playFile(t *testing.T, n *node, name string) (string, []scenario.Block) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		fail(t, "%v", err)
+	}
+	blocks, err := scenario.Parse(name, string(text))
+	if err != nil {
+		fail(t, "%v", err)
+	}
+	differs := n.play(t, blocks)
+	if differs != "" && n.vm.Down() {
+		// An emulator of several CPUs occasionally loses one. That is no fault of the agent.
+		t.Logf("the machine went down: %s\nonce more on a new one", differs)
+		differs = m.ready(t).play(t, blocks)
+	}
+	return differs, blocks
 }
 
 // play carries out the commands, puts the answers into the blocks, and returns the first

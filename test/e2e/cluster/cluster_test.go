@@ -73,7 +73,7 @@ func find(t *testing.T, n needs) *parts.Parts {
 		t.Fatal(err)
 	}
 	found, err := parts.Find(t.Context(), parts.Options{
-		Source: source, Work: t.TempDir(), Kernels: n.kernels, Cluster: true, Helm: n.helm, Before: n.before, Say: say,
+		Source: source, Work: t.TempDir(), Kernels: n.kernels, Cluster: true, Helm: n.helm, Before: n.before, CRIO: n.crio, Say: say,
 	})
 	if errors.Is(err, parts.ErrUnavailable) {
 		if err := parts.Lack("virtual-machines"); err != nil {
@@ -167,6 +167,7 @@ func (w *whole) playBlock(ctx context.Context, name string, b *block) error {
 		return nil
 	}
 	begin := time.Now()
+	w.node.watch.count(b.command)
 	lines, err := w.answer(ctx, *b)
 	say("%6.1f s  %s:%d: %s", time.Since(begin).Seconds(), filepath.Base(name), b.line, b.command)
 	if err == nil && !matches(b.answer, lines) {

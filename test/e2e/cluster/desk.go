@@ -21,7 +21,7 @@ type command func(ctx context.Context, n *node, words []string, stdin []byte) (w
 var commands = map[string]command{
 	"ssh": ssh, "cpus": cpus, "watch": begin, "watched": watched, "devices": devices, "sample": sample, "sampled": sampled,
 	"changed": changed, "numa": numa, "answers": answers, "hold": hold, "held": held, "release": release, "scheduler": scheduler,
-	"observed": observed,
+	"observed": observed, "clock": clock, "before": before, "after": after,
 }
 
 // serveDesk answers the program ssh until the listener is closed.

@@ -190,7 +190,7 @@ func (r *rig) newWhole(ctx context.Context) (*whole, error) {
 		return &whole{}, err
 	}
 	w := &whole{rig: r, dir: dir}
-	if _, err := w.begin(ctx, booting+nightKernel); err != nil {
+	if _, err := w.begin(ctx, "boot "+nightKernel); err != nil {
 		return w, err
 	}
 	// The script calls paddock by its name.

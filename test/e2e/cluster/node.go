@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -25,7 +26,7 @@ const patience = 10 * time.Minute
 //go:embed files
 var files embed.FS
 
-// node is the machine with a kubelet and containerd.
+// node is the machine with a kubelet and a container runtime.
 type node struct {
 	vm  *vm.VM
 	dir string
@@ -33,9 +34,14 @@ type node struct {
 	plane   *plane
 	parts   *parts.Parts
 	machine vm.Machine
+	// runtime is the unit of the container runtime.
+	runtime string
 	// ids has the IDs of containers whose changes are counted: see hold. The commands of a page run
 	// one after the other.
 	ids map[string]string
+	// watch is what clock reads. had is what before noted.
+	watch stopwatch
+	had   []string
 }
 
 // boots is the maximum number of times that a machine is booted if its network does not answer.
@@ -133,15 +139,18 @@ func (n *node) install(ctx context.Context, c *plane) error {
 	texts := map[string]string{
 		"/etc/kubernetes/ca.crt": string(ca), "/etc/kubernetes/kubelet.conf": string(kubeconfig), "/usr/bin/sudo": "#!/bin/sh\nexec \"$@\"\n",
 	}
-	for to, from := range map[string]string{
-		"/etc/containerd/config.toml": "containerd.toml", "/etc/cni/net.d/10-ptp.conflist": "ptp.conflist", "/var/lib/kubelet/config.yaml": "kubelet.yaml",
-	} {
+	for to, from := range map[string]string{"/etc/containerd/config.toml": "containerd.toml", "/etc/cni/net.d/10-ptp.conflist": "ptp.conflist"} {
 		data, err := files.ReadFile("files/" + from)
 		if err != nil {
 			return err
 		}
 		texts[to] = string(data)
 	}
+	config, err := kubeletConfig(nil)
+	if err != nil {
+		return err
+	}
+	texts["/var/lib/kubelet/config.yaml"] = string(n.ofRuntime(config))
 	for to, text := range texts {
 		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: to, Data: []byte(text), Mode: 0o755}); err != nil {
 			return err
@@ -150,16 +159,52 @@ func (n *node) install(ctx context.Context, c *plane) error {
 	if err := n.must(ctx, "cp /in/cni/* /opt/cni/bin/"); err != nil {
 		return err
 	}
-	if err := n.startUnit(ctx, "containerd"); err != nil {
+	if err := n.installRuntime(ctx); err != nil {
 		return err
 	}
-	// The images are imported, because there is no registry.
-	for _, image := range []string{"image.tar", "busybox.tar"} {
-		if err := n.must(ctx, "ctr -n k8s.io images import /in/"+image); err != nil {
+	return n.start(ctx)
+}
+
+// These are the units of container runtimes.
+const (
+	containerd = "containerd"
+	crio       = "crio"
+)
+
+// installRuntime starts the container runtime and gives it the images that every node has. They are
+// imported, because there is no registry. CRI-O cannot import images: a registry on the node serves
+// it these, and those in /var/lib/registry.
+func (n *node) installRuntime(ctx context.Context) error {
+	script := "for image in image busybox; do ctr -n k8s.io images import /in/$image.tar || exit 1; done"
+	if n.runtime == crio {
+		script = "mkdir -p /var/tmp /var/lib/registry /etc/containers /etc/crio/crio.conf.d && cp " + wire.CRIO + "/registries.conf /etc/containers"
+		if err := n.must(ctx, script); err != nil {
+			return err
+		}
+		return n.startRuntime(ctx)
+	}
+	if err := n.startRuntime(ctx); err != nil {
+		return err
+	}
+	return n.must(ctx, script)
+}
+
+// startRuntime starts the container runtime.
+func (n *node) startRuntime(ctx context.Context) error {
+	if n.runtime == crio {
+		if err := n.startUnit(ctx, "registry"); err != nil {
 			return err
 		}
 	}
-	return n.start(ctx)
+	return n.startUnit(ctx, n.runtime)
+}
+
+// ofRuntime returns a KubeletConfiguration with the socket of the node's runtime.
+func (n *node) ofRuntime(config []byte) []byte {
+	if n.runtime == crio {
+		return bytes.ReplaceAll(config, []byte("/run/containerd/containerd.sock"), []byte("/var/run/crio/crio.sock"))
+	}
+	return config
 }
 
 var errNetwork = errors.New("the machine does not reach the API server")
@@ -173,7 +218,7 @@ func (n *node) start(ctx context.Context) error {
 	if err := n.must(ctx, "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
 		return err
 	}
-	if err := n.startUnit(ctx, "containerd"); err != nil {
+	if err := n.startRuntime(ctx); err != nil {
 		return err
 	}
 	return n.startUnit(ctx, "kubelet")
@@ -188,10 +233,10 @@ func (n *node) reach(ctx context.Context) error {
 	return nil
 }
 
-// reboot shuts the node down in order, kubelet before containerd, and starts it again. Containers
+// reboot shuts the node down in order, the kubelet before the runtime, and starts it again. Containers
 // run until the end.
 func (n *node) reboot(ctx context.Context) error {
-	for _, unit := range []string{"kubelet", "containerd"} {
+	for _, unit := range []string{"kubelet", n.runtime} {
 		if err := n.stopUnit(ctx, unit); err != nil {
 			return err
 		}
@@ -204,7 +249,16 @@ func (n *node) reboot(ctx context.Context) error {
 
 // units are the services of the node, as systemd would run them.
 var units = map[string]wire.Process{
-	"containerd": {Argv: []string{"/usr/bin/containerd"}, Ready: "log:containerd successfully booted"},
+	containerd: {Argv: []string{"/usr/bin/containerd"}, Ready: "log:containerd successfully booted"},
+	crio: {
+		Argv:  []string{wire.CRIO + "/crio", "--config", wire.CRIO + "/crio.conf", "--config-dir", "/etc/crio/crio.conf.d"},
+		Env:   []string{"LD_LIBRARY_PATH=" + wire.CRIO}, // The libraries of its monitor.
+		Ready: "unix:/var/run/crio/crio.sock",
+	},
+	"registry": {
+		Argv:  []string{"/bin/sh", "-c", "exec /in/guest registry " + wire.Registry + " /in/image.tar /in/busybox.tar $(find /var/lib/registry -name '*.tar')"},
+		Ready: "http://" + wire.Registry + "/v2/",
+	},
 	"kubelet": {
 		Argv: []string{
 			"/in/kubelet", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "--config", "/var/lib/kubelet/config.yaml",
@@ -221,7 +275,7 @@ var units = map[string]wire.Process{
 // startUnit starts a service. It does nothing if the service already runs.
 func (n *node) startUnit(ctx context.Context, name string) error {
 	unit := units[name]
-	unit.Name, unit.Timeout, unit.Env = name, patience, []string{wire.LessGarbage}
+	unit.Name, unit.Timeout, unit.Env = name, patience, append([]string{wire.LessGarbage}, unit.Env...)
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, unit)
 	if err != nil && strings.Contains(err.Error(), "runs already") {
 		return nil
@@ -277,7 +331,7 @@ func (n *node) control(ctx context.Context, words []string) (handled bool, err e
 func (n *node) saveLogs(ctx context.Context, dir string) error {
 	var errs []error
 	for name, command := range map[string]string{
-		"kubelet.log": "cat /var/log/kubelet.log", "devices.log": "cat /var/log/devices.log", "observer.log": "cat /var/log/observer.log", "containerd.log": "cat /var/log/containerd.log", "dmesg.log": "dmesg", "ps.log": "ps",
+		"kubelet.log": "cat /var/log/kubelet.log", "devices.log": "cat /var/log/devices.log", "observer.log": "cat /var/log/observer.log", "runtime.log": "cat /var/log/" + n.runtime + ".log", "dmesg.log": "dmesg", "ps.log": "ps",
 		"state.json": "cat /var/lib/paddock/state.json", "pods.log": "cd /var/log/pods && grep -r . .",
 		"cgroups.log": "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max .",
 	} {

@@ -19,7 +19,7 @@ import (
 //
 // The line that begins with < describes what the page starts from. NAME means a snapshot, which is
 // a cluster at the end of the page testdata/snapshots/NAME.txt. "boot 6.1" means a new node with a
-// kernel of that series. A command that begins with $ runs once. A command that begins with ~ runs
+// kernel of that series, and "boot 6.1 cri-o" the same with CRI-O instead of containerd. A command that begins with $ runs once. A command that begins with ~ runs
 // until it gives the answer. A command continues on the next line after a backslash. The answer is
 // what the command writes to both of its outputs, followed by "exit N" if the exit code is not 0.
 // In an answer, … matches any text in a line, and a line that is only … matches any number of

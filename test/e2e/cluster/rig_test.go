@@ -45,8 +45,15 @@ func (s *snapshot) etcd() string   { return filepath.Join(s.dir, "etcd") }
 
 func snapshotPage(name string) string { return filepath.Join("testdata", "snapshots", name+".txt") }
 
-// booting is the prefix of the start line of a page that starts from a new node.
-const booting = "boot "
+// booted returns the kernel and the container runtime of a page that starts from a new node. boots
+// is false if the page starts from a snapshot.
+func booted(from string) (kernel, runtime string, boots bool) {
+	kernel, boots = strings.CutPrefix(from, "boot ")
+	if own, is := strings.CutSuffix(kernel, " cri-o"); is {
+		return own, crio, boots
+	}
+	return kernel, containerd, boots
+}
 
 // newRig prepares what the given pages need, including the snapshots that they start from. It is
 // cleaned up with the test.
@@ -78,6 +85,8 @@ type needs struct {
 	kernels []string
 	// helm is set if a command runs Helm, and before if one uses the manifests of parts.Before.
 	helm, before bool
+	// crio is set if a node has CRI-O.
+	crio bool
 }
 
 // trace follows the pages to what they start from. It returns what they and their snapshots need.
@@ -93,8 +102,8 @@ func (r *rig) trace(names []string) (needs, error) {
 				n.helm = n.helm || strings.Contains(b.command, "helm ")
 				n.before = n.before || strings.Contains(b.command, "$BEFORE")
 			}
-			if kernel, boots := strings.CutPrefix(p.from, booting); boots {
-				n.kernels = append(n.kernels, kernel)
+			if kernel, runtime, boots := booted(p.from); boots {
+				n.kernels, n.crio = append(n.kernels, kernel), n.crio || runtime == crio
 				break
 			}
 			name = snapshotPage(p.from)
@@ -174,7 +183,7 @@ func (r *rig) playOnce(ctx context.Context, name string, p *page, save *snapshot
 
 // begin starts the cluster that a page starts from. It returns the series of the kernel.
 func (w *whole) begin(ctx context.Context, from string) (kernel string, err error) {
-	kernel, boots := strings.CutPrefix(from, booting)
+	kernel, runtime, boots := booted(from)
 	var s *snapshot
 	if !boots {
 		if s, err = w.rig.snapshots[from](ctx); err != nil {
@@ -188,8 +197,11 @@ func (w *whole) begin(ctx context.Context, from string) (kernel string, err erro
 	if w.control, err = startControl(ctx, w.rig.parts.Cluster, w.rig.certs, w.dir); err != nil {
 		return "", err
 	}
-	n := &node{dir: filepath.Join(w.dir, "node"), plane: w.control, parts: w.rig.parts, machine: w.rig.machine, ids: map[string]string{}}
+	n := &node{dir: filepath.Join(w.dir, "node"), plane: w.control, parts: w.rig.parts, machine: w.rig.machine, runtime: runtime, ids: map[string]string{}}
 	n.machine.Kernel = kernel
+	if runtime == crio {
+		n.parts = n.parts.WithCRIO()
+	}
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		return "", err
 	}

@@ -54,7 +54,7 @@ func (n *node) renewKubelet(ctx context.Context, changes map[string]any) error {
 	}
 	errs := []error{
 		n.must(ctx, "cd /var/lib/kubelet && rm -rf *_state device-plugins/*"),
-		n.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", config),
+		n.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", n.ofRuntime(config)),
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

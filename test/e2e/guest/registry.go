@@ -83,7 +83,7 @@ func (r *images) serve(rw http.ResponseWriter, req *http.Request) {
 		if digest = reference; r.files[digest] == nil {
 			digest = r.digests[name+":"+reference]
 		}
-		rw.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		rw.Header().Set("Content-Type", mediaType(r.files[digest]))
 	}
 	data := r.files[digest]
 	if data == nil {
@@ -95,4 +95,15 @@ func (r *images) serve(rw http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodHead {
 		_, _ = rw.Write(data) // The client is gone if this fails.
 	}
+}
+
+// mediaType returns the type of a manifest or of an index, as they name it themselves.
+func mediaType(manifest []byte) string {
+	var of struct {
+		MediaType string `json:"mediaType"`
+	}
+	if err := json.Unmarshal(manifest, &of); err != nil || of.MediaType == "" {
+		return "application/vnd.oci.image.manifest.v1+json"
+	}
+	return of.MediaType
 }

@@ -33,8 +33,13 @@ type Parts struct {
 	Input map[string]string
 	// CRIO has the files that a machine with CRI-O finds in addition, if Options requests it.
 	CRIO map[string]string
+	// Containerds has, for each version that Options requests, the files that a machine with it
+	// finds in addition.
+	Containerds map[string]map[string]string
 	// Cluster is set if Options requests a cluster.
 	Cluster *Cluster
+	// containerd is the program of the root disk.
+	containerd string
 }
 
 // Options selects the parts.
@@ -47,6 +52,8 @@ type Options struct {
 	Kernels []string
 	// CRIO adds CRI-O. It needs conmon.
 	CRIO bool
+	// Containerds lists versions of containerd, such as v2.1.5, besides that of the root disk.
+	Containerds []string
 	// Kubelet adds a real kubelet.
 	Kubelet bool
 	// Cluster adds a whole cluster, with a real kubelet.
@@ -59,10 +66,23 @@ type Options struct {
 }
 
 // WithCRIO returns the parts of a machine whose runtime is CRI-O.
-func (p *Parts) WithCRIO() *Parts {
+func (p *Parts) WithCRIO() *Parts { return p.with(p.CRIO) }
+
+// WithContainerd returns the parts of a machine with another version of containerd.
+func (p *Parts) WithContainerd(version string) *Parts { return p.with(p.Containerds[version]) }
+
+// ContainerdProgram returns the path of a version of containerd on this machine.
+func (p *Parts) ContainerdProgram(version string) string {
+	if version == Containerd {
+		return p.containerd
+	}
+	return p.Containerds[version][inContainerd+"containerd"]
+}
+
+func (p *Parts) with(input map[string]string) *Parts {
 	own := *p
 	own.Input = maps.Clone(p.Input)
-	maps.Copy(own.Input, p.CRIO)
+	maps.Copy(own.Input, input)
 	return &own
 }
 
@@ -80,7 +100,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	containerd, err := m.buildContainerd(ctx)
+	containerd, err := m.buildContainerd(ctx, Containerd)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +116,17 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	p := &Parts{QEMU: qemu, Kernels: kernels, Root: filepath.Join(root, imageName)}
+	p := &Parts{QEMU: qemu, Kernels: kernels, Root: filepath.Join(root, imageName), containerd: filepath.Join(containerd, "containerd"), Containerds: map[string]map[string]string{}}
 	if p.Input, err = m.buildInput(ctx, o); err != nil {
 		return nil, err
 	}
 	if o.CRIO {
 		if p.CRIO, err = m.findCRIO(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	for _, version := range o.Containerds {
+		if p.Containerds[version], err = m.findContainerd(ctx, o, version); err != nil {
 			return nil, err
 		}
 	}

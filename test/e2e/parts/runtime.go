@@ -11,20 +11,54 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// buildContainerd builds containerd, its shim and ctr.
-func (m *maker) buildContainerd(ctx context.Context) (string, error) {
-	const module = "github.com/containerd/containerd/v2"
-	return m.keep("containerd-"+Containerd, func(dir string) error {
-		source, err := m.source(ctx, module+"@"+Containerd)
+// buildContainerd builds a version of containerd, its shim and ctr.
+func (m *maker) buildContainerd(ctx context.Context, version string) (string, error) {
+	module := "github.com/containerd/containerd"
+	if !isContainerd1(version) {
+		module += "/v2"
+	}
+	return m.keep("containerd-"+version, func(dir string) error {
+		source, err := m.source(ctx, module+"@"+version)
 		if err != nil {
 			return err
 		}
-		_, err = m.run(ctx, source, static, "go", build("-tags", "no_btrfs no_zfs no_devmapper",
-			"-ldflags", "-s -w -X "+module+"/version.Version="+strings.TrimPrefix(Containerd, "v"), "-o", dir+"/",
+		// A module has no packages of its directory vendor, although some releases have a part of it.
+		_, err = m.run(ctx, source, static, "go", build("-mod=readonly", "-tags", "no_btrfs no_zfs no_devmapper",
+			"-ldflags", "-s -w -X "+module+"/version.Version="+strings.TrimPrefix(version, "v"), "-o", dir+"/",
 			"./cmd/containerd", "./cmd/containerd-shim-runc-v2", "./cmd/ctr")...)
 		return err
 	})
 }
+
+// isContainerd1 reports whether a version of containerd is 1.x, which has a configuration of its
+// own format.
+func isContainerd1(version string) bool { return strings.HasPrefix(version, "v1.") }
+
+// findContainerd finds or makes what a machine has in addition if its containerd is not that of the
+// root disk, by its names in /in.
+func (m *maker) findContainerd(ctx context.Context, o Options, version string) (map[string]string, error) {
+	dir, err := m.buildContainerd(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	input := map[string]string{}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		input[inContainerd+name] = filepath.Join(dir, name)
+	}
+	config := "containerd.toml"
+	if isContainerd1(version) {
+		config = "containerd-1.toml"
+	}
+	data, err := files.ReadFile("files/" + config)
+	if err != nil {
+		return nil, err
+	}
+	input[inContainerd+"config.toml"] = filepath.Join(o.Work, config)
+	return input, os.WriteFile(input[inContainerd+"config.toml"], data, 0o644)
+}
+
+// inContainerd begins the names of these files in /in: see wire.Containerd.
+const inContainerd = "containerd/"
 
 // buildRunc builds runc, which is partly C, as a static binary. runc starts about twenty times for
 // a pod, which takes most of a pod's time. An emulator starts the static binary in half the time.

@@ -104,6 +104,10 @@ const LessGarbage = "GOGC=300"
 // CRIO is the directory of CRI-O in a machine whose runtime it is.
 const CRIO = "/in/crio"
 
+// Containerd is the directory of another containerd than that of the root disk, in a machine that
+// has one.
+const Containerd = "/in/containerd"
+
 // Registry is the address at which the guest program serves images, given the argument registry:
 // that of the registry localhost.
 const Registry = "127.0.0.1:80"
