@@ -21,14 +21,15 @@ type column struct {
 	cells             []string
 }
 
-// columns are the runtimes, from the oldest to the newest: the last release of each series that is
-// in use.
+// columns are the runtimes, from the oldest to the newest: the last release of each series that can
+// be had, and 2.2.2, which leaves processes of rejected pods behind.
 var columns = []*column{
 	{title: "containerd 1.7.31", containerd: "v1.7.31"},
-	{title: "2.0.7", containerd: "v2.0.7"},
-	{title: "2.1.5", containerd: "v2.1.5"},
+	{title: "2.0.14", containerd: "v2.0.14"},
+	{title: "2.1.9", containerd: "v2.1.9"},
 	{title: "2.2.2", containerd: "v2.2.2"},
-	{title: "2.3.1", containerd: "v2.3.1"},
+	{title: "2.2.9", containerd: "v2.2.9"},
+	{title: "2.3.7", containerd: "v2.3.7"},
 	{title: strings.TrimPrefix(parts.Containerd, "v"), containerd: parts.Containerd},
 	{title: "CRI-O " + strings.TrimPrefix(parts.CRIO, "v")},
 }
