@@ -269,7 +269,7 @@ e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 e2e-crio: ## The agent beside CRI-O; building that takes minutes, once.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m -run '^TestCRIO$$' . -crio -everywhere
 
-runtimes: ## What seven releases of container runtimes do, as a table; half an hour.
+runtimes: ## What releases of container runtimes do, as a table; half an hour.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 120m -run '^TestRuntimes$$' . -runtimes
 
 e2e-everywhere: ## The same with a long churn, every policy, five NUMA nodes, and each comparison with a kubelet; half an hour.

@@ -33,10 +33,11 @@ type Left struct{}
 
 // Remaining are the containers that do not have their settings.
 type Remaining struct {
-	// Updates would give the settings to those that run, one after the other.
+	// Containers is their number. Unreachable is the number of those that the updates do not bring
+	// there: they are being created, or wait for such a container.
+	Containers, Unreachable int
+	// Updates are to be made one after the other.
 	Updates []CgroupUpdate
-	// Creating is the number of containers that are being created.
-	Creating int
 }
 
 // CgroupUpdate is an update of a container with the path of its cgroup, as the runtime names it.
@@ -46,8 +47,9 @@ type CgroupUpdate struct {
 }
 
 func (Left) on(s *step) {
-	left := Remaining{Creating: s.beingCreated()}
-	for _, u := range s.updates(converge.Occasion{By: converge.Stepwise}).Updates {
+	a, creating := s.updates(converge.Occasion{By: converge.Stepwise}), s.beingCreated()
+	left := Remaining{Containers: a.Differing + creating, Unreachable: a.Withheld + creating}
+	for _, u := range a.Updates {
 		left.Updates = append(left.Updates, CgroupUpdate{s.containers.get(u.ID).path, u})
 	}
 	s.answer(left)

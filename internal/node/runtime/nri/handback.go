@@ -47,7 +47,7 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 func (p *Plugin) awaitHandBack(ctx context.Context) error {
 	left := func(why error) error {
 		l, _ := ask[control.Remaining](context.WithoutCancel(ctx), p, control.Left{})
-		return fmt.Errorf("%d containers still run on the CPUs that Paddock gave them: %w", len(l.Updates)+l.Creating, errors.Join(context.Cause(ctx), why))
+		return fmt.Errorf("%d containers still run on the CPUs that Paddock gave them: %w", l.Containers, errors.Join(context.Cause(ctx), why))
 	}
 	for {
 		select {
@@ -62,7 +62,7 @@ func (p *Plugin) awaitHandBack(ctx context.Context) error {
 			if err := errors.Join(gone, p.write(ctx, l.Updates)); err != nil {
 				return left(err)
 			}
-			if l.Creating == 0 {
+			if l.Unreachable == 0 {
 				return nil
 			}
 		}
