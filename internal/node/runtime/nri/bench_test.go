@@ -173,8 +173,9 @@ type observed struct {
 	repaired int
 	// slow lists the events that took long. unverified and unsettled are the last numbers that were
 	// reported.
-	slow                  []string
-	unverified, unsettled int
+	slow       []string
+	unverified int
+	unsettled  atomic.Int64
 }
 
 func (o *observed) Hook(name string, _ time.Duration, _ error) {
@@ -199,11 +200,7 @@ func (o *observed) Slow(event string, _ time.Duration) {
 	o.slow = append(o.slow, event)
 }
 
-func (o *observed) Unsettled(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.unsettled = n
-}
+func (o *observed) Unsettled(n int) { o.unsettled.Store(int64(n)) }
 
 func (o *observed) Unverified(n int) {
 	o.mu.Lock()

@@ -167,8 +167,4 @@ func (b *bench) unverified() int {
 	return b.observed.unverified
 }
 
-func (b *bench) unsettled() int {
-	b.observed.mu.Lock()
-	defer b.observed.mu.Unlock()
-	return b.observed.unsettled
-}
+func (b *bench) unsettled() int { return int(b.observed.unsettled.Load()) }
