@@ -18,14 +18,14 @@ const kinds = {
   Start: ['README.md', 'docs/read-a-rejection.md', 'docs/example-node.md', 'docs/choose-a-scope.md'],
   Tasks: [
     'docs/adopt.md', 'docs/observe-a-kubelet.md', 'docs/kubelet-does-not-start.md', 'docs/upgrade-a-kubelet.md', 'docs/size-a-node.md', 'docs/size-a-fleet.md', 'docs/gpu-server.md',
-    'docs/defragment-a-node.md', 'docs/move-running-pods.md', 'docs/kubevirt.md', 'docs/roll-out-and-back.md', 'docs/notices.md',
+    'docs/defragment-a-node.md', 'docs/move-running-pods.md', 'docs/kubevirt.md', 'docs/slow-nodes.md', 'docs/roll-out-and-back.md', 'docs/notices.md',
     'deploy/README.md', 'deploy/crio/README.md', 'deploy/scheduler/README.md',
   ],
   Explanation: [
     'docs/agent.md', 'docs/scheduler.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',
     'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md',
   ],
-  Reference: ['docs/commands.md', 'docs/metrics.md'],
+  Reference: ['docs/commands.md', 'docs/metrics.md', 'docs/runtimes.md'],
   Rules: readdirSync(join(root, 'docs/rules')).filter((f) => f.endsWith('.md')).map((f) => `docs/rules/${f}`),
 }
 

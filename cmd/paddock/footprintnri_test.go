@@ -60,12 +60,18 @@ func TestFootprintOfThePlugin(t *testing.T) {
 // listedPod returns largePod as the kubelet lists it.
 func listedPod(t *testing.T, i int) (*v1.Pod, request.Pod) {
 	t.Helper()
-	sources, _, err := podspec.Read("pod.yaml", []byte(largePod(i)))
+	return listedPodAs(t, i, i)
+}
+
+// listedPodAs returns pod i with the containers of another largePod.
+func listedPodAs(t *testing.T, i, like int) (*v1.Pod, request.Pod) {
+	t.Helper()
+	sources, _, err := podspec.Read("pod.yaml", []byte(largePod(like)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod := sources[0].Pod
-	pod.UID, pod.Namespace = types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), "default"
+	pod.Name, pod.UID, pod.Namespace = fmt.Sprint("p", i), types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), "default"
 	asked, err := podspec.Request(pod, podspec.Gates{})
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +95,21 @@ func kubeletOf(t *testing.T, list *v1.PodList) string {
 	return server.URL
 }
 
-// runtime simulates a container runtime on a unix socket until the test ends.
+// runtime simulates a container runtime that runs pods until the test ends.
 func (h *home) runtime(pods []request.Pod) *cgroups {
 	h.t.Helper()
 	files := newCgroups(h.path("cgroups"), pods)
-	log := slog.New(slog.DiscardHandler)
-	r := sim.New(h.t.Context(), sim.Config{Now: time.Now, After: time.After, Required: []string{"paddock"}, Observe: files.observe})
-	kubelet := r.NewKubelet(sim.KubeletConfig{Log: log})
+	_, follow := h.serve(sim.Config{Now: time.Now, After: time.After, Required: []string{"paddock"}, Observe: files.observe})
+	follow(pods)
+	return files
+}
+
+// serve simulates a container runtime on a unix socket until the test ends. follow sets the pods that
+// run.
+func (h *home) serve(c sim.Config) (r *sim.Runtime, follow func([]request.Pod)) {
+	h.t.Helper()
+	r = sim.New(h.t.Context(), c)
+	kubelet := r.NewKubelet(sim.KubeletConfig{Log: slog.New(slog.DiscardHandler)})
 	socket, err := net.Listen("unix", h.path("nri.sock"))
 	if err != nil {
 		h.t.Fatal(err)
@@ -116,13 +130,12 @@ func (h *home) runtime(pods []request.Pod) *cgroups {
 		}
 	})
 	group.Go(func() { _ = kubelet.Run(h.t.Context()) })
-	kubelet.Follow(pods, nil)
 	h.t.Cleanup(func() {
 		_ = socket.Close()
 		r.Close()
 		group.Wait()
 	})
-	return files
+	return r, func(pods []request.Pod) { kubelet.Follow(pods, nil) }
 }
 
 // join copies data between two connections until one of them ends.
@@ -164,6 +177,31 @@ func (c *cgroups) observe(e sim.Event) {
 	}
 }
 
+// learn takes in pods that are going to run.
+func (c *cgroups) learn(pods []request.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pod := range pods {
+		if parent := sim.SandboxOf(pod).CgroupParent; c.parents[pod.UID] == "" {
+			c.parents[pod.UID] = parent
+			_ = c.files(parent, "cpu.max", "max 100000") // The agent reports a file that is missing.
+		}
+	}
+}
+
+// keep is observe for a node on which pods come and go: it writes the files at once.
+func (c *cgroups) keep(e sim.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dir := filepath.Join(c.parents[e.Pod], e.ID)
+	switch e.Kind {
+	case sim.Created, sim.Updated:
+		_ = c.container(dir, e)
+	case sim.Stopped:
+		_ = os.RemoveAll(filepath.Join(c.root, dir))
+	}
+}
+
 func (c *cgroups) write() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,10 +210,14 @@ func (c *cgroups) write() error {
 		errs = append(errs, c.files(parent, "cpu.max", "max 100000"))
 	}
 	for id, e := range c.last {
-		errs = append(errs, c.files(filepath.Join(c.parents[e.Pod], id), "cpuset.cpus", e.Setting.CPUs.String(),
-			"cpuset.mems", cpuset.Of(e.Setting.Mems.Nodes()...).String(), "cpu.max", "max 100000"))
+		errs = append(errs, c.container(filepath.Join(c.parents[e.Pod], id), e))
 	}
 	return errors.Join(errs...)
+}
+
+// container writes the files of a container.
+func (c *cgroups) container(dir string, e sim.Event) error {
+	return c.files(dir, "cpuset.cpus", e.Setting.CPUs.String(), "cpuset.mems", cpuset.Of(e.Setting.Mems.Nodes()...).String(), "cpu.max", "max 100000")
 }
 
 // files writes the files of one cgroup. all alternates names and texts.

@@ -27,9 +27,8 @@ func runtimeKilledDuringAnAdmission(t *testing.T, n *node) {
 }
 
 // killedDuringAnAdmission gives the commands at a different moment of each admission, while a
-// neighbour runs on all CPUs. After them, the pod must run on its CPUs, or it must be possible to run
-// it, whatever the runtime has done. No invariant may be broken then, and nothing may be left at the
-// end.
+// neighbor runs on all CPUs. After the commands, either the pod runs on its CPUs or it can be run
+// again, whatever the runtime has done. All invariants hold then, and nothing is held at the end.
 func (n *node) killedDuringAnAdmission(t *testing.T, commands ...string) {
 	t.Helper()
 	ctx := t.Context()

@@ -22,7 +22,8 @@ var (
 	kubelet    = flag.Bool("kubelet", os.Getenv("E2E_KUBELET") == "1", "also what needs a real kubelet; building it takes minutes, once")
 	withCRIO   = flag.Bool("crio", os.Getenv("E2E_CRIO") == "1", "also what is tried with CRI-O; building it takes minutes, once")
 	everywhere = flag.Bool("everywhere", false, "also what a policy alone decides, the long churn, the machine with five NUMA nodes, and every comparison with a real kubelet")
-	runtimes   = flag.Bool("runtimes", false, "print a table of what several releases of container runtimes do; building them takes minutes, once")
+	runtimes   = flag.Bool("runtimes", false, "write a table of what several releases of container runtimes do; building them takes minutes, once")
+	onlyRows   = flag.String("rows", "", "with -runtimes, the rows that are played, as a regular expression; the others stay as they are in the page")
 	benefit    = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
 

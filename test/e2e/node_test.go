@@ -29,6 +29,9 @@ type node struct {
 	settings settings
 	// running is set while the agent runs.
 	running bool
+	// left has the errors of pods that could not be removed because the runtime left a process of
+	// theirs, if that is no error: see TestRuntimes.
+	left []string
 }
 
 const (

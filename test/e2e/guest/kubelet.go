@@ -440,10 +440,12 @@ func (k *kubelet) update(in wire.Update) (wire.Nothing, error) {
 	if err != nil {
 		return wire.Nothing{}, err
 	}
-	_, err = k.runtime.UpdateContainerResources(ctx, &runtimev1.UpdateContainerResourcesRequest{
-		ContainerId: p.containers[in.Name],
-		Linux:       &runtimev1.LinuxContainerResources{CpuQuota: in.Quota, CpuPeriod: in.Period, CpuShares: in.Shares},
-	})
+	amounts := &runtimev1.LinuxContainerResources{CpuQuota: in.Quota, CpuPeriod: in.Period, CpuShares: in.Shares}
+	if in.Name == "" {
+		_, err = k.runtime.UpdatePodSandboxResources(ctx, &runtimev1.UpdatePodSandboxResourcesRequest{PodSandboxId: p.sandbox, Resources: amounts})
+		return wire.Nothing{}, err
+	}
+	_, err = k.runtime.UpdateContainerResources(ctx, &runtimev1.UpdateContainerResourcesRequest{ContainerId: p.containers[in.Name], Linux: amounts})
 	return wire.Nothing{}, err
 }
 

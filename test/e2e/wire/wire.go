@@ -179,7 +179,8 @@ type ContainerName struct {
 	Name string `json:"name"`
 }
 
-// Update is an UpdateContainerResources of a kubelet: new amounts, without a cpuset.
+// Update is an UpdateContainerResources of a kubelet: new amounts, without a cpuset. If Name is empty,
+// it is an UpdatePodSandboxResources, which comes before the kubelet changes the pod's cgroup.
 type Update struct {
 	UID    string `json:"uid"`
 	Name   string `json:"name"`

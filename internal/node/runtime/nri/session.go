@@ -90,6 +90,10 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+
 			"or, after some seconds, for a new connection", "need_nri", unsolicited.nri.String(), "runtime", runtime, "version", release)
 	}
+	if leavesSandboxes(runtime, release) {
+		s.config.Log.WarnContext(ctx, "this runtime leaves a process of each rejected pod behind, one for each attempt of the kubelet: "+
+			"update it to 2.2.8, 2.3.4, 2.4.0 or later, or let paddock-scheduler bind the pods", "runtime", runtime, "version", release)
+	}
 	if !podUpdates.in(runtime, release, nri) {
 		return withoutPodUpdates, nil
 	}

@@ -159,6 +159,28 @@ func atLeast(text string, least *version.Version) bool {
 	return err == nil && v.PreRelease() == "" && v.AtLeast(least)
 }
 
+// endsSandboxes has the first release of each series of containerd that ends the process of a
+// sandbox that a plugin rejected. Before 2.0, all of them did. No release of the series 2.0 and 2.1
+// does.
+var endsSandboxes = []*version.Version{
+	version.MustParseSemantic("2.2.8"), version.MustParseSemantic("2.3.4"), version.MustParseSemantic("2.4.0"),
+}
+
+// leavesSandboxes reports whether a runtime leaves the process of a sandbox that the plugin rejects.
+// The kubelet tries such a pod again and again, so these processes become many.
+func leavesSandboxes(runtime, release string) bool {
+	v, err := version.ParseSemantic(release)
+	if err != nil || runtime != "containerd" || v.Major() < 2 {
+		return false
+	}
+	for _, first := range endsSandboxes {
+		if v.Major() == first.Major() && v.Minor() == first.Minor() {
+			return !v.AtLeast(first)
+		}
+	}
+	return !v.AtLeast(endsSandboxes[0])
+}
+
 // amountsShown returns the numbers of a cgroup in a message. No CFS quota counts as not set.
 func amountsShown(r *api.LinuxResources) control.Amounts {
 	a := control.Amounts{Shares: r.GetCpu().GetShares().GetValue(), Memory: max(0, r.GetMemory().GetLimit().GetValue())}

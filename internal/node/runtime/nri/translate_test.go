@@ -81,3 +81,18 @@ func TestQuotaInAnUpdate(t *testing.T) {
 		}
 	}
 }
+
+// The releases are those of docs/runtimes.md, and those around the first ones that end the process.
+func TestRuntimesThatLeaveSandboxes(t *testing.T) {
+	for release, leaves := range map[string]bool{
+		"1.7.31": false, "2.0.14": true, "2.1.9": true, "2.2.2": true, "2.2.7": true, "2.2.8": false, "2.2.9": false, "2.3.0": true, "2.3.3": true,
+		"2.3.4": false, "v2.3.7": false, "2.4.0-rc.1": true, "2.4.0": false, "2.5.1": false, "3.0.0": false, "of our own": false, "": false,
+	} {
+		if got := leavesSandboxes("containerd", release); got != leaves {
+			t.Errorf("containerd %s: %v, want %v", release, got, leaves)
+		}
+	}
+	if leavesSandboxes("cri-o", "2.0.0") {
+		t.Error("CRI-O does not")
+	}
+}
