@@ -41,6 +41,7 @@ func TestAnswersHaveTheirSchema(t *testing.T) {
 		{"fleet try", "--nodes examples/fleet/nodes.yaml --pods examples/pods"},
 		{"fleet largest", "--nodes examples/fleet/nodes.yaml --like examples/pods/10-inference.yaml"},
 		{"report", epyc + " --kubelet-config examples/kubelet/pod-scope.yaml --like examples/pods/10-inference.yaml"},
+		{"noise", "--cpus 0 --for 100ms"},
 		{"rule", "Q-39"},
 		{"version", ""},
 	} {

@@ -40,9 +40,9 @@ const adviceEdge = "edges never know each other; declare the small interface tha
 
 // pure are packages above the core that are values, like the core. They may use the types of
 // package time, but no clocks and timers.
-var pure = []string{"node/control"}
+var pure = []string{"node/control", "node/noise"}
 
-const adviceValue = "events bring what it must know, internal/node/runtime/nri carries its actions out"
+const adviceValue = "hand in what it must know as a value: internal/node/runtime/nri is the edge of internal/node/control, internal/node/kernelfiles that of internal/node/noise"
 
 // room is a package of the core and the packages of this module that it may import.
 type room struct {

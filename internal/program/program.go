@@ -63,7 +63,7 @@ width; with COLUMNS=0 every row is one line.`,
 	root.SetFlagErrorFunc(console.FlagError)
 	d := decider{allocator: parts.Allocator}
 	add(root, &topologyCommand{}, &planCommand{decider: d}, &explainCommand{decider: d}, &reportCommand{}, &defragmentCommand{decider: d}, &replayCommand{},
-		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &trustCommand{}, &ruleCommand{}, &versionCommand{})
+		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &noiseCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &trustCommand{}, &ruleCommand{}, &versionCommand{})
 	console.Group(root)
 	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock", Pictures: parts.Pictures}))
 	return root

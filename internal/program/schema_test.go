@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/stateview"
+	"github.com/paddock-project/paddock/internal/node/noise"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -44,6 +45,7 @@ var documents = []struct {
 	{"state verify", console.StateCheck, reflect.TypeFor[stateview.Verified]()},
 	{"state diff", console.StateDifference, reflect.TypeFor[stateview.Diff]()},
 	{"verify", console.NodeCheck, reflect.TypeFor[agent.Verified]()},
+	{"noise", console.NodeNoise, reflect.TypeFor[noise.Report]()},
 	{"fleet", console.Fleet, reflect.TypeFor[view.Fleet]()},
 	{"fleet size", console.FleetSizes, reflect.TypeFor[[]view.Fleet]()},
 	{"fleet try", console.FleetTrials, reflect.TypeFor[[]view.Trial]()},

@@ -24,6 +24,7 @@ const (
 	StateCheck         Kind = "StateCheck"
 	StateDifference    Kind = "StateDifference"
 	NodeCheck          Kind = "NodeCheck"
+	NodeNoise          Kind = "NodeNoise"
 	Fleet              Kind = "Fleet"
 	FleetSizes         Kind = "FleetSizes"
 	FleetTrials        Kind = "FleetTrials"
