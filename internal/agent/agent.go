@@ -71,9 +71,12 @@ type Agent struct {
 	history *history
 	// measuring reads how busy the CPUs are. It is nil for a simulated runtime, which uses none.
 	measuring *measuring
-	health    *health
-	log       *slog.Logger
-	flows     *telemetry.Operations
+	// interrupting counts what interrupts exclusive CPUs. It is nil where the machine is not that
+	// on which the agent runs.
+	interrupting *interrupting
+	health       *health
+	log          *slog.Logger
+	flows        *telemetry.Operations
 	// unusable has the manifests with errors, for the simulated runtime. Nil means that none were
 	// read yet.
 	unusable atomic.Pointer[[]manifests.Problem]
@@ -141,8 +144,14 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 		a.measuring = &measuring{files: files.fs, running: a.running, stat: usage.StatFile, now: w.Now, after: w.After}
 		use = a.measuring.use
 	}
+	var interrupted func() *view.Interruptions
+	if a.measuring != nil && c.Machine == discover.LiveName {
+		a.interrupting = newInterrupting(w, func() *node.State { return a.engine.State() }, log)
+		interrupted = a.interrupting.shown
+		a.metrics.NewInterruptions(a.interrupting.series)
+	}
 	a.web = web.New(web.Config{
-		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Use: use, Now: w.Now, After: w.After,
+		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Use: use, Interruptions: interrupted, Now: w.Now, After: w.After,
 	})
 	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
 	if w.Watch.Engine != nil {
@@ -196,6 +205,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	group.Go(func() error { return a.history.run(within) })
 	if a.measuring != nil {
 		group.Go(func() error { return a.measuring.run(within) })
+	}
+	if a.interrupting != nil {
+		group.Go(func() error { return a.interrupting.run(within) })
 	}
 	if a.notices != nil {
 		group.Go(func() error { return a.notices.Run(within) })

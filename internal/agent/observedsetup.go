@@ -284,10 +284,15 @@ func (o *Observing) begin(s *session) *session {
 	})
 	s.metrics.NewPredictions(observe.Results(), s.count)
 	s.metrics.NewHugePages(s.takenPages)
+	var interrupted func() *view.Interruptions
+	if o.interrupting != nil {
+		interrupted = o.interrupting.shown
+		s.metrics.NewInterruptions(o.interrupting.series)
+	}
 	name, _ := os.Hostname() // A map without a name is better than none.
 	s.web = web.New(web.Config{
 		Machine: name, Policy: s.version.Name() + " decides: " + s.node.Policy.Text, Snapshot: snapshot, Notice: o.notice, Warning: s.warning,
-		Advise: s.advise,
+		Advise: s.advise, Interruptions: interrupted,
 		Search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
 			return explain.SearchOfKubelet(ctx, s, pod, nil)
 		},

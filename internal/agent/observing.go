@@ -23,6 +23,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/access"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -90,6 +91,9 @@ type Observing struct {
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
+	// interrupting counts what interrupts exclusive CPUs. It is nil where the machine is not that
+	// on which the agent runs.
+	interrupting *interrupting
 	// pushed has the kubelet's own status of its pods, if the kubelet has the PodsAPI.
 	pushed *kubeletpods.Watch
 	// askObject returns the Node of this node. It is nil without an API server. object is its last
@@ -120,6 +124,9 @@ func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*
 		}
 		o.askObject = func(ctx context.Context) (*v1.Node, error) { return client.Node(ctx, c.NodeName) }
 	}
+	if c.Machine == discover.LiveName {
+		o.interrupting = newInterrupting(w, o.State, log)
+	}
 	if !c.Publish {
 		return o, nil
 	}
@@ -144,6 +151,9 @@ func (o *Observing) Run(ctx context.Context) error {
 		group.Go(func() error { return o.publisher.Run(within) })
 	}
 	group.Go(func() error { return o.pushed.Run(within) })
+	if o.interrupting != nil {
+		group.Go(func() error { return o.interrupting.run(within) })
+	}
 	group.Go(func() error { return o.watch(within) })
 	err := group.Wait()
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {

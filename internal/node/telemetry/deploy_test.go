@@ -34,6 +34,7 @@ func agentOfANode(t *testing.T) *rig {
 	r.telemetry.NewRuntime()
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
 	r.telemetry.NewUse(func() int { return 0 })
+	r.telemetry.NewInterruptions(func() []telemetry.Interruptions { return []telemetry.Interruptions{{Source: "device"}} })
 	r.telemetry.NewPredictions([]string{"differs"}, func(string) int { return 0 })
 	r.telemetry.NewHugePages(func() []telemetry.HugePages { return []telemetry.HugePages{{Resource: "hugepages-2Mi"}} })
 	r.telemetry.NewHandover([]string{"applied"}, func() int { return 0 })

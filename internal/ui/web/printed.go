@@ -91,6 +91,16 @@ func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveInterruptions serves how often exclusive CPUs are interrupted, which is about the present
+// state, too.
+func (w *Web) serveInterruptions(rw http.ResponseWriter, r *http.Request) {
+	if w.config.Interruptions == nil {
+		fail(rw, http.StatusNotFound, "this agent does not count what interrupts CPUs: it does not run on the machine that it shows")
+		return
+	}
+	w.answer(rw, r, func() (any, error) { return w.config.Interruptions(), nil })
+}
+
 // serveUse serves how busy the node is. It is about the present state, because nothing is kept of
 // the past.
 func (w *Web) serveUse(rw http.ResponseWriter, r *http.Request) {

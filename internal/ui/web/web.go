@@ -67,6 +67,9 @@ type Config struct {
 	// Use returns how busy the node in a state is. It may read what was measured, and must not
 	// wait. If Use is nil, nothing is measured.
 	Use func(*node.State) *view.Use
+	// Interruptions returns how often the exclusive CPUs of the node are interrupted. It must not
+	// wait. If it is nil, nothing is counted.
+	Interruptions func() *view.Interruptions
 	// Advise answers in place of explain.Defragment where running pods cannot be moved. It may be
 	// nil.
 	Advise func(context.Context, *node.State, explain.Wish) (view.Defragmentation, error)
@@ -183,7 +186,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	}
 	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
 	handle("GET /{$}", static("index.html"))
-	for _, name := range []string{"page.css", "page.js", "pods.js", "rejections.js", "sections.js", "use.js"} {
+	for _, name := range []string{"page.css", "page.js", "interruptions.js", "pods.js", "rejections.js", "sections.js", "use.js"} {
 		handle("GET /"+name, static(name))
 	}
 	handle("GET /text.js", webui.ServeTextJS)
@@ -196,6 +199,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	computed("GET /api/map", w.servePrinted)
 	computed("GET /api/report", w.serveReport)
 	computed("GET /api/use", w.serveUse)
+	computed("GET /api/interruptions", w.serveInterruptions)
 	computed("GET /api/defragment", w.serveDefragment)
 	computed("GET /api/state", w.serveState)
 	computed("GET /api/history", w.serveHistory)

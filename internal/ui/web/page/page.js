@@ -4,6 +4,7 @@
 // it can be sent to somebody.
 import { $, element, ask, askPicture, bytes, time } from './text.js';
 import { listPods, lit, matches, owners } from './pods.js';
+import { showInterruptions } from './interruptions.js';
 import { presentOnly, shade, showUse, usesOf } from './use.js';
 import { sections } from './sections.js';
 import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened, rejectedUntil } from './rejections.js';
@@ -325,6 +326,7 @@ function link() {
   put('rejection', opened() && opened().uid);
   put('preview', shown.preview && String(shown.preview.proposal));
   put('use', $('use').getAttribute('aria-pressed') === 'true' ? 'yes' : '');
+  put('interruptions', $('interruptions').getAttribute('aria-pressed') === 'true' ? 'yes' : '');
   put('wide', shown.wide === null ? '' : shown.wide ? 'yes' : 'no');
   put('zoom', $('zoom').value, '1');
   put('group', $('group').value, 'pod');
@@ -372,6 +374,7 @@ async function arrive() {
   else if (address.get('rejection')) notice('The rejection of pod ' + address.get('rejection') + ' is not kept any more.', true);
   if (shown.chosen) await details();
   if (address.get('use') === 'yes') await showUse(true, useChanged);
+  if (address.get('interruptions') === 'yes') await showInterruptions(true, shade);
 }
 
 // notice shows why the map is not in force, and greys it; of what only concerns the page it does not.
@@ -515,6 +518,7 @@ $('legend').addEventListener('click', async () => {
   if (legendShown() && svg) svg.scrollIntoView({ block: 'end' });
 });
 $('use').addEventListener('click', async () => { await showUse($('use').getAttribute('aria-pressed') !== 'true', useChanged); link(); });
+$('interruptions').addEventListener('click', async () => { await showInterruptions($('interruptions').getAttribute('aria-pressed') !== 'true', shade); link(); });
 $('zoom').addEventListener('change', () => { fit(); link(); });
 $('wide').addEventListener('click', () => { shown.wide = $('wide').getAttribute('aria-pressed') !== 'true'; fit(); link(); });
 $('why-close').addEventListener('click', leaveRejection);

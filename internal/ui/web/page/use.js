@@ -2,6 +2,7 @@
 // How busy the CPUs are: a bar in each cell, as high as the share of time in which the CPU was busy. The
 // agent reads once a minute, so asking more often than every few seconds shows nothing new.
 import { $, ask, cpus } from './text.js';
+import { markInterruptions, spoken } from './interruptions.js';
 
 const every = 10000;
 let use = null, timer = null, live = true;
@@ -19,13 +20,13 @@ export function usesOf(uid) {
     (o.idleCPUs ? '; ' + o.idleCPUs + ' idle' : '')));
 }
 
-// shade draws the bars again. The picture loses them when it is drawn.
+// shade draws the bars again, and those of interruptions. The picture loses them when it is drawn.
 export function shade() {
   for (const e of document.querySelectorAll('#map .busy')) e.remove();
   const on = pressed();
   for (const cell of document.querySelectorAll('#map .cpu')) {
     const share = on && live && use ? use.cpus[cell.dataset.cpu] : undefined, about = cell.querySelector('title').textContent;
-    cell.setAttribute('aria-label', share === undefined ? about : about + ', ' + Math.round(100 * share) + ' % busy');
+    cell.setAttribute('aria-label', (share === undefined ? about : about + ', ' + Math.round(100 * share) + ' % busy') + spoken(cell.dataset.cpu, live));
     const frame = cell.querySelector('rect');
     if (share === undefined || !frame) continue;
     const size = (name) => Number(frame.getAttribute(name)), height = Math.round(share * (size('height') - 2));
@@ -33,6 +34,7 @@ export function shade() {
     for (const [k, v] of Object.entries({ class: 'busy', x: size('x') + 1, y: size('y') + size('height') - 1 - height, width: 4, height })) bar.setAttribute(k, String(v));
     cell.append(bar);
   }
+  markInterruptions(live);
   $('use-about').hidden = !on;
   if (on) $('use-about').textContent = about();
 }
