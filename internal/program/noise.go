@@ -55,7 +55,7 @@ Exit codes: 0 done, 1 error, 2 no container of this node has exclusive CPUs.`,
 		Example: `  paddock noise
   paddock noise --agent --for 60s
   paddock noise --cpus 2-5 --for 1s -o json
-  kubectl debug node/node7 -it --profile=sysadmin --image=IMAGE -- paddock noise --root /host`,
+  kubectl debug node/node7 -it --profile=sysadmin --image=IMAGE -- /paddock noise --root /host`,
 		Args: console.NoArguments,
 		RunE: c.run,
 	}

@@ -180,8 +180,9 @@ func TestTasksComeAndGo(t *testing.T) {
 	if seen := l.Look(); len(seen) != 1 || seen[0].ID != 11 {
 		t.Errorf("%+v", seen)
 	}
-	if len(l.cgroups) != 1 {
-		t.Errorf("cgroups of %d tasks are kept", len(l.cgroups))
+	task(11, "9")
+	if seen := l.Look(); len(seen) != 1 || seen[0].Time != 9 || len(l.before) != 1 {
+		t.Errorf("%+v, and %d are kept", seen, len(l.before))
 	}
 }
 

@@ -29,9 +29,10 @@ type Looker struct {
 	Watched cpuset.Set
 	Self    int
 
-	buffer  []byte
-	cgroups map[noise.TaskID]string
-	seen    []noise.Seen
+	buffer []byte
+	// before has the tasks of the look before, by ID, and seen those of this look.
+	before map[int]noise.Seen
+	seen   []noise.Seen
 	// kernel is set when a kernel thread was seen, and cut when there were too many tasks.
 	kernel, cut bool
 	// failed is why the tasks of /proc could not be listed.
@@ -39,9 +40,15 @@ type Looker struct {
 }
 
 // Look returns all tasks. The next look overwrites the result.
+//
+// A task that has not run since the look before is as it was, and only its schedstat is read. Most
+// tasks of a node sleep.
 func (l *Looker) Look() []noise.Seen {
-	l.seen = l.seen[:0]
-	now := make(map[noise.TaskID]string, len(l.cgroups))
+	before := make(map[int]noise.Seen, len(l.seen))
+	for _, s := range l.seen {
+		before[s.ID] = s
+	}
+	l.before, l.seen = before, l.seen[:0]
 	processes, err := names(l.FS.path("proc"))
 	if l.failed = err; err != nil {
 		return nil
@@ -61,23 +68,31 @@ func (l *Looker) Look() []noise.Seen {
 				l.cut = true
 				break
 			}
-			l.task(pid, dir+"/"+thread, now)
+			l.task(pid, dir+"/"+thread, thread)
 		}
 	}
-	l.cgroups = now
 	return l.seen
 }
 
 // task reads one task, if it has not ended.
-func (l *Looker) task(pid int, dir string, cgroups map[noise.TaskID]string) {
-	s := noise.Seen{Process: pid}
+func (l *Looker) task(pid int, dir, thread string) {
+	var used noise.Seen
 	var err error
+	if l.buffer, err = readInto(l.buffer, dir+"/schedstat"); err == nil {
+		parseSchedstat(l.buffer, &used)
+	}
+	before, known := l.before[int(number([]byte(thread)))]
+	if known && used.HasRuns && before.HasRuns && used.Runs == before.Runs && used.Time == before.Time && before.Process == pid {
+		l.seen = append(l.seen, before)
+		return
+	}
+	s := noise.Seen{Process: pid}
 	if l.buffer, err = readInto(l.buffer, dir+"/stat"); err != nil || !parseStat(l.buffer, &s) {
 		return
 	}
 	l.kernel = l.kernel || s.Kernel
-	if l.buffer, err = readInto(l.buffer, dir+"/schedstat"); err == nil {
-		parseSchedstat(l.buffer, &s)
+	if used.HasRuns {
+		s.Time, s.Runs, s.HasRuns = used.Time, used.Runs, true
 	}
 	if !l.Watched.Has(s.CPU) {
 		l.seen = append(l.seen, s)
@@ -86,13 +101,11 @@ func (l *Looker) task(pid int, dir string, cgroups map[noise.TaskID]string) {
 	if l.buffer, err = readInto(l.buffer, dir+"/status"); err == nil {
 		parseStatus(l.buffer, &s)
 	}
-	known := false
-	if s.Cgroup, known = l.cgroups[s.TaskID]; !known {
+	if s.Cgroup = before.Cgroup; !known || before.TaskID != s.TaskID || s.Cgroup == "" {
 		if l.buffer, err = readInto(l.buffer, dir+"/cgroup"); err == nil {
 			s.Cgroup = cgroupOf(l.buffer)
 		}
 	}
-	cgroups[s.TaskID] = s.Cgroup
 	l.seen = append(l.seen, s)
 }
 
