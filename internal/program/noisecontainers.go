@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,6 +125,9 @@ func (c *noiseCommand) ofAgent(cmd *cobra.Command, ctx context.Context, s consol
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, fmt.Errorf("agent at %s: the answer is not the state of a node: is this the listen address of a Paddock agent?", c.agent.address)
 	}
+	if host, err := os.Hostname(); err == nil && answer.Name != "" && answer.Name != host {
+		s.Notes([]string{fmt.Sprintf("agent at %s: its node is %s, and this machine is %s: what is shown is of the CPUs of this machine", c.agent.address, answer.Name, host)})
+	}
 	var found []noise.Container
 	for i := range answer.Pods {
 		p := &answer.Pods[i]
@@ -198,7 +201,7 @@ func ofState(s console.Streams, name string) ([]noise.Container, error) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b noise.Container) int { return strings.Compare(a.UID+a.Name, b.UID+b.Name) })
+	sort.Slice(found, func(i, k int) bool { return found[i].UID+found[i].Name < found[k].UID+found[k].Name })
 	return found, nil
 }
 

@@ -3,7 +3,7 @@ package noise
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
@@ -84,7 +84,9 @@ func most[T comparable](all map[onCPU[T]]map[string]int, ids []T, cpus cpuset.Se
 	for cause, n := range sums {
 		list = append(list, one{cause, n})
 	}
-	slices.SortFunc(list, func(a, b one) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.cause, b.cause)) })
+	sort.Slice(list, func(i, k int) bool {
+		return cmp.Or(cmp.Compare(list[k].n, list[i].n), cmp.Compare(list[i].cause, list[k].cause)) < 0
+	})
 	var texts []string
 	for _, x := range list[:min(len(list), mostShown)] {
 		times := "times"

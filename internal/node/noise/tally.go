@@ -2,7 +2,7 @@ package noise
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -137,7 +137,9 @@ func (t *Tally) All() []Series {
 	for key, counts := range t.series {
 		list = append(list, Series{key.pod, key.container, *counts})
 	}
-	slices.SortFunc(list, func(a, b Series) int { return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container)) })
+	sort.Slice(list, func(i, k int) bool {
+		return cmp.Or(cmp.Compare(list[i].Pod, list[k].Pod), cmp.Compare(list[i].Container, list[k].Container)) < 0
+	})
 	return list
 }
 

@@ -37,9 +37,12 @@ type box struct {
 	// block.
 	cpu, row, column int
 	device           *Device
-	parts            []part
-	whole            int64
-	inner            []*box
+	// loud is the share of the cell that shows how often its CPU is interrupted, if it is counted.
+	loud        float64
+	interrupted bool
+	parts       []part
+	whole       int64
+	inner       []*box
 }
 
 // move shifts a box and the boxes in it.

@@ -182,7 +182,7 @@ func (l layout) cores(u machine.Unit) *box {
 			cells = append(cells, &box{
 				kind: boxCPU, x: x, y: y + k*(l.cellH+l.threadGap), w: l.cellW, h: l.cellH,
 				text: strconv.Itoa(id), tag: c.Tag, use: c.Use, pod: c.pod, about: l.m.about(c),
-				cpu: at, row: i/perRow*tallest + k, column: i % perRow,
+				loud: loudness(c.Interruptions), interrupted: c.Interruptions > 0, cpu: at, row: i/perRow*tallest + k, column: i % perRow,
 			})
 		}
 	}

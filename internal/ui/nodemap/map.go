@@ -99,7 +99,10 @@ type CPU struct {
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
 	Tag       string `json:"tag,omitempty"`
-	pod       int    // position in Pods, or -1
+	// Interruptions is how often the CPU is interrupted in a second. An agent counts that for
+	// exclusive CPUs.
+	Interruptions float64 `json:"interruptionsPerSecond,omitempty"`
+	pod           int     // position in Pods, or -1
 }
 
 // noPod is the position that means no pod, and the slot of pods without a colour.
@@ -281,6 +284,15 @@ func (m Map) Summary() string {
 
 // about describes in one sentence where a CPU is and which pod has it.
 func (m Map) about(c CPU) string {
+	text := m.owner(c)
+	if c.Interruptions > 0 {
+		text += ", interrupted " + interruptionsText(c.Interruptions) + " times a second"
+	}
+	return text
+}
+
+// owner describes where a CPU is and which pod has it.
+func (m Map) owner(c CPU) string {
 	text := "CPU " + strconv.Itoa(c.ID) + ", core " + strconv.Itoa(c.Core) + ", NUMA node " + strconv.Itoa(c.Node) +
 		", socket " + strconv.Itoa(c.Socket) + ": "
 	if c.pod != noPod {

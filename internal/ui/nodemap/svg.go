@@ -190,6 +190,10 @@ func (w *svgWriter) cell(b *box) {
 		}
 		w.put(`<text class="tag%s" x="%d" y="%d">%s</text>`, class, x, base, escape(tag))
 	}
+	if b.interrupted {
+		height := max(1, int(b.loud*float64(b.h-2)))
+		w.put(`<rect class="noise" style="fill:#d93025;stroke:none" x="%d" y="%d" width="4" height="%d"/>`, b.x+b.w-5, b.y+b.h-1-height, height)
+	}
 }
 
 // marked returns the colour of an exclusive cell whose colour repeats with a mark.

@@ -17,7 +17,7 @@ func (m Map) Term(style terminal.Style) string {
 		c.rows[y] = slices.Repeat([]glyph{{text: " "}}, picture.w)
 	}
 	picture.walk(func(b *box) { c.draw(m, b) }, func(*box) {})
-	return c.text() + m.arrowLines(style)
+	return c.text() + m.arrowLines(style) + m.interruptionLines(style)
 }
 
 // terminal returns the layout for a terminal of that width. Cells are as wide as the longest tag.

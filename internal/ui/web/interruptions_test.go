@@ -3,6 +3,10 @@
 package web
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -48,4 +52,44 @@ func TestPageWithoutInterruptions(t *testing.T) {
 	r.admit("first", 2)
 	b.Run(chromedp.Navigate(server.URL + "/?interruptions=yes"))
 	b.Await(`document.getElementById('interruptions-about').textContent.startsWith('this agent does not count what interrupts CPUs')`)
+}
+
+// get returns the status and the body of an answer.
+func get(t *testing.T, address string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(address) //nolint:noctx // It is a test.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// TestServedInterruptions checks what programs and "paddock map --agent" get.
+func TestServedInterruptions(t *testing.T) {
+	r := newRig(t)
+	r.admit("first", 2)
+	address := r.serve().URL
+	if status, body := get(t, address+"/api/interruptions"); status != http.StatusNotFound || !strings.Contains(body, "does not count") {
+		t.Errorf("%d %s", status, body)
+	}
+	r.web.config.Interruptions = func() *view.Interruptions {
+		return &view.Interruptions{Seconds: 15, CPUs: map[int]view.CPUInterruptions{0: {PerSecond: 1000, Sources: map[noise.Class]float64{noise.Timer: 1000}}}}
+	}
+	status, body := get(t, address+"/api/interruptions")
+	var answer view.Interruptions
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK || answer.CPUs[0].Sources[noise.Timer] != 1000 {
+		t.Errorf("%d %s: %v", status, body, err)
+	}
+	if _, body := get(t, address+"/api/map?form=term"); !strings.Contains(body, "Interrupted, times a second: CPU 0 A1 1000") {
+		t.Error(body)
+	}
+	r.admit("second", 1)
+	if _, body := get(t, address+"/api/map?form=term&revision=1"); strings.Contains(body, "Interrupted") {
+		t.Error("a past state has the interruptions of now: " + body)
+	}
 }

@@ -52,7 +52,15 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 func (w *Web) printed(m moment, form string, color bool, width int) ([]byte, error) {
 	var printed bytes.Buffer
 	var err error
-	switch shown := w.mapOf(m); form {
+	shown := w.mapOf(m)
+	if last, _ := w.now(); w.config.Interruptions != nil && last.state == m.state {
+		perSecond := map[int]float64{}
+		for id, of := range w.config.Interruptions().CPUs {
+			perSecond[id] = of.PerSecond
+		}
+		shown = shown.WithInterruptions(perSecond)
+	}
+	switch form {
 	case "term":
 		printed.WriteString(shown.Term(terminal.Style{Color: color, Width: width}))
 	case "svg":
