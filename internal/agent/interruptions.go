@@ -73,7 +73,8 @@ func (i *interrupting) count(ctx context.Context) {
 	i.at, i.missing = now, missing
 	i.mu.Unlock()
 	if missing != "" && missing != before {
-		i.log.WarnContext(ctx, "some interruptions of exclusive CPUs are not counted: paddock_cpu_interruptions_total and the map lack them", "error", missing)
+		// It is usual in a container, and no setting of the agent changes it.
+		i.log.InfoContext(ctx, "some interruptions of exclusive CPUs are not counted: paddock_cpu_interruptions_total and the map lack them", "error", missing)
 	}
 }
 

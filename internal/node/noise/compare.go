@@ -41,8 +41,8 @@ func Compare(m *Measurement) *Report {
 		n := &container{Measurement: m, index: i, Container: &m.Containers[i], seconds: seconds}
 		r.Containers = append(r.Containers, n.noise())
 	}
-	// sort.Slice instead of slices.SortFunc keeps the agent's program small: the latter has 10 KB of
-	// code for each type.
+	// sort.Slice instead of slices.SortFunc keeps the agent's program small: the latter has 10 KB
+	// of code for each type.
 	sort.Slice(r.Containers, func(i, k int) bool {
 		a, b := &r.Containers[i], &r.Containers[k]
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), strings.Compare(a.Pod+" "+a.UID, b.Pod+" "+b.UID), strings.Compare(a.Container, b.Container)) < 0
