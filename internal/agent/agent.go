@@ -144,14 +144,8 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 		a.measuring = &measuring{files: files.fs, running: a.running, stat: usage.StatFile, now: w.Now, after: w.After}
 		use = a.measuring.use
 	}
-	var interrupted func() *view.Interruptions
-	if a.measuring != nil && c.Machine == discover.LiveName {
-		a.interrupting = newInterrupting(w, func() *node.State { return a.engine.State() }, log)
-		interrupted = a.interrupting.shown
-		a.metrics.NewInterruptions(a.interrupting.series)
-	}
 	a.web = web.New(web.Config{
-		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Use: use, Interruptions: interrupted, Now: w.Now, After: w.After,
+		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Use: use, Interruptions: a.countInterruptions(), Now: w.Now, After: w.After,
 	})
 	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
 	if w.Watch.Engine != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
@@ -39,6 +40,17 @@ type interrupting struct {
 // newInterrupting returns one for the machine on which the process runs.
 func newInterrupting(w World, state func() *node.State, log *slog.Logger) *interrupting {
 	return &interrupting{files: kernelfiles.FS{Root: "/"}, state: state, now: w.Now, after: w.After, log: log}
+}
+
+// countInterruptions adds the metrics of interruptions, and returns the function for
+// web.Config.Interruptions. It is nil on a simulated node, and for the machine of a file.
+func (a *Agent) countInterruptions() func() *view.Interruptions {
+	if a.measuring == nil || a.config.Machine != discover.LiveName {
+		return nil
+	}
+	a.interrupting = newInterrupting(a.world, func() *node.State { return a.engine.State() }, a.log)
+	a.metrics.NewInterruptions(a.interrupting.series)
+	return a.interrupting.shown
 }
 
 // run counts until ctx ends.

@@ -87,7 +87,7 @@ func (c *noiseCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return fmt.Errorf("--root %s: expected the directory that has proc and sys of a Linux machine: %w", c.root, err)
 	}
-	found, err := c.find(cmd, ctx, files, online)
+	found, err := c.find(ctx, cmd, files, online)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *noiseCommand) measure(ctx context.Context, s console.Streams, files ker
 	var trace *tracing.Recording
 	cause := errors.New("--no-trace is set")
 	if !c.withoutTrace {
-		trace, cause = tracing.Begin(files.Root, os.Getpid(), watched)
+		trace, cause = tracing.Begin(files.Root, os.Getpid(), watched, time.After)
 	}
 	m := watch.Measure(ctx)
 	m.From = found.from

@@ -37,7 +37,7 @@ type noisy struct {
 
 // find returns the containers with exclusive CPUs, by the flags, or by the first of the usual
 // sources that has any.
-func (c *noiseCommand) find(cmd *cobra.Command, ctx context.Context, files kernelfiles.FS, online cpuset.Set) (*noisy, error) {
+func (c *noiseCommand) find(ctx context.Context, cmd *cobra.Command, files kernelfiles.FS, online cpuset.Set) (*noisy, error) {
 	if cmd.Flags().Changed("cpus") {
 		return c.chosen(online)
 	}
@@ -49,7 +49,7 @@ func (c *noiseCommand) find(cmd *cobra.Command, ctx context.Context, files kerne
 	switch {
 	case cmd.Flags().Changed("agent"):
 		from = "the agent at " + c.agent.address
-		found, err = c.ofAgent(cmd, ctx, s)
+		found, err = c.ofAgent(ctx, cmd, s)
 	case c.socket != "":
 		from = "the PodResources API at " + c.socket
 		found, err = ofPodResources(ctx, c.socket)
@@ -113,7 +113,7 @@ func (c *noiseCommand) usual(ctx context.Context, s console.Streams, files kerne
 }
 
 // ofAgent asks the agent of this node.
-func (c *noiseCommand) ofAgent(cmd *cobra.Command, ctx context.Context, s console.Streams) ([]noise.Container, error) {
+func (c *noiseCommand) ofAgent(ctx context.Context, cmd *cobra.Command, s console.Streams) ([]noise.Container, error) {
 	if err := c.agent.check(cmd, "socket"); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ const (
 type Recording struct {
 	dir     string
 	pipe    int
+	after   func(time.Duration) <-chan time.Time
 	stop    chan struct{}
 	done    sync.WaitGroup
 	missing []noise.NotSeen
@@ -52,8 +53,8 @@ type Recording struct {
 var errNoTracefs = errors.New("tracefs is not mounted at /sys/kernel/tracing: as root, mount -t tracefs tracefs /sys/kernel/tracing")
 
 // Begin begins to record what concerns CPUs. root is the directory that has sys, and process is the
-// ID of the caller, which is a part of the name of the instance.
-func Begin(root string, process int, cpus cpuset.Set) (*Recording, error) {
+// ID of the caller, which is a part of the name of the instance. after is that of package time.
+func Begin(root string, process int, cpus cpuset.Set, after func(time.Duration) <-chan time.Time) (*Recording, error) {
 	instances, err := find(root)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func Begin(root string, process int, cpus cpuset.Set) (*Recording, error) {
 		}
 		return nil, err
 	}
-	r, err := start(dir, cpus)
+	r, err := start(dir, cpus, after)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -141,8 +142,8 @@ func field(name string) func(cpuset.Set) string {
 }
 
 // start begins to record in an instance.
-func start(dir string, cpus cpuset.Set) (*Recording, error) {
-	r := &Recording{dir: dir, stop: make(chan struct{}), reader: reader{cpus: cpus, causes: &noise.Causes{}}}
+func start(dir string, cpus cpuset.Set, after func(time.Duration) <-chan time.Time) (*Recording, error) {
+	r := &Recording{dir: dir, after: after, stop: make(chan struct{}), reader: reader{cpus: cpus, causes: &noise.Causes{}}}
 	if err := errors.Join(write(filepath.Join(dir, "buffer_size_kb"), bufferKiB), write(filepath.Join(dir, "tracing_on"), "1")); err != nil {
 		return nil, err
 	}
@@ -182,13 +183,11 @@ func reason(err error) string {
 
 // run reads until End is called.
 func (r *Recording) run() {
-	tick := time.NewTicker(readEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case <-r.stop:
 			return
-		case <-tick.C:
+		case <-r.after(readEvery):
 			r.drain()
 		}
 	}

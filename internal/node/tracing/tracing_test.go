@@ -125,7 +125,7 @@ func TestRecording(t *testing.T) {
 		}
 	}
 	cpus := cpuset.Of(2, 3, 8)
-	r, err := start(dir, cpus)
+	r, err := start(dir, cpus, time.After)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +154,14 @@ func TestRecording(t *testing.T) {
 // processes that have ended are removed.
 func TestBegin(t *testing.T) {
 	root := t.TempDir()
-	if _, err := Begin(root, 1, cpuset.Of(1)); !errors.Is(err, errNoTracefs) {
+	if _, err := Begin(root, 1, cpuset.Of(1), time.After); !errors.Is(err, errNoTracefs) {
 		t.Errorf("the error is %v", err)
 	}
 	instances := filepath.Join(root, "sys/kernel/tracing/instances")
 	if err := os.MkdirAll(instances, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(root, 1, cpuset.Of(1)); err == nil {
+	if _, err := Begin(root, 1, cpuset.Of(1), time.After); err == nil {
 		t.Error("an empty instance is recorded")
 	}
 	for _, name := range []string{"paddock-noise-5", "paddock-noise-6", "of-others", "paddock-noise-x"} {
