@@ -104,8 +104,8 @@ func (h *home) runtime(pods []request.Pod) *cgroups {
 	return files
 }
 
-// serve simulates a container runtime on a unix socket until the test ends. follow sets the pods that
-// run.
+// serve simulates a container runtime on a unix socket until the test ends. follow sets the pods
+// that run.
 func (h *home) serve(c sim.Config) (r *sim.Runtime, follow func([]request.Pod)) {
 	h.t.Helper()
 	r = sim.New(h.t.Context(), c)

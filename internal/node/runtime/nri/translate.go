@@ -166,8 +166,8 @@ var endsSandboxes = []*version.Version{
 	version.MustParseSemantic("2.2.8"), version.MustParseSemantic("2.3.4"), version.MustParseSemantic("2.4.0"),
 }
 
-// leavesSandboxes reports whether a runtime leaves the process of a sandbox that the plugin rejects.
-// The kubelet tries such a pod again and again, so these processes become many.
+// leavesSandboxes reports whether a runtime leaves the process of a sandbox that the plugin
+// rejects. The kubelet tries such a pod again and again, so these processes become many.
 func leavesSandboxes(runtime, release string) bool {
 	v, err := version.ParseSemantic(release)
 	if err != nil || runtime != "containerd" || v.Major() < 2 {
