@@ -194,10 +194,10 @@ func (c *cgroups) keep(e sim.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dir := filepath.Join(c.parents[e.Pod], e.ID)
-	switch e.Kind {
-	case sim.Created, sim.Updated:
+	if e.Kind == sim.Created || e.Kind == sim.Updated {
 		_ = c.container(dir, e)
-	case sim.Stopped:
+	}
+	if e.Kind == sim.Stopped {
 		_ = os.RemoveAll(filepath.Join(c.root, dir))
 	}
 }

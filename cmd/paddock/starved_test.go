@@ -158,6 +158,7 @@ func (c *churned) time(s sim.Step) sim.Fault {
 	case sim.Answered:
 		c.took = append(c.took, time.Since(c.at[request]))
 		delete(c.at, request)
+	case sim.Storing, sim.Starting, sim.Updating, sim.Listing: // The agent has no part in them.
 	}
 	return sim.Fault{}
 }
