@@ -62,8 +62,8 @@ func (s *State) Check() error {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
 	}
-	if left := free.Intersection(s.sharable()); !left.Equal(s.shared) {
-		return broken("the node shared pool is %q, the grants leave %q", s.shared, left)
+	if left := free.Intersection(s.sharable()); !left.Equal(s.unassigned) {
+		return broken("the node shared pool is %q, the grants leave %q", s.unassigned, left)
 	}
 	if !fresh.usage.Equal(s.usage) {
 		return broken("the memory accounting is not the sum of the grants")

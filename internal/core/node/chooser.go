@@ -91,7 +91,7 @@ func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *rejection
 	default:
 		set, rejection = d.handedCPUs(i, n, from, choice)
 	}
-	d.shared = d.shared.Difference(set)
+	d.unassigned = d.unassigned.Difference(set)
 	return set, rejection
 }
 
@@ -104,7 +104,7 @@ func (d *draft) checkCores(i, n int) *rejection.Rejection {
 	}
 	physical := n
 	if d.way != handed {
-		physical = d.shared.Difference(s.reservedPhysical).Len()
+		physical = d.unassigned.Difference(s.reservedPhysical).Len()
 	}
 	err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n)
 	if err == nil {

@@ -77,7 +77,7 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	if taken, err := takeDevices(s.devices, g.Devices()); err == nil {
 		p.devices = taken
 	}
-	p.Delta.SharedAfter = s.shared.Difference(to.CPUs())
+	p.Delta.SharedAfter = s.unassigned.Difference(to.CPUs())
 	return p
 }
 
@@ -116,8 +116,8 @@ func (s *State) Move(to *Grant) (*State, error) {
 		usage = usage.Charge([]memory.Block{b}, nil)
 	}
 	n := s.next()
-	n.shared = s.shared.Union(old.CPUs()).Difference(to.CPUs()).Intersection(s.sharable())
-	_, n.usage, _ = o.without(o.shared, usage, o.devices)
+	n.unassigned = s.unassigned.Union(old.CPUs()).Difference(to.CPUs()).Intersection(s.sharable())
+	_, n.usage, _ = o.without(o.unassigned, usage, o.devices)
 	moved := *to
 	moved.Resized = n.generation
 	n.grants = s.grants.with(&moved)

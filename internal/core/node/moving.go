@@ -58,8 +58,8 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	}
 	n := s.next()
 	g.Resized = n.generation
-	_, n.usage, _ = o.without(o.shared, usage, o.devices)
-	n.shared = s.shared.Difference(place.CPUs())
+	_, n.usage, _ = o.without(o.unassigned, usage, o.devices)
+	n.unassigned = s.unassigned.Difference(place.CPUs())
 	n.grants = s.grants.with(&g)
 	return n, nil
 }

@@ -109,7 +109,7 @@ type Cgroups struct {
 
 // Cgroups returns the cpusets of the containers of a grant.
 func (s *State) Cgroups(g *Grant) *Cgroups {
-	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
+	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.unassigned.IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
 	return &Cgroups{s: s, g: g, lostPool: lost}
 }
 
@@ -136,13 +136,13 @@ func (c *Cgroups) Of(i int) (cpus cpuset.Set, mems mask.Mask) {
 	online := s.machine.AllCPUs()
 	switch {
 	case own.IsEmpty() && !c.lostPool:
-		return s.shared, mems
+		return s.unassigned, mems
 	case own.Intersects(online):
 		return own.Intersection(online), mems
 	}
 	for _, refuge := range []func() cpuset.Set{
 		func() cpuset.Set { return c.poolBeside(i) },
-		func() cpuset.Set { return s.shared },
+		func() cpuset.Set { return s.unassigned },
 		func() cpuset.Set { return g.Pool },
 		c.sharedByAnyone,
 	} {

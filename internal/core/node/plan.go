@@ -74,7 +74,7 @@ func (s *State) plan(pod request.Pod, most int, beside Purpose) *Plan {
 }
 
 func (s *State) planOf(pod request.Pod) *Plan {
-	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.unassigned, SharedAfter: s.unassigned}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
 	return p
 }
@@ -105,7 +105,7 @@ func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Pl
 	if had := d.had(); had != nil {
 		p.Grant.keep(had)
 	}
-	p.Delta.SharedAfter, p.usage, p.devices = d.without(d.shared, d.usage, d.devices)
+	p.Delta.SharedAfter, p.usage, p.devices = d.without(d.unassigned, d.usage, d.devices)
 	return p, nil
 }
 
@@ -210,7 +210,7 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *rejection.Rejection)) 
 }
 
 // available returns the CPUs that are neither exclusive to a container nor reserved.
-func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
+func (d *draft) available() cpuset.Set { return d.unassigned.Difference(d.s.policy.ReservedCPUs) }
 
 // takeCPUs applies R-CPU-80…82 to one container.
 func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {

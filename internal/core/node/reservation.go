@@ -50,10 +50,10 @@ type reserved struct {
 // offer is what a pod can get in a state: what is free on the Kubernetes node, without what is kept
 // for other pods.
 type offer struct {
-	shared  cpuset.Set
-	usage   memory.Usage
-	devices device.Usage
-	kept    []kept
+	unassigned cpuset.Set
+	usage      memory.Usage
+	devices    device.Usage
+	kept       []kept
 }
 
 // kept is the free part of a reservation that is in force.
@@ -105,7 +105,7 @@ func (s *State) Reserved(why Purpose) int {
 // offerTo returns what a pod can get, without what is reserved for other pods for purposes up to
 // most.
 func (s *State) offerTo(uid string, most Purpose) offer {
-	o := offer{shared: s.shared, usage: s.usage, devices: s.devices}
+	o := offer{unassigned: s.unassigned, usage: s.usage, devices: s.devices}
 	if s.reserved == nil {
 		return o
 	}
@@ -136,8 +136,8 @@ func (s *State) inForce(r Reservation) bool {
 // keep removes the free part of a reservation from the offer.
 func (o *offer) keep(r Reservation) {
 	g, next := r.Grant, *o
-	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.shared)}
-	next.shared = o.shared.Difference(k.cpus)
+	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.unassigned)}
+	next.unassigned = o.unassigned.Difference(k.cpus)
 	whole := k.cpus.Equal(g.CPUs())
 	for _, b := range g.Charged() {
 		if !next.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
@@ -199,7 +199,7 @@ func (s *State) aboutToMove(uid string) bool {
 // each other.
 func (s *State) forMove(uid string) offer {
 	if s.aboutToMove(uid) {
-		return offer{shared: s.shared, usage: s.usage, devices: s.devices}
+		return offer{unassigned: s.unassigned, usage: s.usage, devices: s.devices}
 	}
 	return s.offerTo(uid, OnItsWay)
 }
@@ -221,7 +221,7 @@ func (s *State) checkReserved() error {
 		return nil
 	}
 	o := s.offerTo("", OnItsWay)
-	free, usage := s.shared, s.usage
+	free, usage := s.unassigned, s.usage
 	for _, k := range o.kept {
 		if !free.Contains(k.cpus) {
 			return broken("CPUs %s are %s%s and assigned, or reserved for another pod", k.cpus.Difference(free), account.ReservedFor, k.pod)
@@ -233,8 +233,8 @@ func (s *State) checkReserved() error {
 			}
 		}
 	}
-	shared, left, devices := o.without(o.shared, o.usage, o.devices)
-	if !o.shared.Equal(free) || !shared.Equal(s.shared) || !o.usage.Equal(usage) || !left.Equal(s.usage) || !devices.Equal(s.devices) {
+	shared, left, devices := o.without(o.unassigned, o.usage, o.devices)
+	if !o.unassigned.Equal(free) || !shared.Equal(s.unassigned) || !o.usage.Equal(usage) || !left.Equal(s.usage) || !devices.Equal(s.devices) {
 		return broken("what pods can get is not what is free without what is reserved")
 	}
 	return nil

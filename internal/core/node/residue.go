@@ -74,11 +74,11 @@ type past struct {
 // left is what an admission leaves in a kubelet.
 type left struct {
 	// on is the state for which the pod was planned: the base after the kubelet's sweep.
-	on      *State
-	past    past
-	shared  cpuset.Set
-	usage   memory.Usage
-	devices device.Usage
+	on         *State
+	past       past
+	unassigned cpuset.Set
+	usage      memory.Usage
+	devices    device.Usage
 }
 
 // swept returns the state after a kubelet released what is left of a rejected pod, which it does
@@ -92,7 +92,7 @@ func (s *State) swept(comes string) *State {
 	g := k.stale
 	k.stale = nil
 	n.past = &k
-	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
+	n.unassigned = s.unassigned.Union(g.CPUs()).Intersection(s.sharable())
 	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
 	n.settle(&g.Pod, nil)
@@ -105,7 +105,7 @@ func (s *State) Swept() *State { return s.swept("") }
 // leaves returns what the kubelet has after the draft. The draft must not be used afterwards.
 func (d *draft) leaves(rejected bool) *left {
 	l := &left{on: d.s}
-	l.shared, l.usage, l.devices = d.without(d.shared, d.usage, d.devices)
+	l.unassigned, l.usage, l.devices = d.without(d.unassigned, d.usage, d.devices)
 	if d.s.past != nil {
 		l.past = *d.s.past
 	}
@@ -173,7 +173,7 @@ func (s *State) applyAs(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("%w: %d is the last", ErrExhausted, s.generation)
 	}
 	n := l.on.next()
-	n.past, n.shared, n.usage, n.devices = &l.past, l.shared, l.usage, l.devices
+	n.past, n.unassigned, n.usage, n.devices = &l.past, l.unassigned, l.usage, l.devices
 	_, known := l.on.Grant(p.Pod.UID)
 	switch {
 	case p.Grant != nil:
@@ -193,7 +193,7 @@ func (s *State) applyAs(p *Plan) (*State, error) {
 func (s *State) gave(before *State, g *Grant) bool {
 	if s.policy.StaticCPU {
 		set := g.everything()
-		if !before.shared.Contains(set) || set.Intersects(s.policy.ReservedCPUs) || !s.shared.Equal(before.shared.Difference(set)) {
+		if !before.unassigned.Contains(set) || set.Intersects(s.policy.ReservedCPUs) || !s.unassigned.Equal(before.unassigned.Difference(set)) {
 			return false
 		}
 	}
@@ -239,7 +239,7 @@ func (s *State) As(b Behavior) *State {
 // known: no pod gets them.
 func (s *State) Found(shared cpuset.Set, accounting []memory.NodeUsage) *State {
 	n := *s
-	n.shared, n.residue = shared.Intersection(s.sharable()), nil
+	n.unassigned, n.residue = shared.Intersection(s.sharable()), nil
 	if accounting != nil {
 		n.usage = s.usage.Found(accounting)
 	}
@@ -315,7 +315,7 @@ func (s *State) RestartedWith(p Policy) (*State, error) {
 		return nil, err
 	}
 	if restored.past = n.past; n.past != nil {
-		restored.shared = restored.shared.Difference(n.past.stale.CPUs())
+		restored.unassigned = restored.unassigned.Difference(n.past.stale.CPUs())
 		restored.usage = restored.usage.Charge(n.past.stale.Charged(), nil)
 	}
 	if restored.capacity.Equal(s.capacity) { // The kubelet reads its accounting from its file.
@@ -347,7 +347,7 @@ func (s *State) unexplained() Residue {
 	if stale := s.Stale(); stale != nil {
 		hold(stale)
 	}
-	add(s.shared.Union(s.policy.ReservedCPUs))
+	add(s.unassigned.Union(s.policy.ReservedCPUs))
 	r := Residue{Memory: s.usage.Beyond(fresh)}
 	if s.policy.StaticCPU {
 		r.CPUs, r.Twice = s.machine.AllCPUs().Difference(once.Set()), twice.Set()

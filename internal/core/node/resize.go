@@ -19,7 +19,7 @@ import (
 // Containers that shrink get no other CPU and keep their baseline. Given devices are those of the
 // grant.
 func (s *State) Resize(uid string, pod request.Pod) *Plan {
-	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.unassigned, SharedAfter: s.unassigned}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
 	old, known := s.Grant(uid)
 	if !known {
@@ -49,8 +49,8 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	}
 	p.Trace.Stage = StageEnd
 	p.Grant, p.Before = &r.next, old
-	p.Delta.SharedAfter = s.shared.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
-	_, p.usage, p.devices = r.without(r.shared, r.memory, r.devices)
+	p.Delta.SharedAfter = s.unassigned.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
+	_, p.usage, p.devices = r.without(r.unassigned, r.memory, r.devices)
 	return p
 }
 

@@ -136,7 +136,7 @@ func (s *State) adopt(g *Grant) error {
 	}
 	s.devices = devices
 	s.usage = s.usage.Charge(g.Charged(), nil)
-	s.shared = s.shared.Difference(g.CPUs())
+	s.unassigned = s.unassigned.Difference(g.CPUs())
 	s.generation = max(s.generation, g.Sequence, g.Resized)
 	s.grants = s.grants.with(g)
 	return nil

@@ -29,10 +29,12 @@ type State struct {
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
-	shared  cpuset.Set   // the node shared pool (R-CPU-30)
-	usage   memory.Usage // the memory that is assigned
-	devices device.Usage // which devices are assigned
-	grants  roster
+	// unassigned has the CPUs that no pod has (R-CPU-30): the node shared pool, and the isolated CPUs
+	// beside it.
+	unassigned cpuset.Set
+	usage      memory.Usage // the memory that is assigned
+	devices    device.Usage // which devices are assigned
+	grants     roster
 	// reserved has the resources kept for pods that do not have them yet. It is nil if nothing is
 	// reserved.
 	reserved *reserved
@@ -60,7 +62,7 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 	}
 	s.devices = device.NewUsage(none)
 	s.reservedPhysical = cpu.PhysicalOf(m, p.ReservedCPUs)
-	s.shared = s.sharable()
+	s.unassigned = s.sharable()
 	if p.PreferClosest && m.HasDistances() {
 		s.distances = distances(m)
 	}
@@ -101,7 +103,7 @@ func (s *State) Generation() uint64 { return s.generation }
 
 // SharedCPUs returns the node shared pool, on which every container without CPUs of its own runs.
 // It is empty under CPU policy none, which manages no CPUs.
-func (s *State) SharedCPUs() cpuset.Set { return s.shared }
+func (s *State) SharedCPUs() cpuset.Set { return s.unassigned }
 
 // AllocatableCPUs returns the CPUs that can ever become exclusive (R-CPU-31).
 func (s *State) AllocatableCPUs() cpuset.Set {
@@ -112,7 +114,7 @@ func (s *State) AllocatableCPUs() cpuset.Set {
 }
 
 // AvailableCPUs returns the CPUs that can become exclusive now (R-CPU-31).
-func (s *State) AvailableCPUs() cpuset.Set { return s.shared.Difference(s.policy.ReservedCPUs) }
+func (s *State) AvailableCPUs() cpuset.Set { return s.unassigned.Difference(s.policy.ReservedCPUs) }
 
 // Memory returns the memory accounting: the memory that is assigned.
 func (s *State) Memory() memory.Usage { return s.usage }
@@ -155,7 +157,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
-	n.shared, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
+	n.unassigned, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
 	n.grants = s.grants.with(p.Grant)
 	return n, nil
 }
@@ -169,7 +171,7 @@ func (s *State) Release(uid string) *State {
 		return s
 	}
 	n := s.next()
-	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
+	n.unassigned = s.unassigned.Union(g.CPUs()).Intersection(s.sharable())
 	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
 	n.grants = s.grants.without(uid)
@@ -256,7 +258,7 @@ func (s *State) WithClaims(uid string, claims []request.Claim) *State {
 // more.
 func (s *State) replace(old, g *Grant) *State {
 	n := s.next()
-	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
+	n.unassigned = s.unassigned.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
 	var blocks []memory.Block // charged to old and not to g
 	switch {
 	case old.Moving != nil:
