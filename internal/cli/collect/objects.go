@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // pod has the fields of a Pod that decide what it gets on its node, or show what became of it.
@@ -164,7 +165,7 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 // annotations are the annotations of pods by which the kubelet or Paddock decides.
 var annotations = []string{
 	v1.MirrorPodAnnotationKey, "kubernetes.io/config.hash", "kubernetes.io/config.source",
-	podspec.MovesAnnotation, podspec.QuietAnnotation, handover.Annotation,
+	podspec.MovesAnnotation, podspec.QuietAnnotation, request.SharedPoolAnnotation, handover.Annotation,
 }
 
 // conditions are the conditions of pods that explain why a pod waits.

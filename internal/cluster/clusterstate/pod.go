@@ -85,10 +85,11 @@ func (s *specs) take(p *v1.Pod) (*pod, error) {
 		out.grant = handover.TextOf(p.Annotations)
 	}
 	slim := podspec.Slim(p)
-	moves, consents := p.Annotations[podspec.MovesAnnotation]
 	slim.ObjectMeta = metav1.ObjectMeta{}
-	if consents {
-		slim.Annotations = map[string]string{podspec.MovesAnnotation: moves}
+	for _, key := range []string{podspec.MovesAnnotation, request.SharedPoolAnnotation} { // what podspec reads
+		if value, there := p.Annotations[key]; there {
+			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
+		}
 	}
 	slim.Spec.NodeName, slim.Status.Phase = "", ""
 	if out.own { // It is never placed again, and the affinity of a DaemonSet's pod names the node.

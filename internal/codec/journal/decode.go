@@ -77,7 +77,7 @@ func (x *podText) pod(r *reader) request.Pod {
 		Ask: request.Ask{
 			QoS: request.QoS(r.value(qosNames, x.QoS)), Kind: request.Kind(r.value(kindNames, x.Kind)),
 			BudgetCPUs: x.BudgetCPUs, BudgetMemory: r.amounts(x.BudgetMemory), BudgetCPUMilli: x.BudgetMilli, CPULimit: x.LimitMilli,
-			Estimated: x.Estimated, DevicesUnknown: x.Unknown,
+			SharesIsolated: x.SharesIsolated, Estimated: x.Estimated, DevicesUnknown: x.Unknown,
 		}, Notes: request.Notes{Priority: x.Priority, Created: x.Created},
 	}
 	for i := range x.Stock {

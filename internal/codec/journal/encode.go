@@ -90,7 +90,7 @@ func podTextOf(p request.Pod) (podText, error) {
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name,
 		QoS: n.name(qosNames, int(p.QoS)), Kind: n.name(kindNames, int(p.Kind)),
 		BudgetCPUs: p.BudgetCPUs, BudgetMemory: mapOf(p.BudgetMemory), BudgetMilli: p.BudgetCPUMilli, LimitMilli: p.CPULimit,
-		Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Unknown: p.DevicesUnknown, Containers: make([]containerText, len(p.Containers)),
+		SharesIsolated: p.SharesIsolated, Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Unknown: p.DevicesUnknown, Containers: make([]containerText, len(p.Containers)),
 	}
 	for _, s := range p.Stock {
 		stock := stockText{Of: s.Of, Places: []placeText{}}

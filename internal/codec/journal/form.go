@@ -29,21 +29,22 @@ type (
 		Error     string    `json:"error,omitempty"`
 	}
 	podText struct {
-		UID          string           `json:"uid"`
-		Namespace    string           `json:"namespace"`
-		Name         string           `json:"name"`
-		QoS          string           `json:"qos"`
-		Kind         string           `json:"kind"`
-		BudgetCPUs   int              `json:"budgetCPUs,omitempty"`
-		BudgetMemory map[string]int64 `json:"budgetMemory,omitempty"`
-		BudgetMilli  int64            `json:"budgetCPUMilli,omitempty"`
-		LimitMilli   int64            `json:"cpuLimitMilli,omitempty"`
-		Estimated    bool             `json:"estimated,omitempty"`
-		Priority     int32            `json:"priority,omitempty"`
-		Created      int64            `json:"created,omitempty"`
-		Stock        []stockText      `json:"stock,omitempty"`
-		Unknown      string           `json:"devicesUnknown,omitempty"`
-		Containers   []containerText  `json:"containers"`
+		UID            string           `json:"uid"`
+		Namespace      string           `json:"namespace"`
+		Name           string           `json:"name"`
+		QoS            string           `json:"qos"`
+		Kind           string           `json:"kind"`
+		BudgetCPUs     int              `json:"budgetCPUs,omitempty"`
+		BudgetMemory   map[string]int64 `json:"budgetMemory,omitempty"`
+		BudgetMilli    int64            `json:"budgetCPUMilli,omitempty"`
+		LimitMilli     int64            `json:"cpuLimitMilli,omitempty"`
+		SharesIsolated bool             `json:"sharesIsolated,omitempty"`
+		Estimated      bool             `json:"estimated,omitempty"`
+		Priority       int32            `json:"priority,omitempty"`
+		Created        int64            `json:"created,omitempty"`
+		Stock          []stockText      `json:"stock,omitempty"`
+		Unknown        string           `json:"devicesUnknown,omitempty"`
+		Containers     []containerText  `json:"containers"`
 	}
 	stockText struct {
 		Of     string      `json:"of"`

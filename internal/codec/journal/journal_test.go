@@ -27,7 +27,7 @@ func example() journal.Journal {
 		Identity: request.Identity{UID: "4cdf", Namespace: "prod", Name: "db"}, Ask: request.Ask{
 			QoS: request.Guaranteed, Kind: request.PodLevel,
 			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6500, BudgetMemory: request.Amounts{{Resource: "hugepages-2Mi", Value: 8 << 20}, {Resource: "memory", Value: 4 << 30}},
-			Estimated: true, DevicesUnknown: "no answer",
+			SharesIsolated: true, Estimated: true, DevicesUnknown: "no answer",
 			Containers: []request.Container{
 				{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
 				{

@@ -32,6 +32,20 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 		MovesAnnotation, text, request.NeverMoves, request.MoveCPUs, request.MoveMemory)
 }
 
+// SharesIsolated parses the annotation by which a pod lets the containers that share its pool run
+// on isolated CPUs (R-CPU-136). An invalid value counts as no annotation, and the error names it.
+func SharesIsolated(pod *v1.Pod) (bool, error) {
+	switch text, there := pod.Annotations[request.SharedPoolAnnotation]; {
+	case !there:
+		return false, nil
+	case text == request.SharedPoolIsolated:
+		return true, nil
+	default:
+		return false, fmt.Errorf("annotation %s is %.80q: expected %s; the containers that share the pool get no isolated CPU",
+			request.SharedPoolAnnotation, text, request.SharedPoolIsolated)
+	}
+}
+
 // KubeVirtLabel and VirtLauncher are the label that KubeVirt gives to its pods, and its value for
 // the pod of a virtual machine.
 const (

@@ -64,6 +64,7 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 		out.Created = max(0, pod.CreationTimestamp.Unix())
 	}
 	out.Moves, _ = Consent(pod) // The reader of manifests adds a note for an invalid value.
+	out.SharesIsolated, _ = SharesIsolated(pod)
 	out.VirtualMachine = IsVirtualMachine(pod)
 	if err := addBudget(&out, pod); err != nil {
 		return request.Pod{}, err

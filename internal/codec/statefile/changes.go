@@ -89,6 +89,7 @@ func settings(p node.Policy) []setting {
 		{"topologyManagerPolicyOptions", strings.Join(topologyOptions.On(&p), ", ")},
 		{"cpuManagerPolicy", cpus},
 		{"cpuManagerPolicyOptions", strings.Join(cpuOptions.On(&p), ", ")},
+		{"isolated-cpus", p.CPU.Isolated.String()},
 		{"reserved CPUs", p.ReservedCPUs.String()},
 		{"memoryManagerPolicy", memory},
 		{"reserved memory", strings.Join(reserved, "; ")},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -58,6 +59,7 @@ var policyFields = form.Object[node.Policy]{
 	form.Options("topologyManagerPolicyOptions", topologyOptions),
 	form.Named("cpuManagerPolicy", cpuPolicyNames, func(p *node.Policy) *bool { return &p.StaticCPU }),
 	form.Options("cpuManagerPolicyOptions", cpuOptions),
+	form.Named("isolatedCPUs", isolatedNames, func(p *node.Policy) *cpu.Isolated { return &p.CPU.Isolated }),
 	form.CPUs("reservedCPUs", func(p *node.Policy) *cpuset.Set { return &p.ReservedCPUs }),
 	form.Named("memoryManagerPolicy", memoryPolicyNames, func(p *node.Policy) *bool { return &p.StaticMemory }),
 	form.Through(form.Slice("reservedMemory", form.Object[reserved]{
@@ -117,6 +119,7 @@ var podFields = form.Object[node.Grant]{
 	form.Number("resized", func(g *node.Grant) *uint64 { return &g.Resized }),
 	form.Named("qos", qosNames, func(g *node.Grant) *request.QoS { return &g.Pod.QoS }),
 	form.Named("kind", kindNames, func(g *node.Grant) *request.Kind { return &g.Pod.Kind }),
+	form.Flag("sharesIsolated", func(g *node.Grant) *bool { return &g.Pod.SharesIsolated }),
 	form.Flag("estimated", func(g *node.Grant) *bool { return &g.Pod.Estimated }),
 	form.Number("budgetCPUs", func(g *node.Grant) *int { return &g.Pod.BudgetCPUs }),
 	form.Number("budgetCPUMilli", func(g *node.Grant) *int64 { return &g.Pod.BudgetCPUMilli }),

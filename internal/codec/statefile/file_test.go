@@ -357,7 +357,7 @@ func everyField() (*node.Grant, node.Policy) {
 		Pod: request.Pod{
 			Identity: request.Identity{UID: "u", Namespace: "s", Name: "n"}, Ask: request.Ask{
 				QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
-				BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Containers: []request.Container{{
+				BudgetCPUMilli: 2, CPULimit: 3, SharesIsolated: true, Estimated: true, Containers: []request.Container{{
 					Name: "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
 					HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
 					Given: []request.Given{
@@ -400,6 +400,7 @@ func everyField() (*node.Grant, node.Policy) {
 		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 		CPU: cpu.Options{
 			FullPCPUsOnly: true, DistributeAcrossNUMA: true, DistributeAcrossCores: true, AlignBySocket: true, StrictReservation: true, PreferUncore: true,
+			Isolated: cpu.IsolatedOnly,
 		},
 		ReservedCPUs: cpuset.Of(0), StaticMemory: true, ReservedMemory: map[int]map[string]int64{2: {"memory": 1}},
 		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true,

@@ -2,6 +2,7 @@ package statefile
 
 import (
 	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -61,6 +62,11 @@ var cpuOptions = form.Switches[node.Policy]{
 	{"full-pcpus-only", func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }},
 	{"prefer-align-cpus-by-uncorecache", func(p *node.Policy) *bool { return &p.CPU.PreferUncore }},
 	{"strict-cpu-reservation", func(p *node.Policy) *bool { return &p.CPU.StrictReservation }},
+}
+
+// isolatedNames has an empty name for a policy without the option isolated-cpus, which is omitted.
+var isolatedNames = form.Names[cpu.Isolated]{
+	{cpu.IsolatedAlike, ""}, {cpu.IsolatedFirst, "prefer"}, {cpu.IsolatedOnly, "only"},
 }
 
 var featureGates = form.Switches[node.Policy]{

@@ -32,7 +32,7 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 		free += local
 	}
 	if free+reused < request {
-		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(o, request, free, reused)}
 	}
 	// The preferred size is the number of NUMA nodes that the request needs on the empty machine,
 	// reserved CPUs included (R-HINT-26). If all NUMA nodes together are too small, it is the
@@ -40,7 +40,11 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	var buffer [mask.MaxNode + 1]int
 	sizes := buffer[:0]
 	for _, n := range nodes {
-		sizes = append(sizes, n.Size)
+		size := n.Size
+		if o.Isolated == IsolatedOnly { // R-CPU-134: the others can never become exclusive.
+			size = m.Isolation().Isolated.IntersectionLen(n.CPUs)
+		}
+		sizes = append(sizes, size)
 	}
 	slices.SortFunc(sizes, func(a, b int) int { return cmp.Compare(b, a) })
 	preferred := 0
@@ -61,8 +65,12 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 // resource exists because parameters in this file are called request and hide the package.
 const resource = request.CPU
 
-func scarce(request, free, reused int) string {
-	text := fmt.Sprintf("%d %s asked for, %d %s free for exclusive use", request, form(request, "CPU is", "CPUs are"), free, form(free, "is", "are"))
+func scarce(o Options, request, free, reused int) string {
+	kind := ""
+	if o.Isolated == IsolatedOnly {
+		kind = "isolated "
+	}
+	text := fmt.Sprintf("%d %s%s asked for, %d %s free for exclusive use", request, kind, form(request, "CPU is", "CPUs are"), free, form(free, "is", "are"))
 	if reused > 0 {
 		text += fmt.Sprintf(" and %d can be reused", reused)
 	}

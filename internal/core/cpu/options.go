@@ -1,6 +1,11 @@
 package cpu
 
-import "github.com/paddock-project/paddock/internal/core/machine"
+import (
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+//go:generate go tool stringer -type=Isolated -linecomment -output=enum_string.go
 
 // Options are the resolved options of the static CPU policy (docs/rules/cpu.md, Options). Package
 // kubelet/config has rejected pairs that exclude each other (R-CPU-11, R-CPU-12).
@@ -11,9 +16,33 @@ type Options struct {
 	AlignBySocket         bool
 	StrictReservation     bool
 	PreferUncore          bool
+	// Isolated is which part the isolated CPUs of the machine have. No kubelet has this option.
+	Isolated Isolated
 	// Behavior reproduces kubelets that take other CPUs than Paddock. It is not an option, because
 	// users do not set it.
 	Behavior Behavior
+}
+
+// Isolated is the value of the option isolated-cpus: which part the CPUs of the boot parameter
+// isolcpus have (docs/rules/cpu.md, Isolated CPUs).
+type Isolated int
+
+const (
+	// IsolatedAlike means that isolated CPUs are as all others. It is the value without the option.
+	IsolatedAlike Isolated = iota //
+	// IsolatedFirst means that exclusive CPUs are isolated ones while there are any (R-CPU-133).
+	IsolatedFirst // prefer
+	// IsolatedOnly means that all exclusive CPUs are isolated ones (R-CPU-132).
+	IsolatedOnly // only
+)
+
+// IsolatedCPUs returns the CPUs that the option keeps out of shared pools: the isolated CPUs of the
+// machine, or none without the option.
+func (o Options) IsolatedCPUs(m *machine.Machine) cpuset.Set {
+	if o.Isolated == IsolatedAlike {
+		return cpuset.Set{}
+	}
+	return m.Isolation().Isolated
 }
 
 // Behavior lists the cases in which a kubelet takes other CPUs than Paddock. The zero value is

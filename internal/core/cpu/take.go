@@ -24,6 +24,9 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 	case n == free && o.Behavior == Behavior{}: // All rules pick exactly n.
 		return available, nil
 	}
+	if o.Isolated == IsolatedFirst {
+		return takeIsolatedFirst(m, o, available, n)
+	}
 	if o.Method() == Distributed {
 		if o.Behavior.SharedSubsets {
 			return distributeBySubsets(m, o, available, n)
@@ -33,11 +36,29 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 	return pack(m, o, available, n), nil
 }
 
+// takeIsolatedFirst is Take with IsolatedFirst: isolated CPUs as long as there are any, then others
+// (R-CPU-133). With full-pcpus-only, both parts are whole cores.
+func takeIsolatedFirst(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
+	isolated := available.Intersection(o.IsolatedCPUs(m))
+	o.Isolated = IsolatedAlike
+	some := min(n, isolated.Len())
+	if some < n && o.FullPCPUsOnly {
+		isolated = WholeCores(m, isolated, cpuset.Set{})
+		some = min(n, isolated.Len()) / coreSize(m) * coreSize(m)
+	}
+	first, err := Take(m, o, isolated, some)
+	if err != nil || some == n {
+		return first, err
+	}
+	rest, err := Take(m, o, available.Difference(first), n-some)
+	return first.Union(rest), err
+}
+
 // Reserve picks the n CPUs that the Kubernetes node keeps for itself if no explicit set is
-// configured. They are the result of Take on the empty machine (R-CPU-23). The error is a
-// *ReservationError.
+// configured. They are the result of Take on the empty machine (R-CPU-23), without its isolated
+// CPUs if the options have a use for these (R-CPU-131). The error is a *ReservationError.
 func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
-	reserved, err := Take(m, o, m.AllCPUs(), n)
+	reserved, err := Take(m, o, m.AllCPUs().Difference(o.IsolatedCPUs(m)), n)
 	if err != nil || reserved.Len() != n {
 		return cpuset.Set{}, &ReservationError{Wanted: n, Got: reserved, Err: err}
 	}

@@ -121,3 +121,27 @@ func Divide(budget int64, claims []Claim) Layout {
 	}
 	return l
 }
+
+// Apart changes a layout in which the containers that share get nothing of what exclusive
+// containers have or leave: an amount of the budget is for exclusive containers alone, and the rest
+// is for all others (R-CPU-135). The layout of a budget that is not divided stays as it is.
+func (l Layout) Apart(exclusive int64, claims []Claim) Layout {
+	if l.Overdrawn || l.Empty != NotEmpty {
+		return l
+	}
+	l.Rest = l.Budget - exclusive
+	for i := range l.Pieces {
+		p := &l.Pieces[i]
+		if p.Part == Slice {
+			continue
+		}
+		p.Amount = l.Rest
+		if l.Rest > 0 || claims[i].Indifferent || l.Empty != NotEmpty {
+			continue
+		}
+		if l.Empty = EmptyForShared; p.Part == WholePool {
+			l.Empty = EmptyForInit
+		}
+	}
+	return l
+}

@@ -23,6 +23,7 @@ type Description struct {
 	// CPUs or sockets.
 	CPUs, Sockets int
 	Nodes         []NodeDescription
+	Isolation     Isolation
 }
 
 // NodeDescription is one NUMA node of a Description.
@@ -99,7 +100,8 @@ type Machine struct {
 
 	reportedCPUs, reportedSockets int
 	// even is the value of Even.
-	even bool
+	even      bool
+	isolation Isolation
 }
 
 // CPUs returns all threads, ascending by id. The caller must not change the slice.

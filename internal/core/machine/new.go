@@ -29,7 +29,7 @@ func New(d Description) (*Machine, error) {
 	}
 	described := slices.Clone(d.Nodes)
 	slices.SortFunc(described, func(a, b NodeDescription) int { return cmp.Compare(a.ID, b.ID) })
-	m := &Machine{reportedCPUs: d.CPUs, reportedSockets: d.Sockets}
+	m := &Machine{reportedCPUs: d.CPUs, reportedSockets: d.Sockets, isolation: d.Isolation}
 	for _, n := range described {
 		if err := m.addNode(n); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package moves
 
 import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -42,7 +43,7 @@ func newBounds(s *node.State) *bounds {
 	b.total = make([]int64, 1+len(b.types))
 	for _, n := range s.Memory().Nodes() {
 		free := make([]int64, len(b.total))
-		free[0] = int64(s.AvailableCPUs().IntersectionLen(s.Machine().CPUsOf(mask.Of(n.ID))))
+		free[0] = int64(s.FreeCPUs().IntersectionLen(s.Machine().CPUsOf(mask.Of(n.ID))))
 		for t, bytes := range n.Free {
 			free[1+t] = bytes
 		}
@@ -155,8 +156,10 @@ func memoryOf(amounts []int64) (bytes int64) {
 
 // prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs and
 // the memory each fit on one NUMA node of the empty machine, and CPUs are not aligned by socket.
+// With the option isolated-cpus, only some CPUs of a NUMA node count, and more NUMA nodes may be
+// preferred.
 func (b *bounds) prefersOne(wants []int64) bool {
-	if b.state.Policy().CPU.AlignBySocket {
+	if o := b.state.Policy().CPU; o.AlignBySocket || o.Isolated != cpu.IsolatedAlike {
 		return false
 	}
 	var largest int

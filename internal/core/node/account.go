@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/paddock-project/paddock/internal/core/account"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -20,7 +21,16 @@ func keptNames(all []kept) string {
 func (s *State) account(resource request.Resource, d *draft) []account.Node {
 	switch {
 	case resource == request.CPU:
-		return account.CPUs(s.machine.CPUNodes(), s.AllocatableCPUs(), d.available(), s.shares(resource, d))
+		all, free, shares := s.AllocatableCPUs(), d.available(), s.shares(resource, d)
+		switch _, inParts := d.parts(together); {
+		case inParts:
+			all, free = s.machine.AllCPUs().Difference(s.policy.ReservedCPUs), d.free()
+		case s.policy.CPU.Isolated == cpu.IsolatedOnly: // Shared parts of pools have others as well.
+			for i := range shares {
+				shares[i].CPUs = shares[i].CPUs.Intersection(s.isolated)
+			}
+		}
+		return account.CPUs(s.machine.CPUNodes(), all, free, shares)
 	case !request.IsMemory(resource):
 		return account.Devices(resource, d.devices, s.shares(resource, d))
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/rejection"
@@ -85,6 +86,9 @@ func (d *draft) cpuHints(n, of int) hint.Set {
 	}
 	if d.way == staying {
 		return d.cpuHintsAgain(n, of)
+	}
+	if parts, is := d.parts(of); is {
+		return cpu.HintsApart(d.s.machine, d.s.policy.CPU, d.free(), cpuset.Set{}, parts)
 	}
 	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
 }

@@ -130,7 +130,7 @@ func (s *State) brokenCPUs(cpus cpuset.Set) error {
 	case !reserved.IsEmpty():
 		return broken("it has CPUs %s, which are reserved", reserved)
 	}
-	return broken("it has CPUs %s, of which %s are not free", cpus, cpus.Difference(s.AvailableCPUs()))
+	return broken("it has CPUs %s, of which %s are not free", cpus, cpus.Difference(s.FreeCPUs()))
 }
 
 func (s *State) checkBlocks(holder string, blocks []memory.Block) error {

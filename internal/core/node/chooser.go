@@ -55,6 +55,10 @@ func (d *draft) chooseNodes(container string, ask *Ask, hintSets []hint.Set) (hi
 	if rejection := d.goesDown(container, hintSets); rejection != nil {
 		return hint.Choice{}, rejection
 	}
+	if narrow, choice := d.isolatedFirst(hintSets, rules); narrow != nil {
+		d.recordAlignment(container, ask, narrow, choice)
+		return choice, nil
+	}
 	choice := hint.Merge(hintSets, rules)
 	d.metMasks(container, ask, hintSets, rules, choice)
 	return choice, d.checkAlignment(d.recordAlignment(container, ask, hintSets, choice))
@@ -104,7 +108,7 @@ func (d *draft) checkCores(i, n int) *rejection.Rejection {
 	}
 	physical := n
 	if d.way != handed {
-		physical = d.unassigned.Difference(s.reservedPhysical).Len()
+		physical = d.unassigned.Difference(s.withheldPhysical).Len()
 	}
 	err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n)
 	if err == nil {

@@ -82,7 +82,7 @@ func (s *State) follow(pod request.Pod, g *Grant, beside Purpose) (*Plan, *Mispl
 	if wrong := p.Grant.misfit(g); wrong != nil {
 		return nil, wrong
 	}
-	if err := s.checkGrant(p.Grant, s.AvailableCPUs()); err != nil {
+	if err := s.checkGrant(p.Grant, s.FreeCPUs()); err != nil {
 		return nil, &MisplacedError{MisplacedShape, err.Error()}
 	}
 	return p, nil
@@ -217,6 +217,9 @@ func (d *draft) handedSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.R
 	set := d.grant.Containers[i].CPUs
 	if set.Len() != n || !left.Contains(set) {
 		return set, d.misplaced(MisplacedCPUs, "container %s has CPUs %q, and asks for %d of %s", d.nameOf(i), set, n, left)
+	}
+	if others := set.Difference(d.s.isolated); d.trace.Divisions[0].InParts && d.s.policy.CPU.Isolated == cpu.IsolatedOnly && !others.IsEmpty() {
+		return set, d.misplaced(MisplacedCPUs, "container %s has CPUs %s, which are not isolated", d.nameOf(i), others)
 	}
 	return set, nil
 }

@@ -19,6 +19,8 @@ type history struct {
 	// tight histories have small NUMA nodes, memory as the only managed resource, and pods of
 	// several containers.
 	tight bool
+	// isolated histories have isolated CPUs.
+	isolated bool
 	// starts is how many restarts were compared.
 	starts int
 	// given is how many devices others can choose, by resource and driver.
@@ -76,9 +78,11 @@ func startTight(t *rapid.T) *history {
 	return h
 }
 
-// start draws a machine and settings that are valid on it.
-func start(t *rapid.T) *history {
-	h := &history{t: t, n: scenario.New(nil)}
+// start draws a machine and settings that are valid on it. Some machines have isolated CPUs.
+func start(t *rapid.T) *history { return startOn(t, rapid.IntRange(0, 4).Draw(t, "isolated") == 4) }
+
+func startOn(t *rapid.T, isolated bool) *history {
+	h := &history{t: t, n: scenario.New(nil), isolated: isolated}
 	if h.chance(2, "irregular machine") {
 		h.irregularMachine()
 	} else {
@@ -95,6 +99,7 @@ func start(t *rapid.T) *history {
 	gates := " gates=CPUManagerPolicyAlphaOptions" + h.pick("gate", "", "", "", "", "", "", "", ",PodLevelResourceManagers=false")
 	for _, config := range []string{
 		topology + scope + cpu + memory + options + gates,
+		topology + scope + cpu + memory + h.onlyIsolated(options) + gates,
 		topology + scope + cpu + memory + gates,
 		topology + scope + cpu + gates,
 		scope + " cpu=none",
@@ -124,6 +129,9 @@ func (h *history) options() string {
 			some = append(some, o)
 		}
 	}
+	if h.isolated {
+		some = append(some, "isolated-cpus="+h.pick("isolated-cpus", "only", "only", "prefer"))
+	}
 	text := ""
 	if len(some) > 0 {
 		text = " options=" + strings.Join(some, ",")
@@ -134,11 +142,22 @@ func (h *history) options() string {
 	return text
 }
 
+// onlyIsolated returns the option isolated-cpus of options alone, for settings with options that
+// exclude each other.
+func (h *history) onlyIsolated(options string) string {
+	if _, value, has := strings.Cut(options, "isolated-cpus="); has {
+		value, _, _ = strings.Cut(value, " ")
+		return " options=isolated-cpus=" + value
+	}
+	return ""
+}
+
 func (h *history) regularMachine() {
-	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%s numbering=%s uncore=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
-		h.intn(1, 2, "sockets"), h.intn(1, 4, "numa"), h.intn(1, 8, "cores"), h.pick("threads", "1", "2", "4"),
+	sockets, numa, cores, threads := h.intn(1, 2, "sockets"), h.intn(1, 4, "numa"), h.intn(1, 8, "cores"), []int{1, 2, 4}[h.intn(0, 2, "threads")]
+	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%d numbering=%s uncore=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
+		sockets, numa, cores, threads,
 		h.pick("numbering", "interleaved", "adjacent", "round-robin"), h.intn(0, 3, "uncore"),
-		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")))
+		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")) + h.isolate(sockets*numa*cores*threads))
 }
 
 // irregularMachine draws NUMA nodes with gaps in their ids and of different sizes. Some have only
@@ -169,7 +188,7 @@ func (h *history) irregularMachine() {
 			lines[i] += fmt.Sprintf(" hugepages-2Mi=%d", pages)
 		}
 	}
-	h.do("machine", lines...)
+	h.do("machine"+h.isolate(next), lines...)
 }
 
 // describePod describes a pod under a new name or, rarely, a known pod again. It returns the name,
@@ -201,6 +220,9 @@ func (h *history) describePod() string {
 		if h.chance(10, "unvalidated") {
 			words += " unvalidated"
 			cpus, mib = cpus/2, mib/2
+		}
+		if h.isolated && h.chance(4, "shares isolated CPUs") {
+			words += " shared-pool=isolated"
 		}
 		cpus, mib = cpus+h.intn(0, 3, "more cpus"), mib+h.intn(0, 3, "more memory")*512
 		words += fmt.Sprintf(" cpu=%d%s%s memory=%dMi", max(1, cpus), h.pick("fraction", "", "", "", "", "", ".5"), limit, max(1, mib))

@@ -271,7 +271,8 @@ func (m *model) compareCPUs() {
 		if owner[c.ID] != "" && reserved {
 			m.h.fatalf("CPU %d is reserved, and belongs to %s", c.ID, owner[c.ID])
 		}
-		want := s.Policy().StaticCPU && owner[c.ID] == "" && (!reserved || !s.Policy().CPU.StrictReservation)
+		want := s.Policy().StaticCPU && owner[c.ID] == "" && (!reserved || !s.Policy().CPU.StrictReservation) &&
+			!(m.h.usesIsolated() && s.Machine().Isolation().Isolated.Has(c.ID))
 		if s.SharedCPUs().Has(c.ID) != want {
 			m.h.fatalf("CPU %d in the node shared pool: %v, want %v", c.ID, !want, want)
 		}

@@ -77,7 +77,8 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	if taken, err := takeDevices(s.devices, g.Devices()); err == nil {
 		p.devices = taken
 	}
-	p.Delta.SharedAfter = s.unassigned.Difference(to.CPUs())
+	p.unassigned = s.unassigned.Difference(to.CPUs())
+	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
 	return p
 }
 
@@ -101,7 +102,7 @@ func (s *State) Move(to *Grant) (*State, error) {
 	if old.Moving != nil {
 		return nil, broken("pod %s is being moved already", to.Pod.ID())
 	}
-	if err := s.checkGrant(to, s.AvailableCPUs().Union(old.CPUs())); err != nil {
+	if err := s.checkGrant(to, s.FreeCPUs().Union(old.CPUs())); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
 	}
 	o := s.forMove(to.Pod.UID)

@@ -40,7 +40,7 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	}
 	place := *to
 	place.Pod, place.Sequence, place.Resized, place.Moving = old.Pod, old.Sequence, old.Resized, nil
-	if err := s.checkGrant(&place, s.AvailableCPUs().Union(old.CPUs())); err != nil {
+	if err := s.checkGrant(&place, s.FreeCPUs().Union(old.CPUs())); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
 	}
 	g := *old

@@ -109,7 +109,7 @@ type Cgroups struct {
 
 // Cgroups returns the cpusets of the containers of a grant.
 func (s *State) Cgroups(g *Grant) *Cgroups {
-	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.unassigned.IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
+	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.SharedCPUs().IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
 	return &Cgroups{s: s, g: g, lostPool: lost}
 }
 
@@ -136,13 +136,13 @@ func (c *Cgroups) Of(i int) (cpus cpuset.Set, mems mask.Mask) {
 	online := s.machine.AllCPUs()
 	switch {
 	case own.IsEmpty() && !c.lostPool:
-		return s.unassigned, mems
+		return s.SharedCPUs(), mems
 	case own.Intersects(online):
 		return own.Intersection(online), mems
 	}
 	for _, refuge := range []func() cpuset.Set{
 		func() cpuset.Set { return c.poolBeside(i) },
-		func() cpuset.Set { return s.unassigned },
+		s.SharedCPUs,
 		func() cpuset.Set { return g.Pool },
 		c.sharedByAnyone,
 	} {
@@ -164,6 +164,9 @@ func (c *Cgroups) poolBeside(i int) cpuset.Set {
 		c.slices()
 	}
 	left := c.g.Pool.Difference(c.before[i])
+	if c.s.apart(&c.g.Pod) {
+		left = left.Difference(c.s.isolated)
+	}
 	if c.g.Pod.Containers[i].Type == request.Init {
 		return left
 	}
@@ -199,6 +202,9 @@ func (c *Cgroups) sharedByAnyone() cpuset.Set {
 			}
 		}
 		left := c.s.machine.AllCPUs().Difference(alone.Set())
+		if others := c.s.sharedOf(left); !others.IsEmpty() {
+			left = others
+		}
 		c.anyone = &left
 	}
 	return *c.anyone

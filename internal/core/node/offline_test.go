@@ -142,7 +142,11 @@ func (h *history) checkOnline() {
 			}
 		}
 	}
-	if missing := online.Difference(taken).Difference(s.Policy().ReservedCPUs); !missing.IsEmpty() {
+	missing := online.Difference(taken).Difference(s.Policy().ReservedCPUs)
+	if h.usesIsolated() { // Isolated CPUs are free and in no shared pool.
+		missing = missing.Difference(s.Machine().Isolation().Isolated)
+	}
+	if !missing.IsEmpty() {
 		h.fatalf("CPUs %s are online, and in no pool", missing)
 	}
 	for _, g := range s.Grants() {

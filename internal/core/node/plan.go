@@ -30,8 +30,9 @@ type Plan struct {
 	Delta     Delta
 	Trace     Trace
 
-	usage   memory.Usage
-	devices device.Usage
+	unassigned cpuset.Set // as in State
+	usage      memory.Usage
+	devices    device.Usage
 	// left is what the admission leaves in a kubelet. It is nil where Paddock decides.
 	left *left
 }
@@ -74,7 +75,8 @@ func (s *State) plan(pod request.Pod, most int, beside Purpose) *Plan {
 }
 
 func (s *State) planOf(pod request.Pod) *Plan {
-	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.unassigned, SharedAfter: s.unassigned}}
+	shared := s.SharedCPUs()
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: shared, SharedAfter: shared}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
 	return p
 }
@@ -105,7 +107,8 @@ func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Pl
 	if had := d.had(); had != nil {
 		p.Grant.keep(had)
 	}
-	p.Delta.SharedAfter, p.usage, p.devices = d.without(d.unassigned, d.usage, d.devices)
+	p.unassigned, p.usage, p.devices = d.without(d.unassigned, d.usage, d.devices)
+	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
 	return p, nil
 }
 
@@ -209,8 +212,11 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *rejection.Rejection)) 
 	return nil
 }
 
-// available returns the CPUs that are neither exclusive to a container nor reserved.
-func (d *draft) available() cpuset.Set { return d.unassigned.Difference(d.s.policy.ReservedCPUs) }
+// available returns the CPUs that can become exclusive now.
+func (d *draft) available() cpuset.Set { return d.unassigned.Difference(d.s.withheld) }
+
+// free returns the CPUs that the pod can get now, exclusive or for its pod shared pool.
+func (d *draft) free() cpuset.Set { return d.unassigned.Difference(d.s.policy.ReservedCPUs) }
 
 // takeCPUs applies R-CPU-80…82 to one container.
 func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {

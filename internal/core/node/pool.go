@@ -51,7 +51,11 @@ func (d *draft) planPool() *rejection.Rejection {
 // divide computes the division of the pool for one resource.
 func (d *draft) divide(resource request.Resource, budget int64) {
 	var room [16]layout.Claim // Most pods have fewer containers.
-	v := Division{Resource: resource, Layout: layout.Divide(budget, appendPoolClaims(room[:0], &d.pod, resource))}
+	claims := appendPoolClaims(room[:0], &d.pod, resource)
+	v := Division{Resource: resource, Layout: layout.Divide(budget, claims)}
+	if resource == request.CPU && d.s.apart(&d.pod) {
+		d.s.divideApart(&v, claims)
+	}
 	switch {
 	case v.Empty != layout.NotEmpty, d.findsEmpty(&v):
 		v.Fault = rejection.PoolEmpty
@@ -72,7 +76,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	if v.Fault != rejection.NoCause {
 		return d.rejectDivision(v, v.Fault)
 	}
-	pool, rejection := d.chooseCPUs(together, int(v.Budget), choice)
+	pool, rejection := d.choosePool(v, choice)
 	if rejection != nil {
 		return rejection
 	}
@@ -81,7 +85,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	for i, piece := range v.Pieces {
 		switch piece.Part {
 		case layout.WholePool:
-			d.containers[i].CPUs = left
+			d.containers[i].CPUs = d.s.sharedPart(v, left)
 		case layout.Slice:
 			d.trace.Requests.CPU++
 			set, rejection := d.chooseSlice(i, int(piece.Amount), left)
@@ -97,7 +101,10 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	}
 	for i, piece := range v.Pieces {
 		if piece.Part == layout.Rest {
-			d.containers[i].CPUs = left
+			d.containers[i].CPUs = d.s.sharedPart(v, left)
+		}
+		if v.InParts && piece.Part != layout.Slice {
+			v.Pieces[i].Amount = int64(d.containers[i].CPUs.Len())
 		}
 	}
 	return nil
@@ -105,7 +112,13 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 
 // freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.
 func (d *draft) freeSlice(i, n int, left cpuset.Set) (cpuset.Set, *rejection.Rejection) {
-	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
+	v := &d.trace.Divisions[0]
+	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {
+		if v.InParts {
+			return d.s.takeSlice(left, n)
+		}
+		return cpu.Take(d.s.machine, o, left, n)
+	})
 	if err != nil {
 		return set, d.rejectCPU(d.nameOf(i), n, err)
 	}

@@ -118,6 +118,7 @@ func (h *history) admit(name string) {
 	h.checkShape(g)
 	h.checkDeviceShape(g)
 	h.checkAligned(g)
+	h.checkIsolated(g)
 }
 
 // checkAccount checks that the account of the CPUs or devices of a NUMA node in a rejection adds
@@ -204,6 +205,13 @@ func (h *history) checkCPUs() {
 	if s.Policy().CPU.StrictReservation {
 		count(s.Policy().ReservedCPUs)
 	}
+	if h.usesIsolated() {
+		isolated := s.Machine().Isolation().Isolated
+		if s.SharedCPUs().Intersects(isolated) {
+			h.fatalf("the node shared pool %s has some of the isolated CPUs %s", s.SharedCPUs(), isolated)
+		}
+		count(isolated.Intersection(s.FreeCPUs()))
+	}
 	for _, g := range s.Grants() {
 		assigned := g.CPUs()
 		count(assigned)
@@ -283,7 +291,12 @@ func (h *history) checkFewest(g *node.Grant, i int, choice hint.Choice) {
 			wanted = together(g.Pod)
 		}
 	}
-	if want := fewestNodes(h.state().Machine(), wanted); choice.Mask.Len() != want {
+	want := fewestNodes(h.state().Machine(), wanted)
+	if h.usesIsolated() {
+		sizes, amount := h.wantedParts(g, wanted)
+		want = fewestOf(h.state().Machine(), sizes, amount)
+	}
+	if choice.Mask.Len() != want {
 		h.fatalf("%s is aligned to %s, and %d CPUs fit on %d NUMA nodes", g.Pod.Name, choice.Mask, wanted, want)
 	}
 }

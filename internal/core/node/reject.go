@@ -13,6 +13,6 @@ func (p *Plan) Rejected(cause rejection.Cause, detail string) *Plan {
 	r.Reason, r.Rule = cause.Names(r.Resource, false)
 	q.Grant, q.Rejection, q.Trace.Cause, q.Trace.Taken = nil, r, cause, p.Grant.Containers
 	q.Delta.SharedAfter = q.Delta.SharedBefore
-	q.usage, q.devices = Plan{}.usage, Plan{}.devices
+	q.unassigned, q.usage, q.devices = Plan{}.unassigned, Plan{}.usage, Plan{}.devices
 	return &q
 }

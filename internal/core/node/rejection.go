@@ -31,6 +31,8 @@ func (d *draft) rejectDivision(v *Division, cause rejection.Cause) *rejection.Re
 	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
 	if v.Fault == rejection.PoolOverdrawn {
 		help = ": the API server rejects such a pod"
+	} else if v.InParts {
+		help += fmt.Sprintf(", or let it share isolated CPUs (annotation %s: %s)", request.SharedPoolAnnotation, request.SharedPoolIsolated)
 	}
 	return d.reject(cause, &rejection.Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
 }
@@ -49,6 +51,9 @@ func (d *draft) rejectCPU(container string, n int, err error) *rejection.Rejecti
 		cause = rejection.PartialCores
 	}
 	r := &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error()}
+	if d.s.policy.CPU.Isolated == cpu.IsolatedOnly && cause != rejection.PartialCores {
+		r.Detail += "; only isolated CPUs become exclusive on this node"
+	}
 	if cause != rejection.PartialCores { // Which CPUs are free does not matter then.
 		r.Nodes = d.s.account(request.CPU, d)
 	}
@@ -187,7 +192,7 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 func (d *draft) disagreement(container string, fitting []hint.Set) string {
 	amounts := map[int][]string{}
 	for _, f := range fitting {
-		amounts[f.Preferred] = append(amounts[f.Preferred], request.Words(f.Resource, d.wanted(container, f.Resource)))
+		amounts[f.Preferred] = append(amounts[f.Preferred], d.wantedWords(container, f.Resource))
 	}
 	sizes := slices.Sorted(maps.Keys(amounts))
 	if size := sizes[0]; len(sizes) == 1 {
@@ -223,7 +228,12 @@ func (d *draft) reservedText(n int64) string {
 		}
 		most = max(most, unit.CPUs.Len())
 	}
-	if int64(most) < n || d.s.policy.ReservedCPUs.IsEmpty() {
+	switch {
+	case int64(most) < n:
+		return ""
+	case d.s.policy.CPU.Isolated == cpu.IsolatedOnly:
+		return fmt.Sprintf(", because only CPUs %s are isolated", d.s.AllocatableCPUs())
+	case d.s.policy.ReservedCPUs.IsEmpty():
 		return ""
 	}
 	return fmt.Sprintf(", because CPUs %s are reserved for the system", d.s.policy.ReservedCPUs)
@@ -237,7 +247,7 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 	short := scarce(f, size)
 	words := make([]string, len(short))
 	for i, n := range short {
-		words[i] = request.Words(n, d.wanted(r.Container, n))
+		words[i] = d.wantedWords(r.Container, n)
 	}
 	if r.Resource = f.Resource; !slices.Contains(short, f.Resource) {
 		r.Resource = short[0]
@@ -256,9 +266,10 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 	default:
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on %s, which are to be reused", f.Required.Text())
 	}
-	if r.Resource == request.CPU && size == 1 {
+	if _, inParts := d.parts(together); r.Resource == request.CPU && size == 1 && !inParts {
 		r.Detail += d.reservedText(r.Wanted)
 	}
+	r.Detail += d.partsText(r.Resource)
 	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
@@ -280,7 +291,7 @@ func scarce(f hint.Set, size int) []request.Resource {
 		}
 		all = append(all, n.Resource)
 	}
-	if len(all) == 0 {
+	if all = slices.Compact(all); len(all) == 0 { // A pool of CPUs in parts needs them twice.
 		all = append(all, f.Resource)
 	}
 	return all

@@ -32,6 +32,11 @@ func (r *resizing) resizable() *rejection.Rejection {
 	if what := r.admittedOtherwise(); what != "" {
 		return r.reject(rejection.OtherPolicy, &rejection.Rejection{Detail: what + ": the policy is another than when the pod was admitted; create the pod again"})
 	}
+	var apart string
+	r.s.reportIsolation(r.old, func(what string) { apart = cmp.Or(apart, what) })
+	if apart != "" && !r.old.CPUs().IsEmpty() {
+		return r.reject(rejection.OtherPolicy, &rejection.Rejection{Detail: apart + ": create the pod again"})
+	}
 	return r.crossing()
 }
 

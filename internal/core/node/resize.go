@@ -19,7 +19,8 @@ import (
 // Containers that shrink get no other CPU and keep their baseline. Given devices are those of the
 // grant.
 func (s *State) Resize(uid string, pod request.Pod) *Plan {
-	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.unassigned, SharedAfter: s.unassigned}}
+	shared := s.SharedCPUs()
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: shared, SharedAfter: shared}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
 	old, known := s.Grant(uid)
 	if !known {
@@ -49,15 +50,16 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	}
 	p.Trace.Stage = StageEnd
 	p.Grant, p.Before = &r.next, old
-	p.Delta.SharedAfter = s.unassigned.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
+	p.unassigned = s.unassigned.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
+	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
 	_, p.usage, p.devices = r.without(r.unassigned, r.memory, r.devices)
 	return p
 }
 
 // sameBut returns pod with the fields of old that no resize changes: the devices that others chose
-// for it, and its notes, except for the consent to moves.
+// for it, whether it shares isolated CPUs, and its notes, except for the consent to moves.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
-	pod.Stock, pod.DevicesUnknown = old.Stock, old.DevicesUnknown
+	pod.Stock, pod.DevicesUnknown, pod.SharesIsolated = old.Stock, old.DevicesUnknown, old.SharesIsolated
 	pod.Priority, pod.Created, pod.ResourceClaims = old.Priority, old.Created, old.ResourceClaims
 	pod.Containers = slices.Clone(pod.Containers)
 	for i := range pod.Containers {
@@ -185,7 +187,7 @@ func (r *resizing) grow(who string, unit []int, ask *Ask) *rejection.Rejection {
 		for _, i := range unit {
 			usage = usage.Release(containers[i].Memory)
 		}
-		free := r.free(unit[0])
+		free := r.freeFor(unit[0])
 		if len(unit) > 1 {
 			free = r.available().Union(r.released())
 		}
@@ -227,7 +229,9 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 	for _, h := range has.Devices() {
 		hintSets = append(hintSets, r.devices.Hints(h.Resource, int64(len(h.IDs)), h.IDs))
 	}
-	if offline := kept.Difference(r.s.machine.AllCPUs()).Len(); ask.CPUs > offline {
+	if parts, is := r.parts(together); is && who == "" {
+		hintSets = append(hintSets, cpu.HintsApart(r.s.machine, r.s.policy.CPU, r.free(), kept, r.onlineParts(parts, kept)))
+	} else if offline := kept.Difference(r.s.machine.AllCPUs()).Len(); ask.CPUs > offline {
 		hintSets = append(hintSets, cpu.Hints(r.s.machine, r.s.policy.CPU, free.Difference(kept), kept, ask.CPUs-offline))
 	}
 	if len(ask.Memory) > 0 {
@@ -255,7 +259,7 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *rejection.Re
 		if r.growsCPUs(i) {
 			base := r.old.BaselineOf(i)
 			n := r.demand.Containers[i].CPUs
-			set, err := r.extend(c.CPUs, r.free(i), n, choice, stay)
+			set, err := r.extend(c.CPUs, r.freeFor(i), n, choice, stay)
 			if err != nil {
 				return r.rejectGrowth(r.pod.Containers[i].Name, n, err, stay)
 			}
@@ -356,16 +360,16 @@ func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay
 	return cpuset.Set{}, &cpu.NotEnoughError{Requested: n - have.Len(), Available: set.Len() - have.Len()}
 }
 
-// free returns the CPUs that container i could have: the free ones, and those of the pod that no
+// freeFor returns the CPUs that container i could have: the free ones, and those of the pod that no
 // container that runs at the same time has. The container's own CPUs are among them.
-func (r *resizing) free(i int) cpuset.Set {
+func (r *resizing) freeFor(i int) cpuset.Set {
 	free := r.available().Union(r.released())
 	var b cpuset.Builder
 	b.AddSet(free)
 	for k := range r.next.Containers {
 		b.AddSet(r.next.Containers[k].CPUs)
 	}
-	return b.Set().Difference(r.taken(i)).Difference(r.s.policy.ReservedCPUs)
+	return b.Set().Difference(r.taken(i)).Difference(r.s.withheld)
 }
 
 // released returns the CPUs that the pod had and that none of its containers has now.

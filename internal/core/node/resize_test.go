@@ -92,6 +92,7 @@ func (h *history) resize(g *node.Grant) rejection.Cause {
 			h.fatalf("resizing %s changed %s", name, other.Pod.Name)
 		}
 	}
+	h.checkIsolated(after)
 	return rejection.NoCause
 }
 
@@ -172,7 +173,7 @@ func (h *history) checkResized(old, now *node.Grant, i int) {
 	if alone && !b.Removed && b.CPUs.Len() != c.CPUs || !now.Pool.IsEmpty() && !b.Removed && b.CPUs.IsEmpty() {
 		h.fatalf("%s has CPUs %s, want %d", name, b.CPUs, c.CPUs)
 	}
-	if !old.Pool.Contains(now.Pool) && !now.Pool.Contains(old.Pool) {
+	if !old.Pool.Contains(now.Pool) && !now.Pool.Contains(old.Pool) && !h.usesIsolated() { // Its parts change by themselves.
 		h.fatalf("%s had pool %s and has %s", name, old.Pool, now.Pool)
 	}
 	p, m := h.state().Policy(), h.state().Machine()
@@ -225,7 +226,7 @@ func (h *history) checkResizeTwin(g *node.Grant, asked request.Pod, p *node.Plan
 		!slices.ContainsFunc(g.Pod.Containers, exclusive)
 	cause := p.Trace.Cause
 	switch {
-	case !single || policy.StaticMemory || policy.CPU.AlignBySocket || has.IsEmpty() || n == 0 || len(g.Devices()) > 0 || len(p.Trace.Demand.Together.Given) > 0:
+	case !single || h.usesIsolated() || policy.StaticMemory || policy.CPU.AlignBySocket || has.IsEmpty() || n == 0 || len(g.Devices()) > 0 || len(p.Trace.Demand.Together.Given) > 0:
 		return
 	case cause == rejection.OtherPolicy || cause == rejection.NotResizable || cause == rejection.Crossing || cause == rejection.PoolEmpty || cause == rejection.PoolOverdrawn:
 		return

@@ -48,20 +48,25 @@ func (r *resizing) resizePool() *rejection.Rejection {
 				needed = needed.Union(r.next.Containers[i].CPUs)
 			}
 		}
-		if needed.Len() > n {
+		switch _, inParts := r.parts(together); {
+		case inParts:
+			if rejection := r.keepParts(needed); rejection != nil {
+				return rejection
+			}
+		case needed.Len() > n:
 			return r.rejectSlices("", n)
+		default:
+			r.next.Pool = cpu.Keep(r.s.machine, r.s.policy.CPU, r.next.Pool, needed, n)
 		}
-		r.next.Pool = cpu.Keep(r.s.machine, r.s.policy.CPU, r.next.Pool, needed, n)
 	}
 	r.next.PoolBaseline = above(base, r.next.Pool)
-	r.shareRest()
-	return nil
+	return r.shareRest()
 }
 
 // growPool gives the pool what it additionally asks for. It uses the NUMA nodes that the pool has
 // if those have room for all of it.
 func (r *resizing) growPool() *rejection.Rejection {
-	cpus := !r.next.Pool.IsEmpty() && r.demand.Together.CPUs > r.next.Pool.Len()
+	cpus := !r.next.Pool.IsEmpty() && (r.demand.Together.CPUs > r.next.Pool.Len() || r.partsGrow())
 	bytes := false
 	for k, b := range r.old.PoolMemory {
 		bytes = bytes || r.demand.Together.Memory[k].Value > b.Size
@@ -101,7 +106,7 @@ func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, s
 	pool, blocks := r.next.Pool, r.next.PoolMemory
 	if cpus {
 		var err error
-		if pool, err = r.extend(pool, r.available(), r.demand.Together.CPUs, choice, stay); err != nil {
+		if pool, err = r.extendPool(pool, choice, stay); err != nil {
 			return r.rejectGrowth("", r.demand.Together.CPUs, err, stay)
 		}
 	}
@@ -175,7 +180,7 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			continue
 		}
 		r.trace.Requests.CPU++
-		base, free, near := r.old.BaselineOf(i), r.next.Pool.Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
+		base, free, near := r.old.BaselineOf(i), r.slicesFrom().Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
 		for _, tier := range []cpuset.Set{poolBase.Intersection(near), poolBase, near, r.next.Pool} {
 			local := free.Intersection(tier).Difference(c.CPUs).Intersection(m.AllCPUs())
 			set, err := cpu.Extend(m, o, c.CPUs, local, min(n, c.CPUs.Len()+local.Len()))
@@ -193,22 +198,30 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 }
 
 // shareRest gives what the slices leave to the containers that share, like takePoolCPUs.
-func (r *resizing) shareRest() {
+func (r *resizing) shareRest() *rejection.Rejection {
 	left := r.next.Pool // without the slices of the sidecars and apps so far
-	pieces := r.trace.Divisions[0].Pieces
-	for i, piece := range pieces {
+	v := &r.trace.Divisions[0]
+	for i, piece := range v.Pieces {
 		c := &r.next.Containers[i]
 		switch {
 		case c.Removed:
 		case piece.Part == layout.WholePool:
-			c.CPUs = left
+			c.CPUs = r.s.sharedPart(v, left)
 		case piece.Part == layout.Slice && r.pod.Containers[i].Type != request.Init:
 			left = left.Difference(c.CPUs)
 		}
 	}
-	for i, piece := range pieces {
-		if c := &r.next.Containers[i]; piece.Part == layout.Rest && !c.Removed {
-			c.CPUs = left
+	for i, piece := range v.Pieces {
+		c := &r.next.Containers[i]
+		if c.Removed || piece.Part == layout.Slice {
+			continue
+		}
+		if piece.Part == layout.Rest {
+			c.CPUs = r.s.sharedPart(v, left)
+		}
+		if v.InParts && c.CPUs.IsEmpty() {
+			return r.rejectSlices("", int(v.Budget))
 		}
 	}
+	return nil
 }

@@ -34,7 +34,7 @@ func restore(m *machine.Machine, p Policy, grants []*Grant, overdraws bool) (*St
 		return nil, err
 	}
 	for _, g := range byAdmission(grants) {
-		err := s.checkGrant(g, s.AvailableCPUs())
+		err := s.checkGrant(g, s.FreeCPUs())
 		usage := s.usage
 		for _, b := range g.Charged() {
 			if err != nil {
@@ -170,6 +170,7 @@ func (s *State) reportChanges(g *Grant, report func(what, do string)) {
 	if reserved := g.CPUs().Intersection(s.policy.ReservedCPUs); !reserved.IsEmpty() {
 		report(fmt.Sprintf("CPUs %s are reserved for the system now", reserved), restart)
 	}
+	s.reportIsolation(g, func(what string) { report(what, restart) })
 	if !s.policy.StaticCPU && !g.CPUs().IsEmpty() {
 		report(fmt.Sprintf("the CPU policy is none now, and other pods may use its CPUs %s", g.CPUs()), restart)
 	}

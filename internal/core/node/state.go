@@ -24,13 +24,16 @@ type State struct {
 	policy     Policy
 	generation uint64
 	capacity   *memory.Capacity
-	// reservedPhysical has all threads of the cores that have a reserved CPU (R-CPU-24).
-	reservedPhysical cpuset.Set
+	// withheld are the CPUs that never become exclusive: the reserved ones and, with
+	// cpu.IsolatedOnly, those that are not isolated. withheldPhysical has all threads of the cores
+	// that have one of them (R-CPU-24). isolated are the CPUs that are in no shared pool
+	// (R-CPU-130).
+	withheld, withheldPhysical, isolated cpuset.Set
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
-	// unassigned has the CPUs that no pod has (R-CPU-30): the node shared pool, and the isolated CPUs
-	// beside it.
+	// unassigned has the CPUs that no pod has (R-CPU-30): the node shared pool, and the isolated
+	// CPUs beside it.
 	unassigned cpuset.Set
 	usage      memory.Usage // the memory that is assigned
 	devices    device.Usage // which devices are assigned
@@ -61,7 +64,11 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 		return nil, err
 	}
 	s.devices = device.NewUsage(none)
-	s.reservedPhysical = cpu.PhysicalOf(m, p.ReservedCPUs)
+	s.withheld, s.isolated = p.ReservedCPUs, p.CPU.IsolatedCPUs(m)
+	if p.CPU.Isolated == cpu.IsolatedOnly {
+		s.withheld = s.withheld.Union(m.AllCPUs().Difference(s.isolated))
+	}
+	s.withheldPhysical = cpu.PhysicalOf(m, s.withheld)
 	s.unassigned = s.sharable()
 	if p.PreferClosest && m.HasDistances() {
 		s.distances = distances(m)
@@ -69,7 +76,7 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 	return s, nil
 }
 
-// sharable returns the node shared pool of a node without pods (R-CPU-30).
+// sharable returns the CPUs that no pod has on a node without pods (R-CPU-30).
 func (s *State) sharable() cpuset.Set {
 	switch {
 	case !s.policy.StaticCPU:
@@ -102,19 +109,36 @@ func (s *State) Policy() Policy { return s.policy }
 func (s *State) Generation() uint64 { return s.generation }
 
 // SharedCPUs returns the node shared pool, on which every container without CPUs of its own runs.
-// It is empty under CPU policy none, which manages no CPUs.
-func (s *State) SharedCPUs() cpuset.Set { return s.unassigned }
+// It is empty under CPU policy none, which manages no CPUs. With the option isolated-cpus it has no
+// isolated CPU (R-CPU-130).
+func (s *State) SharedCPUs() cpuset.Set { return s.sharedOf(s.unassigned) }
 
-// AllocatableCPUs returns the CPUs that can ever become exclusive (R-CPU-31).
+// sharedOf returns what containers can share of a set of CPUs: those that are not isolated.
+func (s *State) sharedOf(cpus cpuset.Set) cpuset.Set {
+	if s.isolated.IsEmpty() {
+		return cpus
+	}
+	return cpus.Difference(s.isolated)
+}
+
+// AllocatableCPUs returns the CPUs that can ever become exclusive (R-CPU-31, R-CPU-132).
 func (s *State) AllocatableCPUs() cpuset.Set {
 	if !s.policy.StaticCPU {
 		return cpuset.Set{}
 	}
-	return s.machine.AllCPUs().Difference(s.policy.ReservedCPUs)
+	return s.machine.AllCPUs().Difference(s.withheld)
 }
 
-// AvailableCPUs returns the CPUs that can become exclusive now (R-CPU-31).
-func (s *State) AvailableCPUs() cpuset.Set { return s.unassigned.Difference(s.policy.ReservedCPUs) }
+// AvailableCPUs returns the CPUs that can become exclusive now (R-CPU-31, R-CPU-132).
+func (s *State) AvailableCPUs() cpuset.Set { return s.unassigned.Difference(s.withheld) }
+
+// FreeCPUs returns the CPUs that pods can get now: those that can become exclusive, and those that
+// only the containers that share a pool can have.
+func (s *State) FreeCPUs() cpuset.Set { return s.unassigned.Difference(s.policy.ReservedCPUs) }
+
+// PhysicalCPUs returns the CPUs that can become exclusive now and that are on cores without a CPU
+// that cannot (R-CPU-71).
+func (s *State) PhysicalCPUs() cpuset.Set { return s.unassigned.Difference(s.withheldPhysical) }
 
 // Memory returns the memory accounting: the memory that is assigned.
 func (s *State) Memory() memory.Usage { return s.usage }
@@ -149,7 +173,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 	case s.generation >= MaxGeneration:
 		return nil, fmt.Errorf("%w: %d is the last; drain the node and start with a new state file", ErrExhausted, s.generation)
 	}
-	free := s.AvailableCPUs()
+	free := s.FreeCPUs()
 	if p.Before != nil {
 		free = free.Union(p.Before.CPUs())
 	}
@@ -157,7 +181,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
-	n.unassigned, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
+	n.unassigned, n.usage, n.devices = p.unassigned, p.usage, p.devices
 	n.grants = s.grants.with(p.Grant)
 	return n, nil
 }

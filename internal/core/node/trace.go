@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
@@ -56,6 +58,10 @@ const (
 type Division struct {
 	Resource request.Resource
 	layout.Layout
+	// InParts is set if a pool of CPUs has a part for exclusive containers, of Exclusive CPUs, and
+	// one that the other containers share, without isolated CPUs.
+	InParts   bool
+	Exclusive int64
 	// Fault is why the pool cannot be divided. NoCause means that it can.
 	Fault rejection.Cause
 }
@@ -67,6 +73,9 @@ func (v *Division) Wrong() string {
 		return "exclusive containers request more than the pod-level request of " + request.Words(v.Resource, v.Budget)
 	case v.Fault != rejection.PoolEmpty:
 		return ""
+	case v.InParts:
+		return fmt.Sprintf("exclusive containers take %d of the pod's %s, and none is left that is not isolated for the containers that share",
+			v.Exclusive, request.Words(request.CPU, v.Budget))
 	case v.Empty == layout.EmptyForInit:
 		return "exclusive sidecars take all of the pod's " + v.Resource + ", none is left for an init container that shares"
 	}

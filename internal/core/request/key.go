@@ -46,7 +46,7 @@ func (a *Ask) appendOwn(b []byte) []byte {
 	b = appendInt(appendInt(b, a.QoS), a.Kind)
 	b = a.BudgetMemory.AppendKey(appendInt(b, a.BudgetCPUs))
 	b = appendInt(appendInt(b, a.BudgetCPUMilli), a.CPULimit)
-	b = appendBool(appendBool(b, a.Estimated), a.FractionalMemory)
+	b = appendBool(appendBool(appendBool(b, a.SharesIsolated), a.Estimated), a.FractionalMemory)
 	b = appendInt(b, len(a.Containers))
 	for i := range a.Containers {
 		b = a.Containers[i].appendOwn(b)

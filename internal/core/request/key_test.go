@@ -16,7 +16,7 @@ func full() Pod {
 		Identity: Identity{UID: "u", Namespace: "n", Name: "p"},
 		Ask: Ask{
 			QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}}, BudgetCPUMilli: 1, CPULimit: 1,
-			Estimated: true, FractionalMemory: true, DevicesUnknown: "no answer",
+			SharesIsolated: true, Estimated: true, FractionalMemory: true, DevicesUnknown: "no answer",
 			Containers: []Container{{
 				Name: "c", Type: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true,
 				HugePages: []Resource{"hugepages-2Mi"}, Devices: Amounts{{"example.com/gpu", 1}}, CPURequest: 1, CPULimit: 1, FractionalMemory: true,

@@ -221,6 +221,13 @@ type Pod struct {
 	Notes
 }
 
+// SharedPoolAnnotation is the annotation of a pod whose containers share isolated CPUs too, and
+// SharedPoolIsolated is its value (Ask.SharesIsolated).
+const (
+	SharedPoolAnnotation = "paddock-project.github.io/shared-pool"
+	SharedPoolIsolated   = "isolated"
+)
+
 // Identity identifies a pod. It is unique to each pod.
 type Identity struct{ UID, Namespace, Name string }
 
@@ -240,6 +247,9 @@ type Ask struct {
 	BudgetCPUMilli int64
 	// CPULimit is the pod-level cpu limit in thousandths of a CPU. Zero means not set.
 	CPULimit int64
+	// SharesIsolated is set if the containers that share a pool may run on isolated CPUs
+	// (R-CPU-136).
+	SharesIsolated bool
 	// Estimated is set if the pod's specification was not available. Its request as a whole was
 	// then read from the numbers of its cgroup, and its containers are not known. The only entry of
 	// Containers is AnyContainer, which represents all containers and has nothing of its own.

@@ -97,6 +97,9 @@ func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s) %s %s: budget cpus=%d %s, cpu %dm/%dm",
 		p.ID(), p.UID, p.QoS, p.Kind, p.BudgetCPUs, p.BudgetMemory, p.BudgetCPUMilli, p.CPULimit)
+	if p.SharesIsolated {
+		b.WriteString(", shares isolated CPUs")
+	}
 	if p.Estimated {
 		b.WriteString(", estimated")
 	}

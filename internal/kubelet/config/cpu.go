@@ -69,6 +69,7 @@ func (r *resolution) cpu(reserved *reservation) {
 				Kubelet: fmt.Sprintf("new none policy error: None policy: received unsupported options=%v", options),
 			})
 		}
+		r.checkIsolated()
 		return
 	case "static":
 		r.policy.StaticCPU = true
@@ -99,6 +100,8 @@ func (r *resolution) cpu(reserved *reservation) {
 		r.reserveCPUs(reserved.total("cpu"), optionsValid)
 	}
 	r.warnReserved()
+	r.checkIsolated()
+	r.withoutIsolated()
 }
 
 func (r *resolution) cpuOptions() {
@@ -111,8 +114,11 @@ func (r *resolution) cpuOptions() {
 		switch {
 		case moves && r.policy.Moves.Pods > 0:
 			continue
+		case name == optionIsolated:
+			r.isolatedOption(r.spec.CPUManagerPolicyOptions[name])
+			continue
 		case !ok:
-			why, fix := "the static CPU policy has no such option", didYouMean(name, slices.Collect(maps.Keys(known)))
+			why, fix := "the static CPU policy has no such option", didYouMean(name, append(slices.Collect(maps.Keys(known)), optionIsolated))
 			if moves {
 				why, fix = why+": it is one of the policy dynamic", "set cpuManagerPolicy to dynamic, or remove the option"
 			}
@@ -120,7 +126,7 @@ func (r *resolution) cpuOptions() {
 				Field:   field,
 				Why:     why,
 				Fix:     fix,
-				Kubelet: fmt.Sprintf("new static policy error: unknown CPU Manager Policy option: %q", name),
+				Kubelet: unknownOption(name),
 			})
 			continue
 		}
@@ -252,6 +258,14 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsValid bool) {
 		return
 	}
 	if !optionsValid {
+		return
+	}
+	if others := r.machine.AllCPUs().Difference(r.policy.CPU.IsolatedCPUs(r.machine)); asked.CmpInt64(int64(others.Len())) > 0 {
+		r.reject(Problem{
+			Field: "kubeReserved[cpu]",
+			Why:   fmt.Sprintf("kubeReserved and systemReserved ask for %s CPUs, and with %s they are CPUs that are not isolated, which are %s", total.String(), optionIsolated, orNone(others)),
+			Fix:   "reserve less, or isolate fewer CPUs with isolcpus",
+		})
 		return
 	}
 	n := asked.Value()

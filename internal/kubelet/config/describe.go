@@ -32,6 +32,9 @@ func Describe(p node.Policy) string {
 				cpu += ", " + name
 			}
 		}
+		if isolated := p.CPU.Isolated.String(); isolated != "" {
+			cpu += ", " + optionIsolated + "=" + isolated
+		}
 		cpu += ", reserved " + p.ReservedCPUs.String()
 	}
 	memory := "None"

@@ -9,8 +9,8 @@ import (
 )
 
 // KubeletRejects lists the problems that prevent a kubelet from starting, but not Paddock: the CPU
-// policy dynamic, and a machine with more than 8 NUMA nodes without the option that allows them
-// (R-HINT-71).
+// policy dynamic, the option isolated-cpus, and a machine with more than 8 NUMA nodes without the
+// option that allows them (R-HINT-71).
 func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 	r := c.resolve(m, cpuset.Set{})
 	var problems []Problem
@@ -22,6 +22,9 @@ func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 			Kubelet: fmt.Sprintf("unknown policy: %q", policyDynamic),
 			File:    c.origins.of("cpuManagerPolicy"),
 		})
+	}
+	if p := c.kubeletLacksIsolated(); p != nil {
+		problems = append(problems, *p)
 	}
 	nodes := m.NodeMask().Len()
 	if _, given := c.spec.TopologyManagerPolicyOptions[optionMaxNodes]; given || r.policy.Topology == node.TopologyNone || nodes <= leastMaxNodes {

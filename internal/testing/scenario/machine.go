@@ -29,6 +29,7 @@ const maxCPUs = 4096
 //	uncore=2                             cores per uncore cache
 //	memory=16Gi hugepages-2Mi=512        memory and number of huge pages of every NUMA node
 //	distances=10,21                      distance to itself and to the others
+//	isolated=2-7                         CPUs of the boot parameter isolcpus; also before the lines of an irregular machine
 //
 // For an irregular machine there is a line for each NUMA node. Another line with the same id adds
 // cores to the NUMA node:
@@ -39,23 +40,30 @@ const maxCPUs = 4096
 func (n *Node) runMachine(c Command) ([]string, error) {
 	var d machine.Description
 	var err error
-	recorded := len(c.Args) == 1 && strings.HasPrefix(c.Args[0], "file=")
+	args, isolated := c.Args, ""
+	if i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "isolated=") }); i >= 0 {
+		isolated, args = strings.TrimPrefix(args[i], "isolated="), slices.Delete(slices.Clone(args), i, i+1)
+	}
+	recorded := len(args) == 1 && strings.HasPrefix(args[0], "file=")
 	switch {
-	case len(c.Input) > 0 && len(c.Args) > 0:
+	case len(c.Input) > 0 && len(args) > 0:
 		return nil, errors.New("machine: either keys, or a line for each NUMA node")
 	case recorded && n.machines == nil:
 		return nil, errors.New("machine: there are no recorded machines here")
 	case len(c.Input) > 0:
 		d, err = describedMachine(c.Input)
 	case !recorded:
-		d, err = regularMachine(c.Args)
+		d, err = regularMachine(args)
+	}
+	if err == nil && isolated != "" {
+		d.Isolation.Isolated, err = cpuset.Parse(isolated)
 	}
 	var m *machine.Machine
 	switch {
 	case err != nil:
 		return nil, err
 	case recorded:
-		m, err = n.machines(strings.TrimPrefix(c.Args[0], "file="))
+		m, err = n.machines(strings.TrimPrefix(args[0], "file="))
 	default:
 		m, err = machine.New(d)
 	}
@@ -354,6 +362,9 @@ func describeMachine(m *machine.Machine) []string {
 	lines = append(lines, t.lines()...)
 	if !empty.IsEmpty() {
 		lines = append(lines, fmt.Sprintf("nodes %s have neither CPUs nor memory", strings.Trim(empty.String(), "{}")))
+	}
+	if isolated := m.Isolation().Isolated; !isolated.IsEmpty() {
+		lines = append(lines, fmt.Sprintf("isolated CPUs %s", isolated))
 	}
 	return lines
 }

@@ -80,6 +80,13 @@ func parsePod(c Command) (pod *v1.Pod, unvalidated bool, err error) {
 			return nil, false, fmt.Errorf("pod %s: %w", name, err)
 		}
 	}
+	if len(amounts) > 0 && strings.HasPrefix(amounts[0], "shared-pool=") {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.SharedPoolAnnotation, strings.TrimPrefix(amounts[0], "shared-pool="))
+		amounts = amounts[1:]
+		if _, err := podspec.SharesIsolated(pod); err != nil {
+			return nil, false, fmt.Errorf("pod %s: %w", name, err)
+		}
+	}
 	if len(amounts) > 0 {
 		resources, err := parseResources(amounts)
 		if err != nil {

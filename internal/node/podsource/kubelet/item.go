@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // These are the limits of one pod. A pod beyond them is listed and not usable.
@@ -58,7 +59,9 @@ type meta struct {
 		Grant  string `json:"paddock-project.github.io/grant"`
 		// Moves is the value of podspec.MovesAnnotation. It is nil if the annotation is absent.
 		Moves *string `json:"paddock-project.github.io/moves"`
-		Quiet string  `json:"paddock-project.github.io/leave-alone-until"`
+		// SharedPool is the value of request.SharedPoolAnnotation, nil if the annotation is absent.
+		SharedPool *string `json:"paddock-project.github.io/shared-pool"`
+		Quiet      string  `json:"paddock-project.github.io/leave-alone-until"`
 	} `json:"annotations"`
 }
 
@@ -324,6 +327,9 @@ func (i *item) pod() *v1.Pod {
 	pod.CreationTimestamp = i.Metadata.CreationTimestamp
 	if moves := i.Metadata.Annotations.Moves; moves != nil {
 		pod.Annotations = map[string]string{podspec.MovesAnnotation: *moves}
+	}
+	if shared := i.Metadata.Annotations.SharedPool; shared != nil {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.SharedPoolAnnotation, *shared)
 	}
 	if label := i.Metadata.Labels.KubeVirt; label != "" {
 		pod.Labels = map[string]string{podspec.KubeVirtLabel: label}
