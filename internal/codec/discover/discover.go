@@ -42,11 +42,12 @@ type Found struct {
 }
 
 // found checks info and returns the machine that it describes.
-func found(name string, info *model.MachineInfo) (*Found, error) {
+func found(name string, info *model.MachineInfo, isolation machine.Isolation) (*Found, error) {
 	description, err := FromInfo(info)
 	if err != nil {
 		return nil, err
 	}
+	description.Isolation = isolation
 	m, err := machine.New(description)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
@@ -114,7 +115,7 @@ func Assemble(name string, files []File, memory []Memory) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := found(name, info)
+	f, err := found(name, info, machine.Isolation{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

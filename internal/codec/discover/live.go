@@ -37,7 +37,11 @@ func Live(root fs.FS) (*Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
-	f, err := found(LiveName, info)
+	isolation, err := t.isolation()
+	if err != nil {
+		return nil, fmt.Errorf("reading the topology: %w", err)
+	}
+	f, err := found(LiveName, info, isolation)
 	if err != nil {
 		return nil, fmt.Errorf("the topology below /sys/devices/system: %w", err)
 	}

@@ -140,9 +140,10 @@ func (t *tree) readPCI(d *PCIDevice) error {
 	return nil
 }
 
-// recording is the recorded form of a machine: a MachineInfo, which cannot represent PCI devices,
-// and the PCI devices.
+// recording is the recorded form of a machine: a MachineInfo, and what it cannot represent, which
+// are PCI devices and what the kernel keeps away from CPUs.
 type recording struct {
 	*model.MachineInfo
-	PCI []PCIDevice `json:"pci_devices,omitempty"`
+	PCI       []PCIDevice    `json:"pci_devices,omitempty"`
+	Isolation *isolationText `json:"isolation,omitempty"`
 }

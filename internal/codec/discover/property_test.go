@@ -50,7 +50,7 @@ func anInfo(t *rapid.T) *model.MachineInfo {
 func TestFromInfoKeepsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		info := anInfo(t)
-		f, err := found("m", info)
+		f, err := found("m", info, machine.Isolation{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func checkCore(t *rapid.T, m *machine.Machine, node int, core model.Core) {
 // writing it again yields the same bytes.
 func TestWriteJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f, err := found("m", anInfo(t))
+		f, err := found("m", anInfo(t), anIsolation(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +107,9 @@ func TestWriteJSONRoundTrip(t *testing.T) {
 		again, err := Read("again", first.Bytes())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got, want := again.Machine.Isolation(), f.Machine.Isolation(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("read back %+v, want %+v", got, want)
 		}
 		if !reflect.DeepEqual(again.Info, f.Info) {
 			t.Fatalf("read back %+v, want %+v", again.Info, f.Info)

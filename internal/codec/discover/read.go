@@ -24,11 +24,15 @@ func Read(name string, data []byte) (*Found, error) {
 	if err := recognize(data); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, err, expected)
 	}
-	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have no PCI devices.
+	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have no PCI devices and no isolation.
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, malformed.JSON(data, err), expected)
 	}
-	f, err := found(name, file.MachineInfo)
+	isolation, err := file.Isolation.isolation()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f, err := found(name, file.MachineInfo, isolation)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
