@@ -123,8 +123,13 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 		return out
 	case hint.Fits:
 	}
-	for _, n := range f.Needs {
-		out.Wanted = append(out.Wanted, Amount{n.Resource, n.Amount})
+	for i, n := range f.Needs {
+		switch {
+		case i == 0 || n.Resource != request.CPU:
+			out.Wanted = append(out.Wanted, Amount{n.Resource, n.Amount})
+		case i == 1 && f.Needs[0].Which != "": // the other part of a pool; further needs are of CPUs that are counted
+			out.Wanted[0].Value += n.Amount
+		}
 	}
 	nodes := reach(f, s.Machine().NodeMask())
 	for size := 1; size <= nodes.Len(); size++ {
@@ -397,7 +402,7 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 			if request.IsMemory(n.Resource) {
 				free = request.RoundedBytes(have)
 			}
-			text := fmt.Sprintf("%s: %s free, %s asked for", n.Resource, free, Amount{n.Resource, n.Amount}.Text())
+			text := fmt.Sprintf("%s: %s free, %s asked for", strings.TrimSpace(n.Which+" "+n.Resource), free, Amount{n.Resource, n.Amount}.Text())
 			return node.Why{Text: text}, float64(n.Amount-have) / float64(n.Amount)
 		}
 	}

@@ -55,9 +55,13 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 		var local, sizes []int64
 		for _, n := range m.CPUNodes() {
 			local = append(local, int64(free.IntersectionLen(n.CPUs)))
-			sizes = append(sizes, int64(n.Size))
+			size := n.Size
+			if x.state.Policy().CPU.Isolated == cpu.IsolatedOnly { // R-CPU-134
+				size = x.state.AllocatableCPUs().IntersectionLen(n.CPUs)
+			}
+			sizes = append(sizes, int64(size))
 		}
-		physical := x.state.SharedCPUs().Difference(cpu.PhysicalOf(m, x.state.Policy().ReservedCPUs))
+		physical := x.state.PhysicalCPUs()
 		for _, sum := range append(a.subsetSums(local, sizes), int64(free.Len()), int64(physical.Len())) {
 			values = append(values, sum/a.unit*a.unit)
 		}
@@ -87,7 +91,10 @@ func askers(pod request.Pod, resource string) []int64 {
 
 // simple reports whether the pod requests only a single amount of a resource.
 func (x *search) simple(pod request.Pod, resource string) bool {
-	return x.pools(resource) || len(askers(pod, resource)) == 1
+	if x.pools(resource) {
+		return resource != request.CPU || x.state.IsolatedCPUs().IsEmpty() // A pool may need CPUs of two kinds.
+	}
+	return len(askers(pod, resource)) == 1
 }
 
 // thresholds returns the amounts at which the request reaches one of the sums, and the amounts of
@@ -224,7 +231,7 @@ func largestSums(list []int64) []int64 {
 func (x *search) room(resource string) int64 {
 	switch {
 	case resource == request.CPU:
-		return int64(x.state.AvailableCPUs().Len())
+		return int64(x.state.FreeCPUs().Len())
 	case !request.IsMemory(resource):
 		return int64(len(x.state.Devices().Free(resource)))
 	}

@@ -294,7 +294,7 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 	}
 	policy := s.Policy()
 	for _, set := range p.Settings {
-		for _, k := range knobs() {
+		for _, k := range knobs(s.Policy()) {
 			if k.field == set.Field {
 				k.set(&policy, set.To)
 			}

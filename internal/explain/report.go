@@ -38,8 +38,9 @@ type NodeReport struct {
 	Lost       string `json:"lost,omitempty"`
 }
 
-// CPUReport counts CPUs. Total = Exclusive + Pooled + Idle + Reserved + Free, except for reserved
-// CPUs that a pod still has from before. Shared counts the CPUs on which all other pods run.
+// CPUReport counts CPUs. Total = Exclusive + Pooled + Idle + Reserved + Free + OnlyShared, except
+// for reserved CPUs that a pod still has from before. Shared counts the CPUs on which all other
+// pods run.
 type CPUReport struct {
 	Total int `json:"total"`
 	// Exclusive CPUs belong to one container. Pooled CPUs are shared by the containers of a pod.
@@ -50,6 +51,10 @@ type CPUReport struct {
 	Shared    int `json:"shared"`
 	Reserved  int `json:"reserved"`
 	Free      int `json:"free"`
+	// OnlyShared CPUs are free and never become exclusive, because they are not isolated
+	// (isolated-cpus: only). Isolated counts all CPUs of the boot parameter isolcpus.
+	OnlyShared int `json:"onlyShared,omitempty"`
+	Isolated   int `json:"isolated,omitempty"`
 }
 
 // BytesReport describes one type of memory. Total = Exclusive + Pooled + Reserved + Free. Bytes on
@@ -102,15 +107,17 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 		report := NodeReport{Node: n.ID, CPUs: CPUReport{Total: n.CPUs.Len()}}
 		if policy.StaticCPU {
 			report.CPUs = CPUReport{
-				Total:     n.CPUs.Len(),
-				Exclusive: exclusive.IntersectionLen(n.CPUs),
-				Pooled:    pooled.IntersectionLen(n.CPUs),
-				Idle:      unused.IntersectionLen(n.CPUs),
-				Shared:    s.SharedCPUs().IntersectionLen(n.CPUs),
-				Reserved:  policy.ReservedCPUs.IntersectionLen(n.CPUs),
-				Free:      s.AvailableCPUs().IntersectionLen(n.CPUs),
+				Total:      n.CPUs.Len(),
+				Exclusive:  exclusive.IntersectionLen(n.CPUs),
+				Pooled:     pooled.IntersectionLen(n.CPUs),
+				Idle:       unused.IntersectionLen(n.CPUs),
+				Shared:     s.SharedCPUs().IntersectionLen(n.CPUs),
+				Reserved:   policy.ReservedCPUs.IntersectionLen(n.CPUs),
+				Free:       s.AvailableCPUs().IntersectionLen(n.CPUs),
+				OnlyShared: s.FreeCPUs().Difference(s.AvailableCPUs()).IntersectionLen(n.CPUs),
 			}
 		}
+		report.CPUs.Isolated = s.Machine().Isolation().Isolated.IntersectionLen(n.CPUs)
 		if policy.StaticMemory {
 			report.Memory = bytesOn(s, i)
 		}

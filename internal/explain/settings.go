@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -20,9 +21,9 @@ type knob struct {
 	set  func(*node.Policy, string)
 }
 
-// knobs returns the settings in the order in which they are tried. Those that give up least come
-// first.
-func knobs() []knob {
+// knobs returns the settings of a node in the order in which they are tried. Those that give up
+// least come first.
+func knobs(of node.Policy) []knob {
 	flag := func(field string, to bool, at func(*node.Policy) *bool) knob {
 		return knob{
 			field: field, values: []string{strconv.FormatBool(to)},
@@ -44,7 +45,16 @@ func knobs() []knob {
 	for _, t := range topologies {
 		topology.values = append(topology.values, t.String())
 	}
+	isolated := knob{
+		field: "cpuManagerPolicyOptions[isolated-cpus]",
+		get:   func(p node.Policy) string { return p.CPU.Isolated.String() },
+		set:   func(p *node.Policy, _ string) { p.CPU.Isolated = cpu.IsolatedFirst },
+	}
+	if of.CPU.Isolated == cpu.IsolatedOnly {
+		isolated.values = []string{cpu.IsolatedFirst.String()}
+	}
 	return []knob{
+		isolated,
 		flag("featureGates[PodLevelResources]", true, func(p *node.Policy) *bool { return &p.PodLevelResources }),
 		sockets,
 		flag("cpuManagerPolicyOptions[full-pcpus-only]", false, func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }),
@@ -80,7 +90,7 @@ func (x *search) settings() ([]Proposal, string) {
 	if !x.state.Starts() { // A kubelet reads its configuration only when it starts.
 		return nil, "not tried, because the kubelet does not start on its files until they are repaired"
 	}
-	all := knobs()
+	all := knobs(x.state.Policy())
 	var found []Proposal
 	for _, k := range all {
 		if p, ok := x.turn(k); ok {

@@ -13,6 +13,9 @@ import (
 // from which its exclusive containers get their slices, and the others.
 type Parts struct{ Exclusive, Shared int }
 
+// isolatedCPUs is hint.Need.Which for CPUs that are isolated.
+const isolatedCPUs = "isolated"
+
 // HintsApart is Hints for a pool in parts. A mask must have enough CPUs for both parts, and for the
 // shared part enough that are not isolated. free are the CPUs that are free for pods, isolated or
 // not. have are the CPUs that the pool has already, which a mask must contain.
@@ -21,8 +24,9 @@ func HintsApart(m *machine.Machine, o Options, free, have cpuset.Set, parts Part
 	all := free.Union(have)
 	others := all.Difference(isolated)
 	first, amount := all, parts.Exclusive+parts.Shared // IsolatedFirst: any CPU serves for the exclusive part.
+	which := ""
 	if o.Isolated == IsolatedOnly {
-		first, amount = all.Intersection(isolated), parts.Exclusive
+		first, amount, which = all.Intersection(isolated), parts.Exclusive, isolatedCPUs
 	}
 	offers := [2][]int64{make([]int64, nodes[len(nodes)-1].ID+1), make([]int64, nodes[len(nodes)-1].ID+1)}
 	sizes := make([][2]int, len(nodes))
@@ -42,8 +46,8 @@ func HintsApart(m *machine.Machine, o Options, free, have cpuset.Set, parts Part
 	return hint.Set{
 		Resource: resource, Kind: hint.Fits, Candidates: candidates, Required: m.NodesOf(have),
 		Needs: []hint.Need{
-			{Resource: resource, Amount: int64(amount), Offer: offers[0]},
-			{Resource: resource, Amount: int64(parts.Shared), Offer: offers[1]},
+			{Resource: resource, Which: which, Amount: int64(amount), Offer: offers[0]},
+			{Resource: resource, Which: "not isolated", Amount: int64(parts.Shared), Offer: offers[1]},
 		},
 		Preferred: preferred, Sockets: socketRule(m, o, preferred),
 	}

@@ -51,12 +51,16 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	for left := request; left > 0 && preferred < len(sizes); preferred++ {
 		left -= sizes[preferred]
 	}
+	which := ""
+	if o.Isolated == IsolatedOnly {
+		which = isolatedCPUs
+	}
 	return hint.Set{
 		Resource:   resource,
 		Kind:       hint.Fits,
 		Candidates: candidates,
 		Required:   m.NodesOf(reusable),
-		Needs:      []hint.Need{{Resource: resource, Amount: int64(max(0, request-reused)), Offer: offer}},
+		Needs:      []hint.Need{{Resource: resource, Which: which, Amount: int64(max(0, request-reused)), Offer: offer}},
 		Preferred:  preferred,
 		Sockets:    socketRule(m, o, preferred),
 	}

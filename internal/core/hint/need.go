@@ -8,7 +8,9 @@ import (
 // Need is one dimension of a Set: a mask must offer at least Amount of a resource.
 type Need struct {
 	Resource string
-	Amount   int64
+	// Which is the kind of the resource that counts, for people, if not all of it does: "isolated".
+	Which  string
+	Amount int64
 	// Offer is the amount that each NUMA node offers, indexed by its id. NUMA nodes beyond its end
 	// offer nothing. Values are not negative.
 	Offer []int64

@@ -130,7 +130,7 @@ func (d *draft) isolatedFirst(hintSets []hint.Set, rules hint.Rules) ([]hint.Set
 		return nil, hint.Choice{}
 	}
 	set := hintSets[at]
-	need := hint.Need{Resource: request.CPU, Amount: set.Needs[0].Amount, Offer: make([]int64, len(set.Needs[0].Offer))}
+	need := hint.Need{Resource: request.CPU, Which: "isolated", Amount: set.Needs[0].Amount, Offer: make([]int64, len(set.Needs[0].Offer))}
 	if len(set.Needs) > 1 { // a pool in parts
 		need.Amount -= set.Needs[1].Amount
 	}

@@ -121,6 +121,10 @@ func (s *State) sharedOf(cpus cpuset.Set) cpuset.Set {
 	return cpus.Difference(s.isolated)
 }
 
+// IsolatedCPUs returns the CPUs that are in no shared pool (R-CPU-130). It is empty without the
+// option isolated-cpus.
+func (s *State) IsolatedCPUs() cpuset.Set { return s.isolated }
+
 // AllocatableCPUs returns the CPUs that can ever become exclusive (R-CPU-31, R-CPU-132).
 func (s *State) AllocatableCPUs() cpuset.Set {
 	if !s.policy.StaticCPU {

@@ -102,7 +102,7 @@ func collectResources(s *node.State, set setter) {
 	// Offline CPUs are not free, and their NUMA node is not known. The sums are correct without
 	// them.
 	exclusive, allocatable := assigned.Set().Intersection(s.Machine().AllCPUs()), s.AllocatableCPUs()
-	set(sharedMillicores, float64(s.AvailableCPUs().Len()*1000))
+	set(sharedMillicores, float64(s.SharedCPUs().Difference(s.Policy().ReservedCPUs).Len()*1000))
 	set(exclusiveCPUs, float64(exclusive.Len()))
 	for _, n := range s.Machine().CPUNodes() {
 		id := strconv.Itoa(n.ID)

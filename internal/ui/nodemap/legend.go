@@ -24,6 +24,9 @@ func (l layout) key(width int) *box {
 		samples = append(samples, sample{UseMoving, "the new place of a pod that is being moved"})
 	}
 	samples = append(samples, sample{UseShared, "the node shared pool, free"}, sample{UseReserved, "the node shared pool, reserved for the system"})
+	if slices.ContainsFunc(l.m.CPUs, func(c CPU) bool { return c.Use == UseIsolated }) {
+		samples = append(samples, sample{UseIsolated, "isolated and free, in no shared pool"})
+	}
 	if slices.ContainsFunc(l.m.CPUs, func(c CPU) bool { return c.Use == UseLost }) {
 		samples = append(samples, sample{UseLost, "neither free nor assigned: no pod gets it"})
 	}

@@ -22,6 +22,7 @@ type Use string
 const (
 	UseNone      Use = "unmanaged" // the CPU policy is none: every container runs on every CPU
 	UseShared    Use = "shared"    // in the node shared pool, and free to become exclusive; free memory and devices
+	UseIsolated  Use = "isolated"  // isolated and free to become exclusive, in no shared pool
 	UseReserved  Use = "reserved"  // for the system; containers without exclusive CPUs may run there too
 	UseExclusive Use = "exclusive" // exclusive to one container
 	UsePooled    Use = "pooled"    // shared by containers of one pod
@@ -33,6 +34,9 @@ const (
 
 // lostSign is in the cells of CPUs that are neither free nor of a pod.
 const lostSign = "?"
+
+// isolatedSign is in the cells of CPUs that are isolated and free.
+const isolatedSign = "i"
 
 // ofPod reports whether a CPU or device with this use belongs to a pod.
 func (u Use) ofPod() bool {
@@ -94,6 +98,8 @@ type CPU struct {
 	Use    Use `json:"use"`
 	// Reserved CPUs may also be assigned to pods that were admitted before the reservation.
 	Reserved bool `json:"reserved,omitempty"`
+	// Isolated is set for CPUs of the boot parameter isolcpus.
+	Isolated bool `json:"isolated,omitempty"`
 	// UID is the UID of the pod that has the CPU. Container is the container that has the CPU
 	// exclusively. It is empty if the pod's containers share the CPU.
 	UID       string `json:"uid,omitempty"`
@@ -139,9 +145,11 @@ func Of(name, policy string, s *node.State, slots []int32) Map {
 			use = UseNone
 		case reserved:
 			use = UseReserved
+		case s.IsolatedCPUs().Has(c.ID):
+			use = UseIsolated
 		}
 		m.byID[c.ID] = len(m.CPUs)
-		m.CPUs = append(m.CPUs, CPU{ID: c.ID, Core: c.Core, Node: c.Node, Socket: c.Socket, Use: use, Reserved: reserved, pod: noPod})
+		m.CPUs = append(m.CPUs, CPU{ID: c.ID, Core: c.Core, Node: c.Node, Socket: c.Socket, Use: use, Reserved: reserved, Isolated: s.Machine().Isolation().Isolated.Has(c.ID), pod: noPod})
 	}
 	for _, r := range s.Residue() {
 		for id := range r.CPUs.All() {
@@ -269,6 +277,7 @@ func (m Map) Summary() string {
 		{UseIdle, "in pools and out of use"},
 		{UseMoving, "for pods that are being moved"},
 		{UseLost, "neither free nor assigned"},
+		{UseIsolated, "isolated and free"},
 	} {
 		if n := counts[p.use]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+p.word)
@@ -294,7 +303,11 @@ func (m Map) about(c CPU) string {
 // owner describes where a CPU is and which pod has it.
 func (m Map) owner(c CPU) string {
 	text := "CPU " + strconv.Itoa(c.ID) + ", core " + strconv.Itoa(c.Core) + ", NUMA node " + strconv.Itoa(c.Node) +
-		", socket " + strconv.Itoa(c.Socket) + ": "
+		", socket " + strconv.Itoa(c.Socket)
+	if c.Isolated {
+		text += ", isolated"
+	}
+	text += ": "
 	if c.pod != noPod {
 		pod := m.Pods[c.pod].Pod
 		switch {
@@ -315,6 +328,8 @@ func (m Map) owner(c CPU) string {
 	switch {
 	case c.Use == UseReserved:
 		return text + "in the node shared pool, reserved for the system"
+	case c.Use == UseIsolated:
+		return text + "free, and in no shared pool"
 	case c.Use == UseNone:
 		return text + "not managed"
 	case c.Use == UseLost:

@@ -165,15 +165,19 @@ func (w *svgWriter) cell(b *box) {
 		w.put(`<rect class="c%d" x="%d" y="%d" width="%d" height="%d"/>`, colour, b.x+4, b.y+1, b.w-8, b.h-2)
 	}
 	x, class, tag := b.x+b.w/2, "", b.tag
-	if b.use == UseLost {
+	switch b.use {
+	case UseLost:
 		tag = lostSign
+	case UseIsolated:
+		tag = isolatedSign
+	case UseNone, UseShared, UseReserved, UseExclusive, UsePooled, UseIdle, UseMoving, UseUnhealthy:
 	}
 	switch b.use {
 	case UseExclusive:
 		class = " held"
 	case UsePooled, UseIdle, UseMoving:
 		class = " halo"
-	case UseNone, UseShared, UseReserved, UseLost, UseUnhealthy:
+	case UseNone, UseShared, UseIsolated, UseReserved, UseLost, UseUnhealthy:
 	}
 	base := b.y + b.h/2 + 4
 	if b.text != "" {
@@ -233,6 +237,9 @@ func (w *svgWriter) rect(x, y, width, height int, use Use, pod, radius int) {
 	class, fill := string(use), ""
 	if use == UseLost {
 		class = string(UseUnhealthy) // No pod gets either.
+	}
+	if use == UseIsolated {
+		class = string(UseShared) // Both are free.
 	}
 	if use.ofPod() {
 		place := 0

@@ -106,7 +106,7 @@ func (c *canvas) draw(m Map, b *box) {
 			sign = "x"
 		case UseShared:
 			sign = "·"
-		case UseNone, UseReserved, UseLost, UseExclusive, UsePooled, UseIdle, UseMoving:
+		case UseNone, UseIsolated, UseReserved, UseLost, UseExclusive, UsePooled, UseIdle, UseMoving:
 		}
 		sign = terminal.Fit(sign+b.device.where(), b.w-2) + " "
 		room := b.w - 1 - terminal.Width(sign)
@@ -159,6 +159,8 @@ func (m Map) sign(b *box) string {
 		sign = "x"
 	case UseLost:
 		sign = lostSign
+	case UseIsolated:
+		sign = isolatedSign
 	case UseNone:
 		sign = "-"
 	case UsePooled:
@@ -205,7 +207,7 @@ func (m Map) paint(use Use, pod int) string {
 			return "\x1b[38;5;16;48;5;" + code + "m"
 		}
 		return "\x1b[38;5;" + code + "m"
-	case UseReserved, UseLost, UseNone, UseShared, UseUnhealthy:
+	case UseReserved, UseIsolated, UseLost, UseNone, UseShared, UseUnhealthy:
 	}
 	return terminal.Faint.Escape()
 }

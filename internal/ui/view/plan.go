@@ -137,14 +137,18 @@ type PlanHolder struct {
 
 // NodeTotals describes the node after all pods.
 type NodeTotals struct {
-	SharedCPUs   string      `json:"sharedCPUs"`
-	ReservedCPUs string      `json:"reservedCPUs"`
-	NUMANodes    []NodeTotal `json:"numaNodes"`
-	ManagesCPUs  bool        `json:"managesCPUs"`
-	ManagesBytes bool        `json:"managesMemory"`
-	Groups       []([]int)   `json:"memoryGroups,omitempty"`
-	types        []string
-	devices      []string
+	SharedCPUs   string `json:"sharedCPUs"`
+	ReservedCPUs string `json:"reservedCPUs"`
+	// IsolatedCPUs are the CPUs that are in no shared pool (isolated-cpus). FreeIsolatedCPUs are
+	// those of them that no pod has.
+	IsolatedCPUs     string      `json:"isolatedCPUs,omitempty"`
+	FreeIsolatedCPUs string      `json:"freeIsolatedCPUs,omitempty"`
+	NUMANodes        []NodeTotal `json:"numaNodes"`
+	ManagesCPUs      bool        `json:"managesCPUs"`
+	ManagesBytes     bool        `json:"managesMemory"`
+	Groups           []([]int)   `json:"memoryGroups,omitempty"`
+	types            []string
+	devices          []string
 }
 
 // NodeTotal describes one NUMA node: the CPUs and bytes that pods can have exclusively, in total
@@ -350,6 +354,7 @@ func totals(s *node.State) NodeTotals {
 	p := s.Policy()
 	t := NodeTotals{
 		SharedCPUs: s.SharedCPUs().String(), ReservedCPUs: p.ReservedCPUs.String(),
+		IsolatedCPUs: s.IsolatedCPUs().String(), FreeIsolatedCPUs: s.IsolatedCPUs().Intersection(s.FreeCPUs()).String(),
 		ManagesCPUs: p.StaticCPU, ManagesBytes: p.StaticMemory, types: s.Machine().MemoryTypes(),
 		devices: s.Devices().Inventory().Resources(),
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -258,6 +259,10 @@ func (n NodeTotals) text(style terminal.Style) string {
 			reserved = "(reserved for the system: " + ShortCPUs(n.ReservedCPUs) + ")"
 		}
 		out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("Node shared pool"), shared, terminal.Plain.Of(reserved)))
+		if n.IsolatedCPUs != "" {
+			free := "(free: " + cmp.Or(ShortCPUs(n.FreeIsolatedCPUs), "none") + ")"
+			out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("Isolated CPUs"), terminal.Plain.Of(ShortCPUs(n.IsolatedCPUs)), terminal.Plain.Of(free)))
+		}
 	}
 	out.WriteString(n.table().Text(style))
 	for _, group := range n.Groups {

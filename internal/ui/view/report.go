@@ -79,6 +79,9 @@ func (r Report) Text(style terminal.Style) string {
 	if r.Usage.ManagesCPUs {
 		out.WriteString("\n" + r.cpus().Text(style))
 	}
+	if text := r.isolatedText(); text != "" {
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(text)))
+	}
 	if r.Stranded != nil {
 		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(strandedText(r.Stranded.Free, r.Stranded.Stranded, r.Stranded.Typical, r.Stranded.Stranding))))
 	}
@@ -162,6 +165,26 @@ func (r Report) cpus() *terminal.Table {
 	}
 	row("all", sum, all)
 	return t
+}
+
+// isolatedText describes the isolated CPUs of the NUMA nodes. It returns "" if there are none.
+func (r Report) isolatedText() string {
+	var parts []string
+	onlyShared := 0
+	for _, n := range r.Usage.Nodes {
+		if k := n.CPUs.Isolated; k > 0 {
+			parts = append(parts, fmt.Sprintf("%d on NUMA node %d", k, n.Node))
+		}
+		onlyShared += n.CPUs.OnlyShared
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	text := "Isolated CPUs (boot parameter isolcpus): " + strings.Join(parts, ", ") + "."
+	if onlyShared > 0 {
+		text += fmt.Sprintf(" %d more CPUs that no pod has never become exclusive, because they are not isolated.", onlyShared)
+	}
+	return text
 }
 
 func (r Report) strandedOn(numaNode int) float64 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -30,6 +31,7 @@ func (t Topology) Tree(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(t.summary(style) + "\n")
 	out.WriteString(t.tree().Text(style))
+	out.WriteString(t.isolation(style))
 	if matrix := t.distances(); matrix != nil {
 		out.WriteString("\n" + matrix.Text(style))
 	}
@@ -43,6 +45,26 @@ func (t Topology) Tree(style terminal.Style) string {
 		out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("note:"), terminal.Plain.Of(r)))
 	}
 	return out.String()
+}
+
+// isolation describes what the kernel keeps away from CPUs. It returns "" if that is nothing.
+func (t Topology) isolation(style terminal.Style) string {
+	i := t.Machine.Isolation()
+	var out strings.Builder
+	for _, l := range []struct {
+		what string
+		cpus cpuset.Set
+	}{
+		{"isolated CPUs (isolcpus):", i.Isolated}, {"without a timer tick (nohz_full):", i.NoHzFull}, {"without managed interrupts (isolcpus=managed_irq):", i.ManagedIRQ},
+	} {
+		if !l.cpus.IsEmpty() {
+			out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of(l.what), terminal.Plain.Of(CPUs(l.cpus))))
+		}
+	}
+	if out.Len() == 0 {
+		return ""
+	}
+	return "\n" + out.String()
 }
 
 func (t Topology) summary(style terminal.Style) string {
@@ -249,6 +271,10 @@ func (t Topology) Table() string {
 		table.Columns = append(table.Columns, terminal.Column{Title: strings.ToUpper(name), Align: terminal.Right})
 	}
 	table.Columns = append(table.Columns, terminal.Column{Title: "DISTANCES"})
+	isolated := m.Isolation().Isolated
+	if !isolated.IsEmpty() {
+		table.Columns = append(table.Columns, terminal.Column{Title: "ISOLATED"})
+	}
 	for _, n := range m.Nodes() {
 		row := []string{
 			strconv.Itoa(n.ID), ids(Inside(m.Sockets(), n.CPUs)), ids(Inside(m.Uncores(), n.CPUs)),
@@ -264,7 +290,11 @@ func (t Topology) Table() string {
 				distances = append(distances, strconv.Itoa(m.Distance(n.ID, to.ID)))
 			}
 		}
-		table.Row(append(row, orNone(strings.Join(distances, ",")))...)
+		row = append(row, orNone(strings.Join(distances, ",")))
+		if !isolated.IsEmpty() {
+			row = append(row, orNone(isolated.Intersection(n.CPUs).String()))
+		}
+		table.Row(row...)
 	}
 	return table.Text(terminal.Style{})
 }
