@@ -114,11 +114,18 @@ func (r *resolution) cpuOptions() {
 		switch {
 		case moves && r.policy.Moves.Pods > 0:
 			continue
-		case name == optionIsolated:
+		case name == optionIsolated && !r.ofKubelet:
 			r.isolatedOption(r.spec.CPUManagerPolicyOptions[name])
 			continue
 		case !ok:
-			why, fix := "the static CPU policy has no such option", didYouMean(name, append(slices.Collect(maps.Keys(known)), optionIsolated))
+			names := slices.Collect(maps.Keys(known))
+			if !r.ofKubelet {
+				names = append(names, optionIsolated)
+			}
+			why, fix := "the static CPU policy has no such option", didYouMean(name, names)
+			if name == optionIsolated {
+				why, fix = "no kubelet has this option of Paddock", "remove it"
+			}
 			if moves {
 				why, fix = why+": it is one of the policy dynamic", "set cpuManagerPolicy to dynamic, or remove the option"
 			}
@@ -262,9 +269,10 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsValid bool) {
 	}
 	if others := r.machine.AllCPUs().Difference(r.policy.CPU.IsolatedCPUs(r.machine)); asked.CmpInt64(int64(others.Len())) > 0 {
 		r.reject(Problem{
-			Field: "kubeReserved[cpu]",
-			Why:   fmt.Sprintf("kubeReserved and systemReserved ask for %s CPUs, and with %s they are CPUs that are not isolated, which are %s", total.String(), optionIsolated, orNone(others)),
-			Fix:   "reserve less, or isolate fewer CPUs with isolcpus",
+			Field:   "kubeReserved[cpu]",
+			Why:     fmt.Sprintf("kubeReserved and systemReserved ask for %s CPUs, and with %s they are CPUs that are not isolated, which are %s", total.String(), optionIsolated, orNone(others)),
+			Fix:     "reserve less, or isolate fewer CPUs with isolcpus",
+			Kubelet: unknownOption(optionIsolated),
 		})
 		return
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -33,7 +34,7 @@ func (r *resolution) isolatedOption(text string) {
 	if !ok {
 		r.reject(Problem{
 			Field: field, Why: fmt.Sprintf("%q is unknown", text),
-			Fix:     fmt.Sprintf("use %s for exclusive CPUs that are all isolated, or %s for isolated CPUs first", cpu.IsolatedOnly, cpu.IsolatedFirst),
+			Fix:     fmt.Sprintf("use %q for exclusive CPUs that are all isolated, or %q for isolated CPUs first", cpu.IsolatedOnly, cpu.IsolatedFirst),
 			Kubelet: unknownOption(optionIsolated),
 		})
 		return
@@ -46,6 +47,7 @@ func (r *resolution) isolatedOption(text string) {
 			Field: field, Why: "the machine has no isolated CPU, so no container could have CPUs of its own",
 			Fix: "boot it with isolcpus=, or remove the option; if isolcpus is set there, the machine was recorded by a version of Paddock " +
 				"that does not read it: record it again with paddock topology -o json",
+			Kubelet: unknownOption(optionIsolated),
 		})
 	default:
 		r.warn(field, "it has no effect: the machine has no isolated CPU (boot parameter isolcpus)")
@@ -61,7 +63,8 @@ func (r *resolution) isolatedCPUs() cpuset.Set {
 // its absence, is not what one would expect (R-CPU-131).
 func (r *resolution) checkIsolated() {
 	isolated := r.isolatedCPUs()
-	if isolated.IsEmpty() {
+	_, given := r.spec.CPUManagerPolicyOptions[optionIsolated]
+	if isolated.IsEmpty() || given && r.policy.CPU.Isolated == cpu.IsolatedAlike { // Its value is wrong, and that is reported.
 		return
 	}
 	reserved := r.policy.ReservedCPUs
@@ -77,15 +80,17 @@ func (r *resolution) checkIsolated() {
 	switch {
 	case !both.IsEmpty():
 		r.reject(Problem{
-			Field: "reservedSystemCPUs",
-			Why:   fmt.Sprintf("CPUs %s are isolated, and %s gives isolated CPUs to containers", both, optionIsolated),
-			Fix:   fmt.Sprintf("reserve CPUs that are not isolated, which are %s, or remove %s from isolcpus", orNone(others), both),
+			Field:   "reservedSystemCPUs",
+			Why:     fmt.Sprintf("CPUs %s are isolated, and %s gives isolated CPUs to containers", both, optionIsolated),
+			Fix:     fmt.Sprintf("reserve CPUs that are not isolated, which are %s, or remove %s from isolcpus", orNone(others), both),
+			Kubelet: unknownOption(optionIsolated),
 		})
 	case r.policy.CPU.StrictReservation && reserved.Contains(others):
 		r.reject(Problem{
-			Field: cpuField(optionStrict),
-			Why:   fmt.Sprintf("all CPUs that are not reserved are isolated (%s), and containers that share CPUs would have none", isolated),
-			Fix:   "remove the option, so that they run on the reserved CPUs, or isolate fewer CPUs",
+			Field:   cpuField(optionStrict),
+			Why:     fmt.Sprintf("all CPUs that are not reserved are isolated (%s), and containers that share CPUs would have none", isolated),
+			Fix:     "remove the option, so that they run on the reserved CPUs, or isolate fewer CPUs",
+			Kubelet: unknownOption(optionIsolated),
 		})
 	}
 	if split := cpu.PhysicalOf(r.machine, isolated).Difference(isolated); !split.IsEmpty() {
@@ -110,10 +115,10 @@ func (r *resolution) warnSharedIsolated(isolated cpuset.Set) {
 // withoutIsolated returns a warning for each NUMA node on which no container gets exclusive CPUs,
 // because none is isolated.
 func (r *resolution) withoutIsolated() {
-	if r.policy.CPU.Isolated != cpu.IsolatedOnly {
+	isolated := r.isolatedCPUs()
+	if r.policy.CPU.Isolated != cpu.IsolatedOnly || isolated.IsEmpty() {
 		return
 	}
-	isolated := r.isolatedCPUs()
 	for _, n := range r.machine.CPUNodes() {
 		if !n.CPUs.Intersects(isolated) {
 			r.warn(cpuField(optionIsolated), "NUMA node %d has no isolated CPU (it has %s): no container gets CPUs of its own beside its memory", n.ID, n.CPUs)
@@ -128,10 +133,11 @@ func orNone(cpus cpuset.Set) string {
 	return cpus.String()
 }
 
-// kubeletLacksIsolated returns the problem that a kubelet has with the option, or nil.
-func (c *Config) kubeletLacksIsolated() *Problem {
-	value, given := c.spec.CPUManagerPolicyOptions[optionIsolated]
-	if _, valid := isolatedValue(value); !given || !valid || c.spec.CPUManagerPolicy != "static" {
+// kubeletLacksIsolated returns the problem that a kubelet has with the option. It returns nil if
+// the resolution has a problem with the option already.
+func (c *Config) kubeletLacksIsolated(r *resolution) *Problem {
+	known := func(p Problem) bool { return p.Kubelet == unknownOption(optionIsolated) }
+	if r.policy.CPU.Isolated == cpu.IsolatedAlike || slices.ContainsFunc(r.problems, known) {
 		return nil
 	}
 	return &Problem{

@@ -23,7 +23,7 @@ func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 			File:    c.origins.of("cpuManagerPolicy"),
 		})
 	}
-	if p := c.kubeletLacksIsolated(); p != nil {
+	if p := c.kubeletLacksIsolated(r); p != nil {
 		problems = append(problems, *p)
 	}
 	nodes := m.NodeMask().Len()

@@ -61,7 +61,9 @@ type resolution struct {
 	machine *machine.Machine
 	offline cpuset.Set // CPUs that the machine has but that are offline
 	minor   int        // of the Kubernetes whose gates and options these are
-	gates   Gates
+	// ofKubelet is set for the configuration of a kubelet, which has no options of Paddock.
+	ofKubelet bool
+	gates     Gates
 	// running, effective and origins are those of Config.
 	running   map[string]bool
 	effective bool
@@ -74,7 +76,7 @@ type resolution struct {
 
 func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	r := &resolution{
-		spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor),
+		spec: &c.spec, machine: m, offline: offline, minor: cmp.Or(c.minor, ownMinor), ofKubelet: c.minor != 0,
 		running: c.running, effective: c.effective, origins: c.origins,
 	}
 	r.resolveGates()
