@@ -22,7 +22,7 @@ var floors = []floor{
 	{[]string{"testing"}, "only tests and each other import packages for tests"},
 	{[]string{"cmd"}, "nobody imports a command"},
 	{[]string{"program"}, "program has the commands; the programs in cmd are above it"},
-	{[]string{"agent"}, "agent wires one node's process; commands are above it"},
+	{[]string{"agent", "silencer"}, "agent and silencer wire the processes of one node; commands are above them"},
 	{[]string{"cli"}, "commands share it; one node's process is internal/agent"},
 	{[]string{"ui"}, "it makes documents, tables and pages of values; who reads the values hands them in"},
 	{[]string{"cluster"}, "it has many nodes as values, and where they come from; what one node's process does is internal/node's"},
@@ -40,9 +40,9 @@ const adviceEdge = "edges never know each other; declare the small interface tha
 
 // pure are packages above the core that are values, like the core. They may use the types of
 // package time, but no clocks and timers.
-var pure = []string{"node/control", "node/noise"}
+var pure = []string{"node/control", "node/noise", "node/quiet"}
 
-const adviceValue = "hand in what it must know as a value: internal/node/runtime/nri is the edge of internal/node/control, internal/node/kernelfiles that of internal/node/noise"
+const adviceValue = "hand in what it must know as a value: internal/node/runtime/nri is the edge of internal/node/control, internal/node/kernelfiles that of internal/node/noise, internal/node/kernelsettings that of internal/node/quiet"
 
 // room is a package of the core and the packages of this module that it may import.
 type room struct {
@@ -98,7 +98,7 @@ var libraries = []library{
 	{"k8s.io/dynamic-resource-allocation", []string{"codec/claims", "codec/allocation"}, "internal/codec/claims finds the devices of claims"},
 	{"k8s.io/dynamic-resource-allocation/structured", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
 	{"k8s.io/dynamic-resource-allocation/cel", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
-	{"github.com/spf13/cobra", []string{"cmd/paddock", "program", "cli/console", "cli/fleetcommand"}, "the command line is internal/program"},
+	{"github.com/spf13/cobra", []string{"cmd/paddock", "program", "cli/console", "cli/fleetcommand", "cli/quietcommand"}, "the command line is internal/program"},
 	{"k8s.io/kubernetes", nil, "Paddock decides by itself; docs/rules says how"},
 	{"github.com/stretchr/testify", nil, "compare with go-cmp, and let cases live in files"},
 	{"go.uber.org/mock", nil, "hand in a small fake of the interface instead"},
@@ -107,7 +107,7 @@ var libraries = []library{
 	{"k8s.io/klog", []string{"cli/console", "agent", "cli/inputs"}, "log/slog, at the edges; what libraries say through klog is led there once, at the start"},
 	{"go.uber.org/zap", nil, "log/slog, at the edges"},
 	{"log", nil, "log/slog, at the edges"},
-	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "program", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
+	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "silencer", "program", "cli/console", "cli/fleetcommand", "cli/quietcommand"}, "return an error or put it into the trace; the edges log"},
 }
 
 // impure are the parts of the standard library that the core must not use, and where such code

@@ -1,0 +1,323 @@
+// Package kernelsettings reads and writes the files of the kernel that package quiet decides about.
+// It compares nothing and decides nothing. The directories are parameters, so that tests have a
+// kernel of their own.
+//
+// It reads the contents as they are, to restore them. internal/node/kernelfiles reads the same
+// files as values, for a report. A file that is missing is left out: an interrupt can be released,
+// and a cgroup removed, at any time.
+package kernelsettings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/node/quiet"
+)
+
+// mostFiles is how many files of one kind are read. A server with many devices has thousands of
+// interrupts.
+const mostFiles = 1 << 16
+
+// FS is where the files are.
+type FS struct {
+	// Root is the directory that has proc and sys of the node: "/", or where a container has them.
+	Root string
+	// Mount is where cgroups are mounted. If it is empty, it is sys/fs/cgroup below Root.
+	Mount string
+	// Balancer is the environment file of irqbalance, such as /etc/default/irqbalance. If it is
+	// empty, there is none.
+	Balancer string
+	// Put writes a text to a file, in place of the kernel. If it is nil, the file is opened and
+	// written. It is for tests.
+	Put func(name, text string) error
+}
+
+// place returns the path of a file of package quiet.
+func (f FS) place(name string) string {
+	if name == quiet.BalancerFile {
+		return f.Balancer
+	}
+	if rest, is := strings.CutPrefix(name, quiet.Cgroups+"/"); is {
+		return filepath.Join(cmp.Or(f.Mount, filepath.Join(cmp.Or(f.Root, "/"), "sys/fs/cgroup")), rest)
+	}
+	return filepath.Join(cmp.Or(f.Root, "/"), name)
+}
+
+// text reads a file without the space around it.
+func (f FS) text(name string) (string, error) {
+	data, err := os.ReadFile(f.place(name))
+	return strings.TrimSpace(string(data)), err
+}
+
+// set reads a list of CPUs. A file that is missing is an empty list.
+func (f FS) set(name string) (cpuset.Set, error) {
+	text, err := f.text(name)
+	if err != nil || text == "(null)" {
+		return cpuset.Set{}, ignoreMissing(err)
+	}
+	set, err := cpuset.Parse(text)
+	if err != nil {
+		return set, fmt.Errorf("%s: %w", f.place(name), err)
+	}
+	return set, nil
+}
+
+func ignoreMissing(err error) error {
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// gone reports whether an error means that the file or its device no longer exists.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+
+// Machine reads what a decision needs of the machine. Without online CPUs it returns an error. last
+// is what it returned before, or the zero value: while the same CPUs are online, it has the same
+// cores and frequency policies.
+func (f FS) Machine(last *quiet.Machine) (quiet.Machine, error) {
+	m := quiet.Machine{Siblings: last.Siblings, Frequencies: last.Frequencies}
+	var boot [2]cpuset.Set
+	for name, to := range map[string]*cpuset.Set{
+		"sys/devices/system/cpu/online": &m.Online, quiet.Cgroups + "/cpuset.cpus.isolated": &m.Partitions,
+		"sys/devices/system/cpu/isolated": &boot[0], "sys/devices/system/cpu/nohz_full": &boot[1],
+	} {
+		var err error
+		if *to, err = f.set(name); err != nil {
+			return m, err
+		}
+	}
+	if m.Online.IsEmpty() {
+		return m, fmt.Errorf("%s: no CPU is online: expected the directory that has proc and sys of a Linux machine", f.place("sys/devices/system/cpu/online"))
+	}
+	m.Boot = boot[0].Union(boot[1])
+	if m.Online.Equal(last.Online) {
+		return m, nil
+	}
+	return m, f.topology(&m)
+}
+
+// topology reads the cores and the frequency policies.
+func (f FS) topology(m *quiet.Machine) error {
+	m.Siblings, m.Frequencies = map[int]cpuset.Set{}, map[string]cpuset.Set{}
+	for cpu := range m.Online.All() {
+		siblings, err := f.set("sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/topology/thread_siblings_list")
+		if err != nil {
+			return err
+		}
+		m.Siblings[cpu] = siblings
+	}
+	policies, err := f.names("sys/devices/system/cpu/cpufreq")
+	for _, name := range policies {
+		if !strings.HasPrefix(name, "policy") {
+			continue // boost
+		}
+		if m.Frequencies[name], err = f.frequencyCPUs(name); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// frequencyCPUs reads the CPUs of a frequency policy, which the kernel separates with spaces
+// (admin-guide/pm/cpufreq.rst).
+func (f FS) frequencyCPUs(policy string) (cpuset.Set, error) {
+	text, err := f.text("sys/devices/system/cpu/cpufreq/" + policy + "/related_cpus")
+	if err != nil {
+		return cpuset.Set{}, ignoreMissing(err)
+	}
+	set, err := cpuset.Parse(strings.Join(strings.Fields(text), ","))
+	if err != nil {
+		return set, fmt.Errorf("frequency policy %s: %w", policy, err)
+	}
+	return set, nil
+}
+
+// names returns the names in a directory, in their order. A directory that is missing is empty.
+func (f FS) names(dir string) ([]string, error) {
+	d, err := os.Open(f.place(dir))
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(mostFiles)
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, nil // Readdirnames returns io.EOF.
+	}
+	return names, err
+}
+
+// Scope is which files a look reads.
+type Scope struct {
+	Interrupts, Workqueues, Queues bool
+	// CPUs are those whose C-states may be limited, and Frequencies the frequency policies that may
+	// be set.
+	CPUs        cpuset.Set
+	Frequencies []string
+	// Groups are the cgroups that may become partitions.
+	Groups []string
+	// Also are the names of files that were changed before.
+	Also []string
+}
+
+// Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value.
+func (f FS) Look(s *Scope) (map[string]string, error) {
+	names, err := f.within(s)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]string, len(names))
+	for _, name := range names {
+		if _, done := found[name]; done {
+			continue
+		}
+		value, _, err := f.read(name)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[name] = value
+	}
+	return found, nil
+}
+
+// within returns the names of the files of a scope, which need not exist.
+func (f FS) within(s *Scope) ([]string, error) {
+	names := slices.Clone(s.Also)
+	if s.Interrupts {
+		numbers, err := f.names("proc/irq")
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range numbers {
+			if _, err := strconv.ParseUint(number, 10, 32); err == nil {
+				names = append(names, "proc/irq/"+number+"/smp_affinity_list")
+			}
+		}
+		names = append(names, quiet.NewInterruptsFile)
+		if f.Balancer != "" {
+			names = append(names, quiet.BalancerFile)
+		}
+	}
+	if s.Workqueues {
+		names = append(names, quiet.WorkqueuesFile)
+	}
+	if s.Queues {
+		queues, err := f.queues()
+		if err != nil {
+			return nil, err
+		}
+		names = append(append(names, queues...), quiet.NewQueuesFile)
+	}
+	for cpu := range s.CPUs.All() {
+		names = append(names, quiet.LatencyFile(cpu))
+	}
+	for _, policy := range s.Frequencies {
+		names = append(names, quiet.FrequencyFile(policy, quiet.Governor), quiet.FrequencyFile(policy, quiet.MinFrequency), quiet.FrequencyFile(policy, quiet.MaxFrequency))
+	}
+	for _, group := range s.Groups {
+		names = append(names, quiet.PartitionFile(group))
+		for ; group != "/" && group != "."; group = filepath.Dir(group) {
+			names = append(names, quiet.ExclusiveFile(group))
+		}
+	}
+	return names, nil
+}
+
+// queues returns the names of the files of receive queues.
+func (f FS) queues() (found []string, err error) {
+	devices, err := f.names("sys/class/net")
+	if err != nil {
+		return nil, err
+	}
+	for _, device := range devices {
+		dir := "sys/class/net/" + device + "/queues"
+		queues, err := f.names(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, queue := range queues {
+			if strings.HasPrefix(queue, "rx-") {
+				found = append(found, dir+"/"+queue+"/rps_cpus")
+			}
+		}
+	}
+	return found, nil
+}
+
+// read returns the value and the text of a file.
+func (f FS) read(name string) (value, text string, err error) {
+	if name == quiet.BalancerFile {
+		text, err = f.balancer()
+	} else {
+		text, err = f.text(name)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if value, err = quiet.KindOf(name).Value(text); err != nil {
+		return "", text, fmt.Errorf("%s: %w", f.place(name), err)
+	}
+	return value, text, nil
+}
+
+// Write carries out a write, and reads the file again.
+func (f FS) Write(w *quiet.Write) quiet.Result {
+	err := f.put(w.File, w.Text)
+	value, text, reading := f.read(w.File)
+	r := quiet.Result{Now: value, Text: text, Err: err, Gone: gone(err) || gone(reading)}
+	if r.Err == nil {
+		r.Err = reading
+	}
+	// Managed interrupts: EIO, EPERM or a file that is read-only in newer kernels
+	// (kernel/irq/proc.c, write_irq_affinity and register_irq_proc).
+	r.Managed = quiet.KindOf(w.File) == quiet.Interrupt && (errors.Is(err, syscall.EIO) || errors.Is(err, fs.ErrPermission))
+	return r
+}
+
+func (f FS) put(name, text string) error {
+	if name == quiet.BalancerFile {
+		return f.putBalancer(text)
+	}
+	if f.Put != nil {
+		return f.Put(name, text)
+	}
+	file, err := os.OpenFile(f.place(name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text + "\n")
+	return errors.Join(err, file.Close())
+}
+
+// BootID returns the identity of the kernel's present start.
+func (f FS) BootID() (string, error) {
+	text, err := f.text("proc/sys/kernel/random/boot_id")
+	if err == nil && text == "" {
+		err = fmt.Errorf("%s: it is empty", f.place("proc/sys/kernel/random/boot_id"))
+	}
+	return text, err
+}
+
+// Reported returns the settings that are only shown, by their names. They concern the whole node.
+func (f FS) Reported() map[string]string {
+	found := map[string]string{}
+	for _, name := range []string{"kernel.numa_balancing", "kernel.timer_migration"} {
+		if text, err := f.text("proc/sys/" + strings.ReplaceAll(name, ".", "/")); err == nil {
+			found[name] = text
+		}
+	}
+	return found
+}

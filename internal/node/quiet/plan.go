@@ -1,0 +1,248 @@
+package quiet
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// Situation is everything that a plan depends on.
+type Situation struct {
+	Machine    Machine
+	Containers []Container
+	Policy     Policy
+	// Now has the content of each file that may be written, in the form of Kind.Value. A file that
+	// is not in it does not exist.
+	Now map[string]string
+	// Records are those of the last plan, as they were saved.
+	Records Records
+	// Troubles are those of the last plan.
+	Troubles Troubles
+	// At is the present time.
+	At time.Time
+}
+
+// Write is a text that is to be written to a file.
+type Write struct {
+	File string
+	// Value is in the form of Kind.Value. Text is what is written.
+	Value, Text string
+	// Last is whether the file must then contain what is wanted. A list of exclusive CPUs may get a
+	// value in between.
+	Last bool
+
+	rank, depth int
+}
+
+// Plan is what one round does.
+type Plan struct {
+	// Wanted is what each file must contain.
+	Wanted map[string]Wanted
+	// Records are to be saved before the first write.
+	Records  Records
+	Troubles Troubles
+	Writes   []Write
+	Problems []Problem
+
+	base map[string]string
+	now  map[string]string
+	at   time.Time
+	most int
+	same func(kind Kind, now, wanted string) bool
+}
+
+// New returns the plan for a situation.
+func New(s *Situation) *Plan {
+	base, records := bases(s.Now, s.Records, s.Machine.Partitions)
+	p := &Plan{Records: records, Troubles: Troubles{}, base: base, now: s.Now, at: s.At, most: s.Policy.MostFights, same: s.Machine.same}
+	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, &s.Policy, base)
+	for _, name := range slices.Sorted(maps.Keys(s.Now)) {
+		p.file(name, s.Troubles[name])
+	}
+	slices.SortStableFunc(p.Writes, func(a, b Write) int { return cmp.Or(a.rank-b.rank, a.depth-b.depth) })
+	return p
+}
+
+// Release returns the plan that gives every file its base again.
+func Release(s *Situation) *Plan {
+	again := *s
+	again.Containers, again.Troubles = nil, nil
+	return New(&again)
+}
+
+// same reports whether a file has what is wanted. The kernel takes the CPUs of isolated partitions
+// out of the list of workqueues (kernel/workqueue.c, workqueue_unbound_exclude_cpumask), and out of
+// those of RPS the CPUs that are offline or isolated (net/core/net-sysfs.c, store_rps_map).
+func (m *Machine) same(kind Kind, now, wanted string) bool {
+	if now == wanted {
+		return true
+	}
+	has, wants := setOf(now), setOf(wanted)
+	switch kind {
+	case Workqueues:
+		return !has.IsEmpty() && has.Equal(wants.Difference(m.Partitions))
+	case Queue, NewQueues:
+		return wants.Contains(has) && !wants.Difference(has).Difference(m.Partitions).Intersects(m.Online)
+	case Interrupt, NewInterrupts, ExclusiveCPUs, Partition, Latency, Governor, MinFrequency, MaxFrequency, Balancer:
+	}
+	return false
+}
+
+// file plans what is done about one file.
+func (p *Plan) file(name string, t Trouble) {
+	kind, now, wanted := KindOf(name), p.now[name], p.Wanted[name].Value
+	record, changed := p.Records[name]
+	settled := p.same(kind, now, wanted)
+	switch {
+	case changed && wanted == record.Before:
+		settled = now == wanted // What is given back is given back whole.
+	case changed && !record.Pending && now == record.Wrote:
+		settled = settled || wanted == record.Next
+	}
+	if settled {
+		switch {
+		case !changed:
+		case wanted == record.Before:
+			delete(p.Records, name)
+		default:
+			record.Wrote, record.Next, record.Pending = now, wanted, false
+			p.Records[name] = record
+		}
+		if t.Times > 0 && p.at.Sub(t.Since) < retryAfter {
+			p.Troubles[name] = t // It may come back soon.
+		}
+		return
+	}
+	foreign := changed && !record.Pending && now != record.Wrote
+	t = t.seen(wanted, now, foreign, p.at)
+	if t.rests(p.at, p.most) {
+		p.Troubles[name] = t
+		return
+	}
+	if t.Times > 0 || t.Error != "" {
+		p.Troubles[name] = t
+	}
+	if !changed {
+		record = Record{Before: p.base[name], Wrote: p.base[name], Since: p.at.UTC().Format(time.RFC3339)}
+	}
+	record.Next, record.Pending = wanted, true
+	p.Records[name] = record
+	p.write(name, kind, now, wanted)
+}
+
+// write adds the writes of a file, with their place in the order of the package comment.
+func (p *Plan) write(name string, kind Kind, now, wanted string) {
+	depth := strings.Count(path.Dir(name), "/")
+	add := func(value string, rank, depth int, last bool) {
+		p.Writes = append(p.Writes, Write{File: name, Value: value, Text: kind.Text(value), Last: last, rank: rank, depth: depth})
+	}
+	switch {
+	case kind == Partition && wanted == "isolated":
+		add(wanted, 5, 0, true)
+	case kind == Partition:
+		add(wanted, 2, -depth, true)
+	case kind == ExclusiveCPUs:
+		has, wants := setOf(now), setOf(wanted)
+		_, leaf := p.Wanted[path.Join(path.Dir(name), partitionBase)]
+		switch {
+		case has.Contains(wants) || leaf:
+			add(wanted, 4, -depth, true)
+		case wants.Contains(has):
+			add(wanted, 3, depth, true)
+		default:
+			add(has.Union(wants).String(), 3, depth, false)
+			add(wanted, 4, -depth, true)
+		}
+	case kind == Balancer && setOf(wanted).Contains(setOf(now)), kind != Balancer && kind.isSet() && !setOf(wanted).Contains(setOf(now)):
+		add(wanted, 1, 0, true)
+	case kind.isSet() || wanted == p.base[name]:
+		add(wanted, 6, p.late(kind, now, wanted), true)
+	default:
+		add(wanted, 1, p.late(kind, now, wanted), true)
+	}
+}
+
+// late puts the limits of a frequency in their order: the kernel rejects a lowest frequency above
+// the highest one, so what grows is written from above, and what shrinks from below.
+func (p *Plan) late(kind Kind, now, wanted string) int {
+	grows := len(wanted) > len(now) || len(wanted) == len(now) && wanted > now
+	if kind == MinFrequency && grows || kind == MaxFrequency && !grows {
+		return 1
+	}
+	return 0
+}
+
+// Result is what became of a write.
+type Result struct {
+	// Now is what the file contains afterwards, in the form of Kind.Value.
+	Now string
+	// Text is what the file contains afterwards, as it was read.
+	Text string
+	// Err is the error of the kernel, or nil.
+	Err error
+	// Gone is whether the file no longer exists, and Managed whether no program may write it.
+	Gone, Managed bool
+}
+
+// After returns the records and the troubles after the writes. results has an entry for each file
+// that was written, of its last write.
+func (p *Plan) After(results map[string]Result) (Records, Troubles) {
+	records, troubles := maps.Clone(p.Records), maps.Clone(p.Troubles)
+	for name, result := range results {
+		record, kind, wanted := records[name], KindOf(name), p.Wanted[name].Value
+		switch {
+		case result.Gone:
+			delete(records, name)
+			delete(troubles, name)
+		case result.Err != nil:
+			troubles[name] = troubles[name].failed(wanted, result.Now, result.Err.Error(), result.Managed, p.at)
+			record.Wrote, record.Next, record.Pending = result.Now, "", false
+			if records[name] = record; result.Now == record.Before {
+				delete(records, name)
+			}
+		case !p.same(kind, result.Now, wanted) && !kind.accepts(result.Now, wanted):
+			troubles[name] = troubles[name].failed(wanted, result.Now, "it then contains "+quoted(result.Text), false, p.at)
+			record.Wrote, record.Next, record.Pending = result.Now, "", false
+			if records[name] = record; result.Now == record.Before {
+				delete(records, name)
+			}
+		case wanted == record.Before:
+			delete(records, name)
+		default:
+			if t, had := troubles[name]; had && t.Error != "" {
+				delete(troubles, name)
+			}
+			record.Wrote, record.Next, record.Pending = result.Now, wanted, false
+			records[name] = record
+		}
+	}
+	return records, troubles
+}
+
+// accepts reports whether the kernel may have this value after another one was written: an
+// interrupt controller may use fewer CPUs.
+func (k Kind) accepts(now, wrote string) bool {
+	return k == Interrupt && now != "" && setOf(wrote).Contains(setOf(now))
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return `"` + text + `"`
+}
+
+// Banned returns the CPUs that irqbalance must keep free of interrupts. It is empty if no container
+// wants that: irqbalance then uses its own list.
+func (p *Plan) Banned(s *Situation) cpuset.Set {
+	wanted, _ := Want(&s.Machine, s.Containers, &s.Policy, map[string]string{BalancerFile: p.base[BalancerFile]})
+	if ban := wanted[BalancerFile]; len(ban.For) > 0 {
+		return setOf(ban.Value)
+	}
+	return cpuset.Set{}
+}
