@@ -1,0 +1,154 @@
+package silencer
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/malformed"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/quiet"
+)
+
+// What the end of the process does.
+const (
+	ExitLeave   = "leave"
+	ExitRelease = "release"
+)
+
+const (
+	shortestInterval = 200 * time.Millisecond
+	longestInterval  = time.Minute
+)
+
+// Config is the content of the YAML file of --config.
+type Config struct {
+	// Quiet is what is set, and for whom.
+	Quiet quiet.Policy `json:"quiet"`
+	// Root is the directory that has proc and sys of the node, and CgroupRoot where its cgroups are
+	// mounted. If CgroupRoot is empty, it is sys/fs/cgroup below Root.
+	Root       string `json:"root"`
+	CgroupRoot string `json:"cgroupRoot"`
+	// State is the file with what was there before. It needs a directory of its own.
+	State string `json:"state"`
+	// PodResources are the sockets that say which container has which CPUs: the agent's, where
+	// Paddock decides, and the kubelet's.
+	PodResources []string `json:"podResources"`
+	// Kubelet lists the pods with their annotations. Without a URL, no pod can ask.
+	Kubelet Kubelet `json:"kubelet"`
+	// APIServer gets an event for each wish that is not carried out. Without a URL, it is logged.
+	APIServer APIServer `json:"apiServer"`
+	// Irqbalance is where irqbalance is.
+	Irqbalance Irqbalance `json:"irqbalance"`
+	// Interval is the time between two rounds.
+	Interval Duration `json:"interval"`
+	// OnExit is ExitLeave or ExitRelease.
+	OnExit string `json:"onExit"`
+	// Listen is the address of the status, the metrics and the health. Empty means none.
+	Listen string `json:"listen"`
+	// NodeName is the name of the Kubernetes node, for events.
+	NodeName string `json:"nodeName"`
+	Log      Log    `json:"log"`
+}
+
+// Kubelet is the address of the kubelet.
+type Kubelet struct {
+	URL       string `json:"url"`
+	TokenFile string `json:"tokenFile"`
+	CAFile    string `json:"caFile"`
+	Insecure  bool   `json:"insecure"`
+}
+
+func (k *Kubelet) address() kubelet.Address {
+	return kubelet.Address{URL: k.URL, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure}
+}
+
+// APIServer is the address of the API server. The URL "in-cluster" is that of the pod's
+// environment.
+type APIServer struct {
+	URL       string `json:"url"`
+	TokenFile string `json:"tokenFile"`
+	CAFile    string `json:"caFile"`
+}
+
+// Irqbalance is where irqbalance is.
+type Irqbalance struct {
+	// Sockets is the directory of its socket. Environment is its environment file, which is usually
+	// /etc/default/irqbalance or /etc/sysconfig/irqbalance. If empty, it is not changed.
+	Sockets     string `json:"sockets"`
+	Environment string `json:"environment"`
+}
+
+// Log is the form of the log, text or json, and its level.
+type Log struct {
+	Format string `json:"format"`
+	Level  string `json:"level"`
+}
+
+// Duration is a time.Duration with the text form of time.ParseDuration.
+type Duration time.Duration
+
+// MarshalText returns the form that UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads a duration such as "2s".
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// DefaultConfig returns the configuration without a file.
+func DefaultConfig() Config {
+	return Config{
+		Quiet: quiet.DefaultPolicy(), Root: "/", State: "/var/lib/paddock-quiet/state.json",
+		PodResources: []string{"/run/paddock/podresources.sock", "/var/lib/kubelet/pod-resources/kubelet.sock"},
+		Irqbalance:   Irqbalance{Sockets: "/run/irqbalance"},
+		Interval:     Duration(2 * time.Second), OnExit: ExitLeave, Listen: "127.0.0.1:9926", Log: Log{Format: "text", Level: "info"},
+	}
+}
+
+// ReadConfig reads a configuration file. Fields that it does not have are those of DefaultConfig.
+func ReadConfig(name string, data []byte) (Config, error) {
+	c := DefaultConfig()
+	object, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", name, err)
+	}
+	unknown, err := strictjson.UnmarshalStrict(object, &c)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", name, malformed.JSON(object, err))
+	}
+	if len(unknown) > 0 {
+		return c, fmt.Errorf("%s: %w; paddock quiet --print-config prints every field", name, errors.Join(unknown...))
+	}
+	return c, nil
+}
+
+// Check returns an error if the configuration is not valid.
+func (c *Config) Check() error {
+	wrong := []error{c.Quiet.Check()}
+	add := func(is bool, format string, args ...any) {
+		if is {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	add(c.State == "" || !filepath.IsAbs(c.State), "state: %q: expected the absolute path of a file in a directory of its own", c.State)
+	add(len(c.PodResources) == 0, "podResources: expected the socket of the agent, of the kubelet, or both")
+	add(c.OnExit != ExitLeave && c.OnExit != ExitRelease, "onExit: %q: expected %s or %s", c.OnExit, ExitLeave, ExitRelease)
+	interval := time.Duration(c.Interval)
+	add(interval < shortestInterval || interval > longestInterval, "interval: %v: expected a time from %v to %v", interval, shortestInterval, longestInterval)
+	if c.Kubelet.URL != "" {
+		address := c.Kubelet.address()
+		if err := address.Check(); err != nil {
+			wrong = append(wrong, fmt.Errorf("kubelet: %w", err))
+		}
+	}
+	asks := len(c.Quiet.Allow.Namespaces)+len(c.Quiet.Allow.RuntimeClasses) > 0
+	add(asks && c.Kubelet.URL == "", "quiet.allow: pods may ask, and nothing shows what they ask for: set kubelet.url, such as https://127.0.0.1:10250")
+	return errors.Join(wrong...)
+}

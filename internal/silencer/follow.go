@@ -1,0 +1,321 @@
+package silencer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/node/kernelfiles"
+	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/quiet"
+)
+
+const (
+	// askTime limits one question to a socket.
+	askTime = 2 * time.Second
+	// podsEvery is how often the kubelet's list of pods is read, if no container is unknown.
+	podsEvery = 10 * time.Second
+	// forgetAfter is how long a source that does not answer keeps its containers. An update of an
+	// agent takes seconds; a node that was given to another manager has a source that never
+	// answers.
+	forgetAfter = 10 * time.Minute
+)
+
+// assigned are the exclusive CPUs of a container, by one source.
+type assigned struct {
+	namespace, pod, name string
+	cpus, to             cpuset.Set
+}
+
+// source is a PodResources API.
+type source struct {
+	socket string
+	client *podres.Client
+	// last is what it answered, and at is when. answered is whether it ever did, also before a
+	// restart of this process.
+	last     []assigned
+	at       time.Time
+	answered bool
+	err      error
+}
+
+// pod is what the kubelet's list shows of a pod.
+type pod struct {
+	Metadata struct {
+		Namespace, Name, UID string
+		Annotations          map[string]string
+	}
+	Spec struct {
+		RuntimeClassName string
+		Containers       []struct{ Name string }
+	}
+	Status struct {
+		Phase                                    string
+		ContainerStatuses, InitContainerStatuses []struct{ Name, ContainerID string }
+	}
+}
+
+// follower follows which container has which exclusive CPUs. It is for one goroutine.
+type follower struct {
+	sources  []*source
+	endpoint *kubelet.Endpoint // nil without a kubelet
+	pods     map[string]*pod   // by namespace and name
+	podsAt   time.Time
+	podsErr  error
+	// groups has the cgroup that each container had last, by its ID.
+	groups map[string]string
+	now    func() time.Time
+	began  time.Time
+}
+
+func newFollower(c *Config, answered []string, now func() time.Time) (*follower, error) {
+	f := &follower{pods: map[string]*pod{}, groups: map[string]string{}, now: now, began: now()}
+	for _, socket := range c.PodResources {
+		f.sources = append(f.sources, &source{socket: socket, answered: slices.Contains(answered, socket), at: now()})
+	}
+	if c.Kubelet.URL != "" {
+		var err error
+		if f.endpoint, err = kubelet.NewEndpoint(c.Kubelet.address(), now); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// answered returns the sockets that have shown containers.
+func (f *follower) answered() (sockets []string) {
+	for _, s := range f.sources {
+		if s.answered {
+			sockets = append(sockets, s.socket)
+		}
+	}
+	return sockets
+}
+
+// errNoSource is the error while no source has answered.
+var errNoSource = errors.New("nothing is changed until a source answers that had containers before, or 10 minutes have passed")
+
+// Containers returns the containers with exclusive CPUs, and those that ask without having any. It
+// returns an error if it cannot know which ones there are.
+func (f *follower) Containers(ctx context.Context, groups []kernelfiles.Cgroup) ([]quiet.Container, error) {
+	var wrong []error
+	ready, missed := false, false
+	for _, s := range f.sources {
+		s.ask(ctx, f.now())
+		ready = ready || s.err == nil
+		missed = missed || s.missed(f.now(), f.began)
+		if s.err != nil {
+			wrong = append(wrong, s.err)
+		}
+	}
+	if !ready || missed {
+		return nil, errors.Join(append(wrong, errNoSource)...)
+	}
+	f.readPods(ctx)
+	return f.assemble(groups), nil
+}
+
+// missed reports whether a source that had containers before a restart of this process has not
+// answered since.
+func (s *source) missed(now, began time.Time) bool {
+	return s.err != nil && s.answered && s.last == nil && now.Sub(began) < forgetAfter
+}
+
+// ask asks a source. If it does not answer, it keeps what it had.
+func (s *source) ask(ctx context.Context, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	found, err := s.list(ctx)
+	if s.err = err; err != nil {
+		if now.Sub(s.at) > forgetAfter {
+			s.last, s.answered = nil, false
+		}
+		return
+	}
+	s.last, s.at = found, now
+	s.answered = len(found) > 0
+}
+
+func (s *source) list(ctx context.Context) ([]assigned, error) {
+	if s.client == nil {
+		client, err := podres.Dial(ctx, s.socket)
+		if err != nil {
+			return nil, err
+		}
+		s.client = client
+	}
+	var extras podres.Extras
+	answer, err := s.client.List(ctx, &extras)
+	if err != nil {
+		err = errors.Join(err, s.client.Close())
+		s.client = nil
+		return nil, err
+	}
+	to := map[string]cpuset.Set{}
+	for i := range extras.Moves {
+		if m := &extras.Moves[i]; m.To != "" {
+			if set, err := cpuset.Parse(m.To); err == nil {
+				to[m.Namespace+"/"+m.Pod] = set
+			}
+		}
+	}
+	found := []assigned{}
+	for _, p := range answer.GetPodResources() {
+		for _, c := range p.GetContainers() {
+			var cpus cpuset.Builder
+			for _, id := range c.GetCpuIds() {
+				if id >= 0 && id <= cpuset.MaxID {
+					cpus.Add(int(id))
+				}
+			}
+			if set := cpus.Set(); !set.IsEmpty() {
+				found = append(found, assigned{p.GetNamespace(), p.GetName(), c.GetName(), set, to[p.GetNamespace()+"/"+p.GetName()]})
+			}
+		}
+	}
+	return found, nil
+}
+
+// readPods reads the kubelet's list of pods, if it is old or a container is not in it.
+func (f *follower) readPods(ctx context.Context) {
+	if f.endpoint == nil {
+		return
+	}
+	known := f.now().Sub(f.podsAt) < podsEvery
+	for _, s := range f.sources {
+		for i := range s.last {
+			p := f.pods[s.last[i].namespace+"/"+s.last[i].pod]
+			known = known && p != nil && p.id(s.last[i].name) != ""
+		}
+	}
+	if known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	found := map[string]*pod{}
+	_, err := f.endpoint.Pods(ctx, func(item []byte) error {
+		p := &pod{}
+		if err := json.Unmarshal(item, p); err != nil {
+			return err
+		}
+		found[p.Metadata.Namespace+"/"+p.Metadata.Name] = p
+		return nil
+	})
+	f.podsErr = err
+	if err == nil {
+		f.pods, f.podsAt = found, f.now()
+	}
+}
+
+// id returns the ID of a container, or "".
+func (p *pod) id(container string) string {
+	for _, list := range [][]struct{ Name, ContainerID string }{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		for _, c := range list {
+			if _, id, found := strings.Cut(c.ContainerID, "://"); found && c.Name == container {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
+// assemble puts the sources, the pods and the cgroups together.
+func (f *follower) assemble(groups []kernelfiles.Cgroup) (all []quiet.Container) {
+	has := map[string]bool{}
+	for _, s := range f.sources {
+		for i := range s.last {
+			a := &s.last[i]
+			c := quiet.Container{Namespace: a.namespace, Pod: a.pod, Name: a.name, Assigned: a.cpus.Union(a.to)}
+			has[a.namespace+"/"+a.pod] = true
+			id := ""
+			if p := f.pods[a.namespace+"/"+a.pod]; p != nil {
+				c.UID, c.RuntimeClass, c.Annotations = p.Metadata.UID, p.Spec.RuntimeClassName, p.Metadata.Annotations
+				id = p.id(a.name)
+			}
+			if g := f.group(&c, id, a.cpus, groups); g != nil {
+				c.Cgroup, c.Runs = g.Path, g.CPUs
+				f.groups[c.ID()] = g.Path
+			} else {
+				delete(f.groups, c.ID())
+			}
+			all = append(all, c)
+		}
+	}
+	for name, p := range f.pods {
+		if !has[name] && p.Status.Phase == "Running" && len(p.Spec.Containers) > 0 && quiet.Asks(p.Metadata.Annotations) {
+			all = append(all, quiet.Container{
+				Namespace: p.Metadata.Namespace, Pod: p.Metadata.Name, UID: p.Metadata.UID, Name: p.Spec.Containers[0].Name,
+				RuntimeClass: p.Spec.RuntimeClassName, Annotations: p.Metadata.Annotations,
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b quiet.Container) int { return strings.Compare(a.ID(), b.ID()) })
+	return all
+}
+
+// group returns the cgroup of a container: the one with its ID, the one with exactly its CPUs, the
+// one that it had before, or the only one within its CPUs.
+func (f *follower) group(c *quiet.Container, id string, cpus cpuset.Set, groups []kernelfiles.Cgroup) *kernelfiles.Cgroup {
+	before := f.groups[c.ID()]
+	var within, equal, same *kernelfiles.Cgroup
+	count := 0
+	for i := range groups {
+		g := &groups[i]
+		if c.UID != "" && g.UID != "" && c.UID != g.UID {
+			continue
+		}
+		switch {
+		case id != "" && g.ID == id:
+			return g
+		case g.CPUs.Equal(cpus):
+			equal = g
+		case g.Path == before:
+			same = g
+		}
+		if c.Assigned.Contains(g.CPUs) {
+			within = g
+			count++
+		}
+	}
+	switch {
+	case equal != nil:
+		return equal
+	case same != nil:
+		return same
+	case count == 1:
+		return within
+	}
+	return nil
+}
+
+// problems returns what the follower could not read, except sources that are not on this node.
+func (f *follower) problems() (all []quiet.Problem) {
+	for _, s := range f.sources {
+		if s.err != nil && (s.answered || !errors.Is(s.err, podres.ErrNoListener) && !errors.Is(s.err, fs.ErrNotExist)) {
+			all = append(all, quiet.Problem{File: s.socket, Text: s.err.Error()})
+		}
+	}
+	if f.podsErr != nil {
+		all = append(all, quiet.Problem{Text: "the kubelet's pods: " + f.podsErr.Error() + "; what pods ask for is as it was before"})
+	}
+	return all
+}
+
+// Close closes the connections.
+func (f *follower) Close() {
+	for _, s := range f.sources {
+		if s.client != nil {
+			_ = s.client.Close() // The process ends.
+		}
+	}
+	if f.endpoint != nil {
+		f.endpoint.Close()
+	}
+}
