@@ -67,10 +67,11 @@ func newRig(t testing.TB, o fakekernel.Options, p quiet.Policy) *rig {
 		must(t, k.AddInterrupt(24+n, managed))
 	}
 	must(t, k.AddDevice("eth0", 4))
+	some := map[bool]string{true: "f", false: "ff"}[o.CPUs < 8]
 	for i := range 4 {
-		must(t, k.Write(fmt.Sprintf("sys/class/net/eth0/queues/rx-%d/rps_cpus", i), "ff"))
+		must(t, k.Write(fmt.Sprintf("sys/class/net/eth0/queues/rx-%d/rps_cpus", i), some))
 	}
-	must(t, k.Write(quiet.NewQueuesFile, "ff"))
+	must(t, k.Write(quiet.NewQueuesFile, some))
 	c := DefaultConfig()
 	c.Quiet, c.Root, c.State = p, k.Root(), "/state/quiet.json"
 	r := &rig{t: t, kernel: k, disk: crashfs.New(), config: c, source: &fixed{}, now: time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC), put: k.Write}
@@ -251,28 +252,29 @@ func TestALife(t *testing.T) {
 var kills = flag.Int("kills", 6, "how often TestEveryMoment and TestKill kill the process")
 
 // TestEveryMoment kills the process at its writes, before the kernel has carried one out or after
-// it, while pods come, are resized and go, and while everything is given back. The next start makes
-// every file what the function says, and a release makes it what it was before.
+// it, while pods come, are resized and go, and while everything is given back. Some of the next
+// processes are killed too, after another change. The one after these makes every file what the
+// function says, and a release makes it what it was before.
 func TestEveryMoment(t *testing.T) {
-	writes := playedWith(t, 0, false)
+	writes := playedWith(t, 0, 0, false)
 	for i := range min(*kills, writes) {
-		playedWith(t, 1+i*writes/min(*kills, writes), i%2 == 0)
+		playedWith(t, 1+i*writes/min(*kills, writes), i%6, i%2 == 0)
 	}
 }
 
 // errKilled ends a process at once.
 var errKilled = errors.New("killed")
 
-// playedWith plays a history that is killed at the n-th write, and returns how many there were. If
-// whole is set, the kernel has carried out this write.
-func playedWith(t *testing.T, n int, whole bool) (writes int) {
+// playedWith plays a history that is killed at the n-th write, and again at the m-th one after
+// that, and returns how many there were. If whole is set, the kernel has carried out these writes.
+func playedWith(t *testing.T, n, m int, whole bool) (writes int) {
 	t.Helper()
 	r := newRig(t, fakekernel.Options{CPUs: 8}, everything())
 	disk := crashfs.New()
 	r.disk = disk
 	count := 0
 	r.put = func(name, text string) error {
-		if count++; count != n {
+		if count++; count != n && (count != n+m || m == 0) {
 			return r.kernel.Write(name, text)
 		}
 		if whole {
@@ -281,7 +283,8 @@ func playedWith(t *testing.T, n int, whole bool) (writes int) {
 		panic(errKilled)
 	}
 	governor := map[string]string{quiet.AskGovernor: "performance"}
-	steps := []func(){
+	r.start()
+	for i, step := range []func(){
 		func() { r.pod("database", cpuset.Of(2, 3), governor) },
 		func() { r.pod("cache", cpuset.Of(4), nil) },
 		func() { r.resize("cache", cpuset.Of(5)) },
@@ -289,30 +292,35 @@ func playedWith(t *testing.T, n int, whole bool) (writes int) {
 		func() { r.end("database") },
 		func() { r.pod("web", cpuset.Of(2), nil) },
 		func() { r.end("cache") },
-	}
-	r.start()
-	for i, step := range steps {
+	} {
 		step()
-		if r.survives(func() { r.rounds(1) }) {
+		alive := r.survives(func() { r.rounds(1) })
+		if !alive {
+			disk.Kill()
+			r.start()
+		}
+		if alive || count < n+m { // The next step comes before the second kill.
 			continue
 		}
-		disk.Kill()
+		r.rounds(2)
+		r.wantQuiet()
+		if t.Failed() {
+			t.Fatalf("killed at writes %d and %d (carried out: %v), in step %d", n, n+m, whole, i)
+		}
+	}
+	r.survives(func() { r.rounds(1) })
+	if disk.Kill(); count >= n+m {
 		r.start()
 		r.rounds(1)
 		r.wantQuiet()
-		if t.Failed() {
-			t.Fatalf("killed at write %d (carried out: %v), in step %d", n, whole, i)
-		}
 	}
-	r.wantQuiet()
-	r.stop()
-	if !r.survives(r.release) {
+	disk.Kill()
+	for !r.survives(r.release) {
 		disk.Kill()
-		r.release()
 	}
 	r.wantBefore()
 	if t.Failed() {
-		t.Fatalf("after the release, killed at write %d (carried out: %v)", n, whole)
+		t.Fatalf("after the release, killed at writes %d and %d (carried out: %v)", n, n+m, whole)
 	}
 	return count
 }

@@ -97,20 +97,24 @@ func (m *Machine) same(kind Kind, now, wanted string) bool {
 func (p *Plan) file(name string, t Trouble) {
 	kind, now, wanted := KindOf(name), p.now[name], p.Wanted[name].Value
 	record, changed := p.Records[name]
-	settled := p.same(kind, now, wanted)
+	written := changed && !record.Pending && now == record.Wrote && wanted == record.Next
+	settled := now == wanted || p.same(kind, now, wanted)
 	switch {
 	case changed && wanted == record.Before:
-		settled = now == wanted // What is given back is given back whole.
-	case changed && !record.Pending && now == record.Wrote:
-		settled = settled || wanted == record.Next
+		settled = now == wanted || written && settled // What is given back is written once more, whole.
+	case written && kind == Interrupt:
+		settled = true // Its controller uses fewer CPUs.
 	}
 	if settled {
 		switch {
 		case !changed:
-		case wanted == record.Before:
+		case now == record.Before:
 			delete(p.Records, name)
-		default:
-			record.Wrote, record.Next, record.Pending = now, wanted, false
+		case record.Pending:
+			record.Wrote, record.Pending = now, false
+			p.Records[name] = record
+		case now != record.Wrote:
+			record.Wrote, record.Next = now, now
 			p.Records[name] = record
 		}
 		if t.Times > 0 && p.at.Sub(t.Since) < retryAfter {
@@ -128,9 +132,9 @@ func (p *Plan) file(name string, t Trouble) {
 		p.Troubles[name] = t
 	}
 	if !changed {
-		record = Record{Before: p.base[name], Wrote: p.base[name], Since: p.at.UTC().Format(time.RFC3339)}
+		record = Record{Before: p.base[name], Since: p.at.UTC().Format(time.RFC3339)}
 	}
-	record.Next, record.Pending = wanted, true
+	record.Wrote, record.Next, record.Pending = now, wanted, true
 	p.Records[name] = record
 	p.write(name, kind, now, wanted)
 }
@@ -211,7 +215,7 @@ func (p *Plan) After(results map[string]Result) (Records, Troubles) {
 			if records[name] = record; result.Now == record.Before {
 				delete(records, name)
 			}
-		case wanted == record.Before:
+		case result.Now == record.Before, kind == Workqueues && wanted == record.Before:
 			delete(records, name)
 		default:
 			if t, had := troubles[name]; had && t.Error != "" {

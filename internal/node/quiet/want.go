@@ -254,10 +254,10 @@ func (w *wanting) of(name string) Wanted {
 // left, it returns those that are in no part. An empty set stays empty: it turns RPS off.
 func (w *wanting) without(base string, parts []part) Wanted {
 	before := setOf(base)
-	var quiet cpuset.Builder
+	var all cpuset.Builder
 	var of []string
 	for _, p := range parts {
-		quiet.AddSet(p.cpus)
+		all.AddSet(p.cpus)
 		if before.Intersects(p.cpus) {
 			of = append(of, p.container)
 		}
@@ -265,9 +265,10 @@ func (w *wanting) without(base string, parts []part) Wanted {
 	if len(of) == 0 {
 		return Wanted{Value: base}
 	}
-	left := before.Difference(quiet.Set())
+	quiet := all.Set()
+	left := before.Difference(quiet)
 	if !left.Intersects(w.machine.Online) {
-		left = w.machine.Online.Difference(quiet.Set())
+		left = w.machine.Online.Difference(quiet)
 	}
 	if left.IsEmpty() {
 		w.note(fmt.Sprintf("no online CPU is left for interrupts, workqueues and receive queues: CPUs %s are online, and all are exclusive", w.machine.Online))

@@ -111,7 +111,7 @@ func (k *Kernel) writePartition(file, text string) error {
 	}
 	g := k.groups[cgroupOf(file)]
 	g.isolated, g.reason = text == "isolated", ""
-	if g.isolated && k.options.WithoutPrivilege {
+	if g.isolated && k.unprivileged {
 		g.reason = "Enable partition not permitted" // remote_partition_enable: CAP_SYS_ADMIN.
 	}
 	return k.settle()

@@ -28,8 +28,6 @@ type Options struct {
 	WithoutExclusive bool
 	// WithoutFrequencies is a virtual machine, without cpufreq.
 	WithoutFrequencies bool
-	// WithoutPrivilege is a process without CAP_SYS_ADMIN and CAP_NET_ADMIN.
-	WithoutPrivilege bool
 }
 
 // Kernel is a kernel.
@@ -44,6 +42,8 @@ type Kernel struct {
 	// requested is what was written to the list of unbound workqueues.
 	requested cpuset.Set
 	reject    map[string]error
+	// unprivileged is whether the writers have neither CAP_SYS_ADMIN nor CAP_NET_ADMIN.
+	unprivileged bool
 }
 
 // New makes a kernel in an empty directory.
@@ -137,6 +137,13 @@ func (k *Kernel) Reject(name string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reject[name] = err
+}
+
+// DropPrivilege lets later writers have neither CAP_SYS_ADMIN nor CAP_NET_ADMIN.
+func (k *Kernel) DropPrivilege() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unprivileged = true
 }
 
 // AddInterrupt adds an interrupt with the default affinity. managed is the error of writes if the
@@ -337,7 +344,7 @@ func (k *Kernel) writeInterrupt(name, text string) error {
 // CPUs. The default mask is a sysctl (net/core/sysctl_net_core.c, rps_default_mask_sysctl), which
 // the owner may write.
 func (k *Kernel) writeQueue(name, text string) error {
-	if k.options.WithoutPrivilege && name != quiet.NewQueuesFile {
+	if k.unprivileged && name != quiet.NewQueuesFile {
 		return syscall.EPERM
 	}
 	return k.writeMask(name, text, func(set cpuset.Set) (cpuset.Set, error) {
