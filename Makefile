@@ -32,13 +32,14 @@ KILLS ?= 50
 IDLE  ?= 60s
 NAME  ?= localhost/paddock:dev
 SCHEDULER_NAME ?= localhost/paddock-scheduler:dev
+QUIET_NAME ?= localhost/paddock-quiet:dev
 NODES ?= 200
 LIMIT ?= 20m
 PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -101,7 +102,7 @@ generated:
 # module scheduler.
 FOR_MODULES := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
-	@for what in "./cmd/paddock ./cmd/paddock-agent" "-test ./..."; do \
+	@for what in "./cmd/paddock ./cmd/paddock-agent ./cmd/paddock-quiet" "-test ./..."; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_MODULES)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
@@ -237,6 +238,9 @@ image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make i
 
 scheduler-image: ## The image of paddock-scheduler, bin/paddock-scheduler-image.tar; minutes to compile, once [SCHEDULER_NAME=…].
 	@cd deploy/image && $(GO) run . -command paddock-scheduler -output $(CURDIR)/bin/paddock-scheduler-image.tar -name $(SCHEDULER_NAME)
+
+quiet-image: ## The image of paddock-quiet, bin/paddock-quiet-image.tar [QUIET_NAME=…].
+	@cd deploy/image && $(GO) run . -command paddock-quiet -output $(CURDIR)/bin/paddock-quiet-image.tar -name $(QUIET_NAME)
 
 krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/krew.
 	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew

@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"-repository", broken}, "go build for linux/amd64: exit status 1: "},
 		{[]string{"-platforms", "linux/s390x"}, `"linux/s390x": expected linux/amd64 or linux/arm64`},
 		{[]string{"-platforms", ""}, `"": expected linux/amd64 or linux/arm64`},
-		{[]string{"-command", "kubelet"}, `-command: "kubelet": expected paddock or paddock-scheduler`},
+		{[]string{"-command", "kubelet"}, `-command: "kubelet": expected paddock, paddock-scheduler or paddock-quiet`},
 		{[]string{"-name", "paddock"}, `"paddock": expected REGISTRY/REPOSITORY:TAG`},
 		{[]string{"-name", "localhost:5000/paddock"}, "expected REGISTRY/REPOSITORY:TAG"},
 		{[]string{"-name", "localhost/paddock:"}, "expected REGISTRY/REPOSITORY:TAG"},
@@ -212,6 +212,7 @@ func TestNameIsDeployed(t *testing.T) {
 	for name, want := range map[string]string{
 		"../base/daemonset.yaml":       "image: " + agent.localName() + "\n",
 		"../scheduler/deployment.yaml": "image: " + scheduler.localName() + "\n",
+		"../quiet/daemonset.yaml":      "image: " + quiet.localName() + "\n",
 		"../README.md":                 "    make image\n    ssh NODE sudo ctr -n k8s.io images import - < bin/paddock-image.tar\n",
 		"../../Makefile":               "bin/paddock-image.tar",
 	} {

@@ -47,8 +47,13 @@ var (
 		// files.
 		user: "65532:65532",
 	}
+	quiet = command{
+		name: "paddock-quiet", description: "Keeps interrupts and the kernel's work away from exclusive CPUs", main: "cmd/paddock-quiet",
+		// The kernel's files belong to root (deploy/README.md, "Quiet CPUs").
+		user: "0:0",
+	}
 	// commands are the commands with an image.
-	commands = []command{agent, scheduler}
+	commands = []command{agent, scheduler, quiet}
 	// desk is the program for people, with the kubectl plugin.
 	desk = command{name: "paddock", main: "cmd/paddock"}
 )
@@ -128,7 +133,7 @@ func parse(args []string) (options, error) {
 	var platforms, name string
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&o.repository, "repository", "../..", "the git repository to build")
-	flags.StringVar(&name, "command", agent.name, "what the image has: paddock or paddock-scheduler")
+	flags.StringVar(&name, "command", agent.name, "what the image has: paddock, paddock-scheduler or paddock-quiet")
 	flags.StringVar(&o.output, "output", "", "the OCI archive to write; the bills of materials are beside it (default ../../bin/COMMAND-image.tar)")
 	flags.StringVar(&o.name, "name", "", "the image's name in the archive, with a tag (default localhost/COMMAND:dev)")
 	flags.StringVar(&o.krew, "krew", "", "make no image, but the archives and the manifest of the kubectl plugin, in this directory")
@@ -141,7 +146,7 @@ func parse(args []string) (options, error) {
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
 	if i < 0 {
-		return o, fmt.Errorf("-command: %q: expected paddock or paddock-scheduler", name)
+		return o, fmt.Errorf("-command: %q: expected paddock, paddock-scheduler or paddock-quiet", name)
 	}
 	o.command = commands[i]
 	o.name = cmp.Or(o.name, o.command.localName())

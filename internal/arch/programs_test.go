@@ -2,6 +2,7 @@ package arch
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,6 +23,34 @@ var notOnNodes = []struct{ prefix, why string }{
 	{"github.com/spf13/cobra/doc", "cmd/paddock writes the manual pages"},
 	{"golang.org/x/image", "internal/ui/slide draws with its fonts: hand in fleetcommand.Pictures"},
 	{"github.com/russross/blackfriday", "cmd/paddock writes the manual pages"},
+	{modulePath + "/internal/silencer", "cmd/paddock-quiet is the process of paddock quiet"},
+}
+
+// notQuiet are packages that cmd/paddock-quiet must not link: it may take 20 MiB of memory, and the
+// parts of its program that it uses are most of that.
+var notQuiet = []struct{ prefix, why string }{
+	{"k8s.io/api", "the types of a pod take 5 MiB: read the fields that are needed"},
+	{"k8s.io/client-go", "it takes 10 MiB: internal/silencer has clients of its own"},
+	{"github.com/prometheus", "internal/silencer writes its few metrics as text"},
+	{"github.com/spf13/cobra", "cmd/paddock has the command with its help and completion"},
+	{modulePath + "/internal/cli", "it links what all commands share"},
+	{modulePath + "/internal/program/quietcommand", "cmd/paddock has the command; the program has flags"},
+}
+
+// TestQuietLinks checks that cmd/paddock-quiet imports none of these packages, and that cmd/paddock
+// imports all of them.
+func TestQuietLinks(t *testing.T) {
+	full := linked(t, "cmd/paddock")
+	for _, not := range notQuiet {
+		for _, name := range linked(t, "cmd/paddock-quiet") {
+			if covers(not.prefix, name) {
+				t.Errorf("cmd/paddock-quiet links %s: %s; go list -deps and go mod why show who imports it", name, not.why)
+			}
+		}
+		if !slices.ContainsFunc(full, func(name string) bool { return covers(not.prefix, name) }) {
+			t.Errorf("cmd/paddock does not link %s: is the list still right?", not.prefix)
+		}
+	}
 }
 
 // TestAgentLinks checks that the program in the container image imports none of these packages,

@@ -22,6 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 	"github.com/paddock-project/paddock/internal/node/noise"
+	"github.com/paddock-project/paddock/internal/silencer"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -46,6 +47,7 @@ var documents = []struct {
 	{"state diff", console.StateDifference, reflect.TypeFor[stateview.Diff]()},
 	{"verify", console.NodeCheck, reflect.TypeFor[agent.Verified]()},
 	{"noise", console.NodeNoise, reflect.TypeFor[noise.Report]()},
+	{"quiet status", console.QuietStatus, reflect.TypeFor[silencer.Status]()},
 	{"fleet", console.Fleet, reflect.TypeFor[view.Fleet]()},
 	{"fleet size", console.FleetSizes, reflect.TypeFor[[]view.Fleet]()},
 	{"fleet try", console.FleetTrials, reflect.TypeFor[[]view.Trial]()},

@@ -3,6 +3,8 @@ package silencer
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -10,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/base/malformed"
-	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
@@ -55,16 +56,28 @@ type Config struct {
 	Log      Log    `json:"log"`
 }
 
+// NewLogger returns a logger of the form and the level of the configuration.
+func (c *Config) NewLogger(out io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return nil, fmt.Errorf("log.level: %q: expected debug, info, warn or error", c.Log.Level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch c.Log.Format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, options)), nil
+	}
+	return nil, fmt.Errorf("log.format: %q: expected text or json", c.Log.Format)
+}
+
 // Kubelet is the address of the kubelet.
 type Kubelet struct {
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
 	CAFile    string `json:"caFile"`
 	Insecure  bool   `json:"insecure"`
-}
-
-func (k *Kubelet) address() kubelet.Address {
-	return kubelet.Address{URL: k.URL, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure}
 }
 
 // APIServer is the address of the API server. The URL "in-cluster" is that of the pod's
@@ -143,10 +156,10 @@ func (c *Config) Check() error {
 	interval := time.Duration(c.Interval)
 	add(interval < shortestInterval || interval > longestInterval, "interval: %v: expected a time from %v to %v", interval, shortestInterval, longestInterval)
 	if c.Kubelet.URL != "" {
-		address := c.Kubelet.address()
-		if err := address.Check(); err != nil {
-			wrong = append(wrong, fmt.Errorf("kubelet: %w", err))
+		if err := checkURL(c.Kubelet.URL, c.Kubelet.TokenFile); err != nil {
+			wrong = append(wrong, fmt.Errorf("kubelet.%w", err))
 		}
+		add(c.Kubelet.Insecure && c.Kubelet.CAFile != "", "kubelet.insecure and kubelet.caFile: set only one of them")
 	}
 	asks := len(c.Quiet.Allow.Namespaces)+len(c.Quiet.Allow.RuntimeClasses) > 0
 	add(asks && c.Kubelet.URL == "", "quiet.allow: pods may ask, and nothing shows what they ask for: set kubelet.url, such as https://127.0.0.1:10250")

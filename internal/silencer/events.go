@@ -3,8 +3,6 @@ package silencer
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -22,8 +19,7 @@ import (
 // inCluster is the URL of the API server of the pod's environment.
 const inCluster = "in-cluster"
 
-// events sends events to the API server. It is a client without client-go, which takes more memory
-// than this process may have.
+// events sends events to the API server.
 type events struct {
 	api    APIServer
 	base   string
@@ -45,25 +41,13 @@ func newEvents(c *Config, w World) (*events, error) {
 		}
 		e.base = "https://" + net.JoinHostPort(host, port)
 	}
-	at, err := url.Parse(e.base)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("apiServer.url: %w", err)
-	case at.Scheme != "https" && c.APIServer.TokenFile != "":
-		return nil, fmt.Errorf("apiServer.url: %q: no token is sent over %s: set an https URL", e.base, at.Scheme)
+	err := checkURL(e.base, c.APIServer.TokenFile)
+	if err == nil {
+		e.client, err = newClient(c.APIServer.CAFile, false)
 	}
-	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.APIServer.CAFile != "" {
-		authority, err := os.ReadFile(c.APIServer.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("apiServer.caFile: %w", err)
-		}
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, fmt.Errorf("apiServer.caFile: %s has no certificate", c.APIServer.CAFile)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("apiServer.%w", err)
 	}
-	e.client = &http.Client{Timeout: askTime, Transport: &http.Transport{TLSClientConfig: settings, MaxIdleConns: 1, IdleConnTimeout: 10 * time.Second}}
 	return e, nil
 }
 
@@ -124,12 +108,8 @@ func (e *events) send(ctx context.Context, c *quiet.Container, p *quiet.Problem)
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if e.api.TokenFile != "" {
-		token, err := os.ReadFile(e.api.TokenFile) // It is replaced every hour.
-		if err != nil {
-			return fmt.Errorf("apiServer.tokenFile: %w", err)
-		}
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	if err := authorize(request, e.api.TokenFile); err != nil {
+		return fmt.Errorf("apiServer.%w", err)
 	}
 	answer, err := e.client.Do(request)
 	if err != nil {

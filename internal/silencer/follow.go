@@ -2,8 +2,8 @@ package silencer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
 	"github.com/paddock-project/paddock/internal/node/podres"
-	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
@@ -63,11 +62,11 @@ type pod struct {
 
 // follower follows which container has which exclusive CPUs. It is for one goroutine.
 type follower struct {
-	sources  []*source
-	endpoint *kubelet.Endpoint // nil without a kubelet
-	pods     map[string]*pod   // by namespace and name
-	podsAt   time.Time
-	podsErr  error
+	sources []*source
+	kubelet *kubeletClient  // nil without a kubelet
+	pods    map[string]*pod // by namespace and name
+	podsAt  time.Time
+	podsErr error
 	// groups has the cgroup that each container had last, by its ID.
 	groups map[string]string
 	now    func() time.Time
@@ -80,10 +79,11 @@ func newFollower(c *Config, answered []string, now func() time.Time) (*follower,
 		f.sources = append(f.sources, &source{socket: socket, answered: slices.Contains(answered, socket), at: now()})
 	}
 	if c.Kubelet.URL != "" {
-		var err error
-		if f.endpoint, err = kubelet.NewEndpoint(c.Kubelet.address(), now); err != nil {
-			return nil, err
+		client, err := newClient(c.Kubelet.CAFile, c.Kubelet.Insecure)
+		if err != nil {
+			return nil, fmt.Errorf("kubelet.%w", err)
 		}
+		f.kubelet = &kubeletClient{c.Kubelet.URL, c.Kubelet.TokenFile, client}
 	}
 	return f, nil
 }
@@ -184,7 +184,7 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 
 // readPods reads the kubelet's list of pods, if it is old or a container is not in it.
 func (f *follower) readPods(ctx context.Context) {
-	if f.endpoint == nil {
+	if f.kubelet == nil {
 		return
 	}
 	known := f.now().Sub(f.podsAt) < podsEvery
@@ -199,17 +199,8 @@ func (f *follower) readPods(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	found := map[string]*pod{}
-	_, err := f.endpoint.Pods(ctx, func(item []byte) error {
-		p := &pod{}
-		if err := json.Unmarshal(item, p); err != nil {
-			return err
-		}
-		found[p.Metadata.Namespace+"/"+p.Metadata.Name] = p
-		return nil
-	})
-	f.podsErr = err
-	if err == nil {
+	found, err := f.kubelet.pods(ctx)
+	if f.podsErr = err; err == nil {
 		f.pods, f.podsAt = found, f.now()
 	}
 }
@@ -315,7 +306,7 @@ func (f *follower) Close() {
 			_ = s.client.Close() // The process ends.
 		}
 	}
-	if f.endpoint != nil {
-		f.endpoint.Close()
+	if f.kubelet != nil {
+		f.kubelet.client.CloseIdleConnections()
 	}
 }

@@ -1,12 +1,14 @@
 package chart
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -100,6 +102,48 @@ func TestSchedulerIsTheKustomization(t *testing.T) {
 	}
 	if binding := as[rbacv1.RoleBinding](t, want, "RoleBinding paddock-scheduler-authentication"); binding.Namespace != "kube-system" {
 		t.Errorf("the RoleBinding is in %q", binding.Namespace)
+	}
+}
+
+// TestQuietIsTheKustomization checks that the chart with paddock quiet enabled has the objects of
+// deploy/quiet besides those of its defaults, and that its capabilities follow its settings.
+func TestQuietIsTheKustomization(t *testing.T) {
+	want := kustomized(t, "../../deploy/quiet")
+	if len(want) != 5 {
+		t.Errorf("deploy/quiet has %d objects: want five", len(want))
+	}
+	defaults, _ := rendered(t, nil)
+	got, _ := rendered(t, map[string]any{"quiet": map[string]any{"enabled": true}})
+	for key := range defaults {
+		delete(got, key)
+	}
+	// The order of the fields and the comments are not those of deploy/quiet.
+	config := func(all objects) (c any) {
+		if err := yaml.Unmarshal([]byte(as[v1.ConfigMap](t, all, "ConfigMap paddock-quiet").Data["quiet.yaml"]), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if diff := cmp.Diff(config(want), config(got)); diff != "" {
+		t.Errorf("- deploy/quiet\n+ deploy/chart\n%s", diff)
+	}
+	delete(want, "ConfigMap paddock-quiet")
+	delete(got, "ConfigMap paddock-quiet")
+	if diff := cmp.Diff(want.text(t, helmOnly), got.text(t, helmOnly)); diff != "" {
+		t.Errorf("- deploy/quiet\n+ deploy/chart\n%s", diff)
+	}
+	for settings, want := range map[string]string{
+		"{partition: \"off\"}": "[NET_ADMIN]", "{receiveQueues: \"off\"}": "[SYS_ADMIN]", "{partition: \"off\", receiveQueues: \"off\"}": "[]",
+	} {
+		var quiet map[string]any
+		if err := yaml.Unmarshal([]byte("quiet: {enabled: true, config: {quiet: "+settings+"}}"), &quiet); err != nil {
+			t.Fatal(err)
+		}
+		all, _ := rendered(t, quiet)
+		set := as[appsv1.DaemonSet](t, all, "DaemonSet paddock-quiet")
+		if got := fmt.Sprint(set.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add); got != want {
+			t.Errorf("%s: capabilities %s, want %s", settings, got, want)
+		}
 	}
 }
 

@@ -404,3 +404,15 @@ if they want different values of one label.
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* The configuration of paddock quiet, with what belongs to its volumes. */}}
+{{- define "paddock.quiet" -}}
+{{- $own := dict "root" "/host" }}
+{{- $token := "/var/run/secrets/paddock/token" }}
+{{- $_ := set $own "kubelet" (dict "url" .Values.agent.kubelet.url "tokenFile" $token "insecure" true) }}
+{{- $_ := set $own "apiServer" (dict "url" "in-cluster" "tokenFile" $token "caFile" "/var/run/secrets/paddock/apiserver-ca.crt") }}
+{{- with .Values.quiet.irqbalanceEnvironment }}
+{{- $_ := set $own "irqbalance" (dict "sockets" "/run/irqbalance" "environment" (printf "/host%s" .)) }}
+{{- end }}
+{{- mergeOverwrite (deepCopy .Values.quiet.config) $own | toYaml }}
+{{- end }}

@@ -25,6 +25,7 @@ const (
 	StateDifference    Kind = "StateDifference"
 	NodeCheck          Kind = "NodeCheck"
 	NodeNoise          Kind = "NodeNoise"
+	QuietStatus        Kind = "QuietStatus"
 	Fleet              Kind = "Fleet"
 	FleetSizes         Kind = "FleetSizes"
 	FleetTrials        Kind = "FleetTrials"

@@ -1,0 +1,117 @@
+// Command paddock-quiet is the program of the image paddock-quiet. It does what "paddock quiet" of
+// cmd/paddock does, with the same flags, and takes 10 MiB less memory on every node: it links
+// neither the other commands nor what they share.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/program/quietstatus"
+	"github.com/paddock-project/paddock/internal/silencer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case errors.Is(err, errWaiting):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "paddock-quiet:", err)
+		os.Exit(1)
+	}
+}
+
+// errWaiting is the error of a status whose last round could not do what was to be done.
+var errWaiting = errors.New("it waits")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "status" {
+		return status(ctx, args[1:], stdout, stderr)
+	}
+	flags := flag.NewFlagSet("paddock-quiet", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("config", "", "the configuration, a YAML `FILE`")
+	node := flags.String("node-name", "", "the `NAME` of this Kubernetes node, for events")
+	release := flags.Bool("release", false, "give every file what it contained before the first start, and end")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("argument %q: expected flags, or the command status", flags.Arg(0))
+	}
+	c := silencer.DefaultConfig()
+	if *file != "" {
+		data, err := os.ReadFile(*file)
+		if err != nil {
+			return fmt.Errorf("--config: %w", err)
+		}
+		if c, err = silencer.ReadConfig(*file, data); err != nil {
+			return err
+		}
+	}
+	if *node != "" {
+		c.NodeName = *node
+	}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	log, err := c.NewLogger(stderr)
+	if err != nil {
+		return err
+	}
+	if !*release {
+		return silencer.Serve(ctx, c, silencer.Here(&c), log)
+	}
+	back, left, err := silencer.Release(c, silencer.Here(&c), log)
+	if err != nil {
+		return err
+	}
+	for _, text := range left {
+		fmt.Fprintln(stderr, text)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%d files were not given back: mend the cause and run it again, or restart the machine", len(left))
+	}
+	_, err = fmt.Fprintf(stdout, "%d files contain again what they did before\n", back)
+	return err
+}
+
+// status shows what the process on this node does.
+func status(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("paddock-quiet status", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	address := flags.String("address", silencer.DefaultConfig().Listen, "the `HOST:PORT` on which it listens")
+	form := flags.String("o", "text", "form of the output: text or json")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	s, err := quietstatus.Ask(ctx, *address)
+	if err != nil {
+		return fmt.Errorf("--address %w", err)
+	}
+	switch *form {
+	case "text":
+		_, err = io.WriteString(stdout, quietstatus.Text(s, terminal.Style{}))
+	case "json":
+		err = json.NewEncoder(stdout).Encode(s)
+	default:
+		err = fmt.Errorf("-o %s: expected text or json", *form)
+	}
+	if err == nil && s.Waiting != "" {
+		err = errWaiting
+	}
+	return err
+}
