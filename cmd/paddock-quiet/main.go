@@ -4,15 +4,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/program/quietstatus"
@@ -46,35 +50,56 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	file := flags.String("config", "", "the configuration, a YAML `FILE`")
 	node := flags.String("node-name", "", "the `NAME` of this Kubernetes node, for events")
 	release := flags.Bool("release", false, "give every file what it contained before the first start, and end")
+	show := flags.Bool("print-config", false, "print the resolved configuration and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("argument %q: expected flags, or the command status", flags.Arg(0))
 	}
-	c := silencer.DefaultConfig()
-	if *file != "" {
-		data, err := os.ReadFile(*file)
-		if err != nil {
-			return fmt.Errorf("--config: %w", err)
-		}
-		if c, err = silencer.ReadConfig(*file, data); err != nil {
-			return err
-		}
-	}
-	if *node != "" {
-		c.NodeName = *node
-	}
-	if err := c.Check(); err != nil {
+	c, err := config(*file, *node)
+	if err != nil {
 		return err
+	}
+	if *show {
+		return printConfig(stdout, c)
 	}
 	log, err := c.NewLogger(stderr)
 	if err != nil {
 		return err
 	}
-	if !*release {
-		return silencer.Serve(ctx, c, silencer.Here(&c), log)
+	if *release {
+		return giveBack(c, log, stdout, stderr)
 	}
+	return silencer.Serve(ctx, c, silencer.Here(&c), log)
+}
+
+// config returns the configuration of a file, or the default one, with the name of a node.
+func config(file, node string) (c silencer.Config, err error) {
+	c = silencer.DefaultConfig()
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return c, fmt.Errorf("--config: %w", err)
+		}
+		if c, err = silencer.ReadConfig(file, data); err != nil {
+			return c, err
+		}
+	}
+	c.NodeName = cmp.Or(node, c.NodeName)
+	return c, c.Check()
+}
+
+func printConfig(stdout io.Writer, c silencer.Config) error {
+	text, err := yaml.Marshal(c)
+	if err == nil {
+		_, err = stdout.Write(text)
+	}
+	return err
+}
+
+// giveBack gives everything back.
+func giveBack(c silencer.Config, log *slog.Logger, stdout, stderr io.Writer) error {
 	back, left, err := silencer.Release(c, silencer.Here(&c), log)
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ var libraries = []library{
 	{"k8s.io/klog", []string{"cli/console", "agent", "cli/inputs"}, "log/slog, at the edges; what libraries say through klog is led there once, at the start"},
 	{"go.uber.org/zap", nil, "log/slog, at the edges"},
 	{"log", nil, "log/slog, at the edges"},
-	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "silencer", "program", "program/quietcommand", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
+	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "silencer", "cmd/paddock-quiet", "program", "program/quietcommand", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
 }
 
 // impure are the parts of the standard library that the core must not use, and where such code

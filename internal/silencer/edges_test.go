@@ -125,17 +125,17 @@ func TestASourceThatHadContainers(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for text, want := range map[string]string{
-		"quiet: {interrupts: all}":               `quiet.interrupts: "all": expected one of [off asked exclusive]`,
-		"interval: 1ms":                          "interval: 1ms: expected a time from 200ms to 1m0s",
-		"onExit: undo":                           `onExit: "undo": expected leave or release`,
-		"quiet: {allow: {namespaces: [prod]}}":   "set kubelet.url",
-		"quite: {}":                              `unknown field "quite"`,
-		"kubelet: {url: ftp://x}":                "kubelet.url",
+		"quiet: {interrupts: all}":                   `quiet.interrupts: "all": expected one of [off asked exclusive]`,
+		"interval: 1ms":                              "interval: 1ms: expected a time from 200ms to 1m0s",
+		"onExit: undo":                               `onExit: "undo": expected leave or release`,
+		"quiet: {allow: {namespaces: [prod]}}":       "set kubelet.url",
+		"quite: {}":                                  `unknown field "quite"`,
+		"kubelet: {url: ftp://x}":                    "kubelet.url",
 		"kubelet: {url: http://x, tokenFile: token}": "no token is sent over http",
-		"state: state.json":                      "expected the absolute path",
-		"podResources: []":                       "podResources: expected",
-		"quiet: {mostFights: 0, latency: -1}":    "quiet.mostFights",
-		"":                                       "",
+		"state: state.json":                          "expected the absolute path",
+		"podResources: []":                           "podResources: expected",
+		"quiet: {mostFights: 0, latency: -1}":        "quiet.mostFights",
+		"":                                           "",
 	} {
 		c, err := ReadConfig("quiet.yaml", []byte(text))
 		if err == nil {

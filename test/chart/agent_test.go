@@ -18,25 +18,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// paddock returns the path of the program of the container image. The program is built once.
-var paddock = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paddock-chart-test-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock-agent")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return filepath.Join(dir, "paddock"), nil
-})
+// paddock and quietProgram return the paths of the programs of the container images. Each is built
+// once.
+var paddock, quietProgram = built("./cmd/paddock-agent"), built("./cmd/paddock-quiet")
+
+func built(program string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "paddock-chart-test-")
+		if err != nil {
+			return "", err
+		}
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, "paddock"), program)
+		build.Dir = "../.."
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build: %w: %s", err, out)
+		}
+		return filepath.Join(dir, "paddock"), nil
+	})
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if name, err := paddock(); err == nil {
-		if err := os.RemoveAll(filepath.Dir(name)); err != nil {
-			code = 1
+	for _, program := range []func() (string, error){paddock, quietProgram} {
+		if name, err := program(); err == nil {
+			if err := os.RemoveAll(filepath.Dir(name)); err != nil {
+				code = 1
+			}
 		}
 	}
 	os.Exit(code)
@@ -73,6 +80,10 @@ func TestAgentTakesTheFiles(t *testing.T) {
 		all, _ := rendered(t, values(t, name))
 		for _, set := range all.of("DaemonSet") {
 			dir := written(t, as[v1.ConfigMap](t, all, "ConfigMap "+set))
+			if set == quieting {
+				takesQuiet(t, name, filepath.Join(dir, "quiet.yaml"))
+				continue
+			}
 			args := slices.Clone(as[appsv1.DaemonSet](t, all, "DaemonSet "+set).Spec.Template.Spec.Containers[0].Args)
 			for i, a := range args {
 				a = strings.ReplaceAll(a, "$(HOST_IP)", "192.0.2.7")
@@ -90,6 +101,18 @@ func TestAgentTakesTheFiles(t *testing.T) {
 				t.Errorf("%s, %s: check-config: %v: %s", name, set, err, out)
 			}
 		}
+	}
+}
+
+// takesQuiet checks that paddock quiet accepts its configuration.
+func takesQuiet(t *testing.T, what, file string) {
+	t.Helper()
+	name, err := quietProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), name, "--config", file, "--print-config").CombinedOutput(); err != nil {
+		t.Errorf("%s: paddock quiet: %v: %s", what, err, out)
 	}
 }
 

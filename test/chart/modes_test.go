@@ -19,8 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// observing is the name of the DaemonSet of observing agents, and of all objects that belong to it.
-const observing = "paddock-observe"
+// observing and quieting are the names of the DaemonSets of observing agents and of paddock quiet,
+// and of all objects that belong to them.
+const (
+	observing = "paddock-observe"
+	quieting  = "paddock-quiet"
+)
 
 // operators maps those of a node affinity to those of a label selector.
 var operators = map[v1.NodeSelectorOperator]selection.Operator{

@@ -69,6 +69,12 @@ func consistent(t *testing.T, all objects) {
 		set := as[appsv1.DaemonSet](t, all, "DaemonSet "+name)
 		spec := set.Spec.Template.Spec
 		files := as[v1.ConfigMap](t, all, "ConfigMap "+spec.Volumes[0].ConfigMap.Name)
+		if name == quieting {
+			if files.Name != name || files.Data["quiet.yaml"] == "" || spec.ServiceAccountName != name || all["ServiceAccount "+name] == nil {
+				t.Errorf("%s mounts the ConfigMap %s, and runs as %s", name, files.Name, spec.ServiceAccountName)
+			}
+			continue
+		}
 		if files.Data["agent.yaml"] == "" || (files.Data["policy.yaml"] == "") != (name == observing) || files.Name != name {
 			t.Errorf("%s mounts the ConfigMap %s, with %d files", name, files.Name, len(files.Data))
 		}
