@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -83,7 +84,8 @@ func TestFootprint(t *testing.T) {
 		must(t, cmd.Process.Signal(syscall.SIGTERM))
 		must(t, cmd.Wait())
 	}()
-	awaitQuiet(t, filepath.Join(dir, "log"))
+	address := awaitQuiet(t, filepath.Join(dir, "log"))
+	checkStatus(t, address)
 	begin, spent := time.Now(), cpuSeconds(t, cmd.Process.Pid)
 	time.Sleep(*idle) //nolint:forbidigo // The test measures that little happens.
 	share := (cpuSeconds(t, cmd.Process.Pid) - spent) / time.Since(begin).Seconds()
@@ -153,7 +155,7 @@ func serve(t *testing.T, socket string, state *node.State) {
 }
 
 // awaitQuiet waits until every container has quiet CPUs. The log has the address.
-func awaitQuiet(t *testing.T, log string) {
+func awaitQuiet(t *testing.T, log string) (address string) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		text, err := os.ReadFile(log)
@@ -162,7 +164,7 @@ func awaitQuiet(t *testing.T, log string) {
 		if !found {
 			continue
 		}
-		address, _, _ := strings.Cut(after, " ")
+		address, _, _ = strings.Cut(after, " ")
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+silencer.StatusPath, http.NoBody)
 		must(t, err)
 		answer, err := http.DefaultClient.Do(request)
@@ -171,11 +173,32 @@ func awaitQuiet(t *testing.T, log string) {
 		must(t, json.NewDecoder(answer.Body).Decode(&status))
 		must(t, answer.Body.Close())
 		if len(status.Containers) == 100 && len(status.Files) > 600 {
-			return
+			return address
 		}
 	}
 	text, _ := os.ReadFile(log)
 	t.Fatalf("the containers have no quiet CPUs:\n%s", text)
+	return ""
+}
+
+// checkStatus asks the process as people do, and checks what is wrong with arguments.
+func checkStatus(t *testing.T, address string) {
+	t.Helper()
+	var out strings.Builder
+	must(t, run(t.Context(), []string{"status", "-address", address}, &out, io.Discard))
+	for _, want := range []string{"quiet CPUs: 2-201; irqbalance: it does not run", "prod/pod-7/main", "proc/irq/24/smp_affinity_list", "0-1,202-255"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the status does not have %q:\n%.2000s", want, out.String())
+		}
+	}
+	for args, want := range map[string]string{
+		"status -address 127.0.0.1:1": "does paddock quiet run on this node?", "status -address " + address + " -o table": "expected text or json",
+		"now": "expected flags, or the command status", "--config none.yaml": "--config: open none.yaml",
+	} {
+		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
 }
 
 // memory returns a line of /proc/PID/status in KiB.

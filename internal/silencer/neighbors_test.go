@@ -1,11 +1,15 @@
 package silencer
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/quiet"
@@ -339,5 +343,64 @@ func TestRejectedValues(t *testing.T) {
 		if f.File == irq && f.Error != "" {
 			t.Errorf("the error stays after the write: %+v", f)
 		}
+	}
+}
+
+// TestTheBanListOutlivesTheMachine checks that the environment file of irqbalance, which is on the
+// disk, loses the quiet CPUs after a restart of the machine too (cluster-node-tuning-operator#400
+// is the opposite: the list was cleared under running pods).
+func TestTheBanListOutlivesTheMachine(t *testing.T) {
+	r := newRig(t, fakekernel.Options{CPUs: 8}, quiet.DefaultPolicy())
+	name := filepath.Join(t.TempDir(), "irqbalance")
+	must(t, os.WriteFile(name, []byte("IRQBALANCE_BANNED_CPULIST=7\n"), 0o600))
+	r.config.Irqbalance.Environment = name
+	check := func(what, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s: %q, %v, want %q", what, got, err, want)
+		}
+	}
+	r.start()
+	r.pod("a", cpuset.Of(2, 3), nil)
+	r.rounds(1)
+	check("with a container", "IRQBALANCE_BANNED_CPULIST=2-3,7")
+	if got := r.bans[len(r.bans)-1]; got != "2-3,7" {
+		t.Errorf("irqbalance got %q", got)
+	}
+	r.stop()
+	r.source.list = nil
+	must(t, r.kernel.Reboot("another-boot"))
+	r.start()
+	r.rounds(1)
+	check("after a restart of the machine", "IRQBALANCE_BANNED_CPULIST=7")
+	r.pod("b", cpuset.Of(4), nil)
+	r.rounds(1)
+	must(t, os.WriteFile(name, []byte("IRQBALANCE_BANNED_CPULIST=1\n"), 0o600)) // An administrator.
+	r.rounds(1)
+	check("after another list", "IRQBALANCE_BANNED_CPULIST=1,4")
+	r.stop()
+	r.release()
+	check("after the release", "IRQBALANCE_BANNED_CPULIST=1")
+}
+
+// TestTheEndOfTheProcess covers onExit: nothing is changed, or everything is given back.
+func TestTheEndOfTheProcess(t *testing.T) {
+	for _, exit := range []string{ExitLeave, ExitRelease} {
+		r := newRig(t, fakekernel.Options{CPUs: 8}, everything())
+		r.config.OnExit = exit
+		r.start()
+		r.pod("a", cpuset.Of(2, 3), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.s.world.After = func(time.Duration) <-chan time.Time {
+			cancel()
+			return nil
+		}
+		must(t, r.s.Run(ctx))
+		if exit == ExitLeave {
+			r.wantQuiet()
+		} else {
+			r.wantBefore()
+		}
+		cancel()
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/noise"
+	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
 // mostBytes is the largest file that is read as a whole, in bytes. The list of the tasks of a
@@ -104,20 +104,10 @@ func mask(name string) (cpuset.Set, error) {
 }
 
 func parseMask(words string) (cpuset.Set, error) {
-	var cpus cpuset.Builder
-	groups := strings.Split(words, ",")
-	for i, group := range groups {
-		bits, err := strconv.ParseUint(group, 16, 32)
-		if err != nil || 32*len(groups) > cpuset.MaxID {
-			return cpuset.Set{}, fmt.Errorf("%q is not a mask of CPUs", words)
-		}
-		for bit := range 32 {
-			if bits>>bit&1 == 1 {
-				cpus.Add(32*(len(groups)-1-i) + bit)
-			}
-		}
+	if words == "" {
+		return cpuset.Set{}, errEmpty
 	}
-	return cpus.Set(), nil
+	return quiet.ParseMask(words)
 }
 
 // notes collects what could not be read.
