@@ -157,7 +157,7 @@ func serve(t *testing.T, socket string, state *node.State) {
 // awaitQuiet waits until every container has quiet CPUs. The log has the address.
 func awaitQuiet(t *testing.T, log string) (address string) {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { //nolint:forbidigo // Another process has no event for it.
 		text, err := os.ReadFile(log)
 		must(t, err)
 		_, after, found := strings.Cut(string(text), "listen=")

@@ -1,7 +1,6 @@
 package silencer
 
 import (
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -109,7 +108,7 @@ func TestASourceThatHadContainers(t *testing.T) {
 	c.PodResources = []string{filepath.Join(t.TempDir(), "s")}
 	f, err := newFollower(&c, c.PodResources, func() time.Time { return now })
 	must(t, err)
-	if _, err := f.Containers(context.Background(), nil); !errors.Is(err, errNoSource) {
+	if _, err := f.Containers(t.Context(), nil); !errors.Is(err, errNoSource) {
 		t.Errorf("containers of a source that does not answer: %v", err)
 	}
 	if got := f.answered(); len(got) != 1 {
@@ -117,7 +116,7 @@ func TestASourceThatHadContainers(t *testing.T) {
 	}
 	now = now.Add(forgetAfter + time.Second)
 	f.sources = append(f.sources, &source{socket: "other"})
-	f.sources[0].ask(context.Background(), now)
+	f.sources[0].ask(t.Context(), now)
 	if f.sources[0].missed(now, f.began) || len(f.answered()) != 0 {
 		t.Error("a source that never answers keeps everything as it is")
 	}

@@ -62,7 +62,7 @@ func child(dir string) error {
 		return err
 	}
 	s.follow = &listed{file: filepath.Join(dir, "containers.json")}
-	return s.Run(context.Background())
+	return s.Run(context.Background()) //nolint:forbidigo // It is killed.
 }
 
 // listed shows the containers of a file.
@@ -138,7 +138,7 @@ func TestKill(t *testing.T) {
 		process := startChild(t, dir)
 		for range 1 + chance.IntN(3) {
 			change()
-			time.Sleep(time.Duration(chance.IntN(30)) * time.Millisecond) // The moment of the kill is any.
+			time.Sleep(time.Duration(chance.IntN(30)) * time.Millisecond) //nolint:forbidigo // The moment of the kill is any.
 		}
 		kill(process)
 		change()
@@ -182,7 +182,7 @@ func (r *rig) show(dir string) {
 func (r *rig) becomesQuiet(kill int) {
 	r.t.Helper()
 	var found []string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // Another process has no event for it.
 		if found = r.differences(); len(found) == 0 {
 			return
 		}

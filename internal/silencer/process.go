@@ -27,7 +27,7 @@ const (
 func Here(c *Config) World {
 	return World{
 		Disk: store.OS(), Files: kernelsettings.FS{Root: c.Root, Mount: c.CgroupRoot},
-		Now: time.Now, After: time.After, Environment: os.Getenv, Ban: kernelsettings.Ban,
+		Now: time.Now, After: time.After, Environment: os.Getenv, Ban: kernelsettings.Ban, //nolint:forbidigo // The real clock.
 	}
 }
 

@@ -94,8 +94,10 @@ func (s *Status) metrics() string {
 		name, help string
 		value      uint64
 	}{
-		{"rounds", "Looks at the node.", s.Counts.Rounds}, {"writes", "Writes to files of the kernel.", s.Counts.Writes},
-		{"failed_writes", "Writes that the kernel rejected.", s.Counts.Failed}, {"saves", "Writes of the state.", s.Counts.Saves},
+		{"rounds", "Looks at the node.", s.Counts.Rounds},
+		{"writes", "Writes to files of the kernel.", s.Counts.Writes},
+		{"failed_writes", "Writes that the kernel rejected.", s.Counts.Failed},
+		{"saves", "Writes of the state.", s.Counts.Saves},
 	} {
 		metric("paddock_quiet_"+c.name+"_total", "counter", c.help)
 		fmt.Fprintf(&out, "paddock_quiet_%s_total %d\n", c.name, c.value)

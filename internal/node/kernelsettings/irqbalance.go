@@ -73,7 +73,7 @@ func (f FS) putBalancer(list string) error {
 		}
 		kept = append(kept[:at], append([]string{banned + "=" + list}, kept[at:]...)...)
 	}
-	file, err := os.OpenFile(f.Balancer, os.O_WRONLY|os.O_TRUNC, 0)
+	file, err := os.OpenFile(f.Balancer, os.O_WRONLY|os.O_TRUNC, 0) //nolint:forbidigo // It can be a mount, which cannot be replaced.
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func ask(socket, request string) (answer string, err error) {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(askTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(askTime)); err != nil { //nolint:forbidigo // A deadline of the kernel.
 		return "", err
 	}
 	who := syscall.UnixCredentials(&syscall.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())})

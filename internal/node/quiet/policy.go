@@ -75,9 +75,12 @@ func (p *Policy) Check() error {
 		value Scope
 		may   []Scope
 	}{
-		{"interrupts", p.Interrupts, []Scope{Off, Asked, Exclusive}}, {"partition", p.Partition, []Scope{Off, Asked, Exclusive}},
-		{"workqueues", p.Workqueues, []Scope{Off, Asked, Exclusive}}, {"receiveQueues", p.ReceiveQueues, []Scope{Off, Asked, Exclusive}},
-		{"cStates", p.CStates, []Scope{Off, Asked, Exclusive}}, {"frequency", p.Frequency, []Scope{Off, Asked}},
+		{"interrupts", p.Interrupts, []Scope{Off, Asked, Exclusive}},
+		{"partition", p.Partition, []Scope{Off, Asked, Exclusive}},
+		{"workqueues", p.Workqueues, []Scope{Off, Asked, Exclusive}},
+		{"receiveQueues", p.ReceiveQueues, []Scope{Off, Asked, Exclusive}},
+		{"cStates", p.CStates, []Scope{Off, Asked, Exclusive}},
+		{"frequency", p.Frequency, []Scope{Off, Asked}},
 	} {
 		if !slices.Contains(f.may, f.value) {
 			wrong = append(wrong, fmt.Errorf("quiet.%s: %q: expected one of %v", f.name, f.value, f.may))

@@ -110,8 +110,10 @@ func TestWhoMayAsk(t *testing.T) {
 	const irq = "proc/irq/9/smp_affinity_list"
 	ask := map[string]string{quiet.AskInterrupts: "disable"}
 	for _, c := range []struct{ namespace, class, cpus, want, problem string }{
-		{"prod", "", "2-3", "0-1,4-7", ""}, {"dev", "fast", "2-3", "0-1,4-7", ""},
-		{"dev", "", "2-3", "0-7", "its pod may not ask for it"}, {"prod", "", "", "0-7", "has no exclusive ones"},
+		{"prod", "", "2-3", "0-1,4-7", ""},
+		{"dev", "fast", "2-3", "0-1,4-7", ""},
+		{"dev", "", "2-3", "0-7", "its pod may not ask for it"},
+		{"prod", "", "", "0-7", "has no exclusive ones"},
 	} {
 		got, problems := wanted(irq, "0-7", quiet.Container{Namespace: c.namespace, RuntimeClass: c.class, Pod: "a", Name: "main", Assigned: set(c.cpus), Annotations: ask})
 		if got != c.want || (len(problems) == 0) != (c.problem == "") || !strings.Contains(fmt.Sprint(problems), c.problem) {

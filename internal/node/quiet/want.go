@@ -142,8 +142,11 @@ func (w *wanting) off(c *Container, asked wishes) {
 		scope       Scope
 		name, field string
 	}{
-		{asked.interrupts == quieter, w.policy.Interrupts, AskInterrupts, "interrupts"}, {asked.partition == quieter, w.policy.Partition, AskBalancing, "partition"},
-		{asked.latency != "", w.policy.CStates, AskCStates, "cStates"}, {asked.governor != "", w.policy.Frequency, AskGovernor, "frequency"}, {asked.min != "", w.policy.Frequency, AskFrequency, "frequency"},
+		{asked.interrupts == quieter, w.policy.Interrupts, AskInterrupts, "interrupts"},
+		{asked.partition == quieter, w.policy.Partition, AskBalancing, "partition"},
+		{asked.latency != "", w.policy.CStates, AskCStates, "cStates"},
+		{asked.governor != "", w.policy.Frequency, AskGovernor, "frequency"},
+		{asked.min != "", w.policy.Frequency, AskFrequency, "frequency"},
 	} {
 		if f.asked && f.scope == Off {
 			key, _ := c.wish(f.name)

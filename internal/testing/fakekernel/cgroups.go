@@ -120,7 +120,7 @@ func (k *Kernel) writePartition(file, text string) error {
 // effective returns the exclusive CPUs of a cgroup that can make up a partition. cgroup-v2.rst:
 // "The content of this file will always be a subset of its parent's cpuset.cpus.exclusive.effective
 // if its parent is not the root cgroup. It will also be a subset of cpuset.cpus.exclusive if it is
-// set."
+// set".
 func (k *Kernel) effective(name string) cpuset.Set {
 	set := k.groups[name].exclusive
 	if above := path.Dir(name); above != "/" {

@@ -37,13 +37,25 @@ func TestWrites(t *testing.T) {
 		file, text, want string
 		err              error
 	}{
-		{irq, "1-2", "1-2", nil}, {irq, "8", "1-2", syscall.EINVAL}, {irq, "", "1-2", syscall.EINVAL}, {irq, "40", "1-2", syscall.ERANGE}, {irq, "x", "1-2", syscall.EINVAL},
+		{irq, "1-2", "1-2", nil},
+		{irq, "8", "1-2", syscall.EINVAL},
+		{irq, "", "1-2", syscall.EINVAL},
+		{irq, "40", "1-2", syscall.ERANGE},
+		{irq, "x", "1-2", syscall.EINVAL},
 		{"proc/irq/2/smp_affinity_list", "1", "0-39", syscall.EIO},
-		{quiet.NewInterruptsFile, "3", "00,00000003", nil}, {quiet.NewInterruptsFile, "f0", "00,00000003", syscall.EINVAL}, {quiet.NewInterruptsFile, "100,00000000", "00,00000003", syscall.EOVERFLOW},
-		{quiet.WorkqueuesFile, "0", "ff,ffffffff", syscall.EINVAL}, {quiet.WorkqueuesFile, "ff,00000001", "ff,00000001", nil},
-		{queue, "ff", "00,0000000f", nil}, {queue, "0", "00,00000000", nil},
-		{quiet.LatencyFile(1), "n/a", "n/a", nil}, {quiet.LatencyFile(1), "-1", "n/a", syscall.EINVAL}, {quiet.LatencyFile(1), "soon", "n/a", syscall.EINVAL}, {quiet.LatencyFile(1), "20", "20", nil},
-		{governor, "performance", "performance", nil}, {governor, "turbo", "performance", syscall.EINVAL},
+		{quiet.NewInterruptsFile, "3", "00,00000003", nil},
+		{quiet.NewInterruptsFile, "f0", "00,00000003", syscall.EINVAL},
+		{quiet.NewInterruptsFile, "100,00000000", "00,00000003", syscall.EOVERFLOW},
+		{quiet.WorkqueuesFile, "0", "ff,ffffffff", syscall.EINVAL},
+		{quiet.WorkqueuesFile, "ff,00000001", "ff,00000001", nil},
+		{queue, "ff", "00,0000000f", nil},
+		{queue, "0", "00,00000000", nil},
+		{quiet.LatencyFile(1), "n/a", "n/a", nil},
+		{quiet.LatencyFile(1), "-1", "n/a", syscall.EINVAL},
+		{quiet.LatencyFile(1), "soon", "n/a", syscall.EINVAL},
+		{quiet.LatencyFile(1), "20", "20", nil},
+		{governor, "performance", "performance", nil},
+		{governor, "turbo", "performance", syscall.EINVAL},
 		{quiet.FrequencyFile("policy1", quiet.MinFrequency), "1", "800000", nil},
 	} {
 		if err := k.Write(c.file, c.text); !errors.Is(err, c.err) || c.err == nil && err != nil {
