@@ -40,6 +40,8 @@ func TestWishesThatAreNotAllowed(t *testing.T) {
 	r.config.APIServer = APIServer{URL: server.URL, TokenFile: filepath.Join(dir, "token"), CAFile: filepath.Join(dir, "ca.crt")}
 	r.start()
 	c := r.pod("a", cpuset.Of(2, 3), map[string]string{quiet.AskCStates + "/main": "disable"})
+	r.s.config.Quiet.Partition = quiet.Exclusive
+	r.pod("all", cpuset.Of(0, 1, 4, 5, 6, 7), nil) // It can have no partition, and has not asked for one.
 	r.rounds(3)
 	if len(events) != 1 || events[0].InvolvedObject.Name != "a" || events[0].InvolvedObject.UID != c.UID || !strings.Contains(events[0].Message, quiet.AskCStates+"/main: its pod may not ask for it") {
 		t.Errorf("events %+v", events)
