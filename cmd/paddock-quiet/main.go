@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"sigs.k8s.io/yaml"
@@ -51,8 +52,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	node := flags.String("node-name", "", "the `NAME` of this Kubernetes node, for events")
 	release := flags.Bool("release", false, "give every file what it contained before the first start, and end")
 	show := flags.Bool("print-config", false, "print the resolved configuration and exit")
+	version := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *version {
+		return printVersion(stdout)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("argument %q: expected flags, or the command status", flags.Arg(0))
@@ -72,6 +77,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return giveBack(c, log, stdout, stderr)
 	}
 	return silencer.Serve(ctx, c, silencer.Here(&c), log)
+}
+
+// printVersion prints the version that the go command has recorded.
+func printVersion(stdout io.Writer) error {
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		version = info.Main.Version
+	}
+	_, err := fmt.Fprintln(stdout, "paddock-quiet", version)
+	return err
 }
 
 // config returns the configuration of a file, or the default one, with the name of a node.
