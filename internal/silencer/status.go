@@ -158,7 +158,7 @@ func (s *Silencer) announce(ctx context.Context, next *Status, troubles quiet.Tr
 			s.log.Warn(problem.Text)
 			at := slices.IndexFunc(list, func(c quiet.Container) bool { return c.ID() == problem.Container })
 			if s.events == nil || problem.Container == "" || at < 0 || !quiet.Asks(list[at].Annotations) {
-				return // Nobody has asked for it in the pod.
+				return // The pod has not asked for it.
 			}
 			if err := s.events.send(ctx, &list[at], problem); err != nil {
 				s.log.Warn("an event was not sent", "error", err)
