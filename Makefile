@@ -39,7 +39,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -201,7 +201,7 @@ idle: build-agent ## Memory and CPU of an agent that holds 250 pods of four cont
 	PADDOCK=$(CURDIR)/$(AGENT) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint' ./cmd/paddock -idle=$(IDLE)
 
 # The limit is a cgroup's: as root.
-starved: build-agent ## Answers of an agent that gets a part of a CPU, as the table of docs/slow-nodes.md; six minutes.
+starved: build-agent ## Answers of an agent that gets a part of a CPU, as the table of docs/slow-nodes.md; ten minutes.
 	PADDOCK=$(CURDIR)/$(AGENT) $(GO) test -count=1 -v -timeout 30m -run '^TestStarved$$' ./cmd/paddock -starved
 
 # CPU time and memory of whole runs beside what they may be; a picture of the page takes what it takes on this machine.
@@ -282,6 +282,9 @@ COLUMNS ?=
 ROWS    ?=
 runtimes: ## What releases of container runtimes do, as the table of docs/runtimes.md; half an hour [COLUMNS=… ROWS=…].
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 120m -run '^TestRuntimes$$/^columns$$/$(COLUMNS)' . -runtimes -rows '$(ROWS)'
+
+e2e-quiet: ## What interrupts exclusive CPUs before and after paddock quiet, as the table of docs/quiet-cpus.md; three minutes.
+	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 20m -run '^TestQuiet$$' . -quiet
 
 e2e-everywhere: ## The same with a long churn, every policy, five NUMA nodes, and each comparison with a kubelet; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere

@@ -24,12 +24,21 @@ var (
 	everywhere = flag.Bool("everywhere", false, "also what a policy alone decides, the long churn, the machine with five NUMA nodes, and every comparison with a real kubelet")
 	runtimes   = flag.Bool("runtimes", false, "write a table of what several releases of container runtimes do; building them takes minutes, once")
 	onlyRows   = flag.String("rows", "", "with -runtimes, the rows that are played, as a regular expression; the others stay as they are in the page")
+	quiet      = flag.Bool("quiet", false, "also measure what interrupts exclusive CPUs, before and after paddock quiet; needs a second kernel")
 	benefit    = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
 
 // limit is the time limit of all tests, and half of that with all container runtimes. It only ends
 // tests that hang. On a slow day, a run without cached parts takes half of it.
 const limit = 55 * time.Minute
+
+// kernels returns the kernels of the machines that are used.
+func kernels() []string {
+	if *quiet || *everywhere {
+		return []string{parts.Stable, parts.Moves}
+	}
+	return []string{parts.Stable}
+}
 
 // world is what the machines share.
 var world struct {
@@ -74,7 +83,7 @@ func findParts() (*parts.Parts, error) {
 		return nil, err
 	}
 	return parts.Find(context.Background(), parts.Options{
-		Source: source, Work: world.work, Kernels: []string{parts.Stable}, Kubelet: *kubelet, CRIO: *withCRIO || *runtimes, Containerds: containerds(),
+		Source: source, Work: world.work, Kernels: kernels(), Kubelet: *kubelet, CRIO: *withCRIO || *runtimes, Containerds: containerds(),
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...) },
 	})
 }

@@ -28,8 +28,9 @@ const mostCgroups = 100_000
 
 var errTooMany = errors.New("there are more cgroups than this program reads")
 
-// podName matches the cgroup of a pod. In the names of systemd's slices, "_" replaces "-".
-var podName = regexp.MustCompile(`(?:^|-)pod([0-9a-f]{8}[-_]?[0-9a-f]{4}[-_]?[0-9a-f]{4}[-_]?[0-9a-f]{4}[-_]?[0-9a-f]{12})(?:\.slice)?$`)
+// podName matches the cgroup of a pod below kubepods, and its UID, which can be any text. In the
+// names of systemd's slices, "_" replaces "-".
+var podName = regexp.MustCompile(`^(?:kubepods(?:-[a-z]+)?-)?pod([^/]+?)(?:\.slice)?$`)
 
 // v2 reports whether cgroups are of version 2.
 func (f FS) v2() bool {
@@ -65,7 +66,7 @@ func (f FS) Cgroups() ([]Cgroup, error) {
 			return errTooMany
 		}
 		parent := podName.FindStringSubmatch(path.Base(path.Dir(name)))
-		if parent == nil {
+		if parent == nil || !strings.Contains(strings.TrimPrefix(name, root), "/kubepods") {
 			return nil
 		}
 		if cpus, err := list(filepath.Join(name, "cpuset.cpus")); err == nil && !cpus.IsEmpty() && !strings.Contains(entry.Name(), "conmon") {

@@ -251,6 +251,7 @@ func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, e
 	files := map[string]string{}
 	for _, b := range []struct{ name, dir, pkg string }{
 		{"paddock", o.Source, "./cmd/paddock-agent"},
+		{"paddock-quiet", o.Source, "./cmd/paddock-quiet"},
 		{"guest", filepath.Join(o.Source, "test", "e2e"), "./guest"},
 		{"pause", filepath.Join(o.Source, "test", "e2e"), "./pause"},
 	} {

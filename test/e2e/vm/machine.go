@@ -21,6 +21,8 @@ type Machine struct {
 	Nodes  []Node `json:"nodes"`
 	// Distances are the distances between NUMA nodes, in both directions.
 	Distances [][]int `json:"distances"`
+	// Boot has additional parameters of the kernel, separated by spaces.
+	Boot string `json:"boot"`
 	// HugePages2Mi is the number of 2 MiB pages. The kernel spreads them over the NUMA nodes.
 	HugePages2Mi int `json:"hugePages2Mi"`
 	// PCI lists NUMA nodes with their own PCI root bus and a device behind its port. 0000:81:00.0

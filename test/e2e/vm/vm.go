@@ -174,7 +174,7 @@ func arguments(m Machine, p *parts.Parts, input, short string, o Options) []stri
 	// cost more than they save. numa_balancing=disable: only the tests may move pages to other NUMA
 	// nodes.
 	kernel := fmt.Sprintf("console=ttyS0 quiet panic=-1 oops=panic mitigations=off clearcpuid=rep_good highres=off psi=0 "+
-		"transparent_hugepage=never numa_balancing=disable hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
+		"transparent_hugepage=never numa_balancing=disable hugepagesz=2M hugepages=%d cgroup_no_v1=all %s", m.HugePages2Mi, m.Boot)
 	reboot := "shutdown"
 	if o.Reboots {
 		reboot = "reset"
