@@ -245,6 +245,19 @@ on_host numactl -H > "$folder/numactl.txt" 2> /dev/null ||
     unknown "numactl.txt: the sizes and distances of the NUMA nodes"
 }
 
+# The CPUs from which the kernel keeps work away. Of its command line, only the parameters about
+# them leave the node.
+isolation_of_kernel() {
+    isolated=$(on_node cat "$system/cpu/isolated") && words=$(on_node cat "$root/proc/cmdline") || return 1
+    full=$(on_node cat "$system/cpu/nohz_full" 2> /dev/null) || full= # An older kernel has no such file.
+    printf '/sys/devices/system/cpu/isolated:%s\n/sys/devices/system/cpu/nohz_full:%s\n' "$isolated" "$full"
+    printf '%s\n' "$words" | tr ' ' '\n' | sed -n -e 's,^isolcpus=,/proc/cmdline:&,p' -e 's,^nohz_full=,/proc/cmdline:&,p'
+}
+isolation_of_kernel > "$folder/isolation.txt" 2> /dev/null || {
+    rm -f -- "$folder/isolation.txt"
+    unknown "isolation.txt: which CPUs are isolated; $system/cpu/isolated or $root/proc/cmdline was not read"
+}
+
 [ -n "$incomplete" ] || printf 'collected: %s\n' "$folder"
 [ -z "$missing" ] || printf 'not collected, and what is therefore not known:%s\n' "$missing" >&2
 [ "$anonymous" = yes ] || [ ! -e "$checkpoint" ] ||

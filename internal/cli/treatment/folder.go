@@ -40,6 +40,7 @@ type Folder struct {
 const (
 	numactlFile = "numactl.txt"
 	lscpuFile   = "lscpu.json"
+	kernelFile  = "isolation.txt"
 	nodeFile    = "node.json"
 	podsFile    = "pods.json"
 	pendingFile = "pending.json"
@@ -69,6 +70,9 @@ func FolderOf(path string) (Folder, error) {
 	}
 	machine, err := filesIn(path, machineFiles...)
 	if err != nil {
+		return f, err
+	}
+	if _, err := filesIn(path, kernelFile); err != nil { // It is no machine, but must not be damaged.
 		return f, err
 	}
 	config, err := filesIn(path, configFiles...)
@@ -124,6 +128,8 @@ func usable(name string) error {
 		return usableOutput(name, "the output of numactl -H, which has a line \"available: 2 nodes (0-1)\"", "available: ")
 	case filepath.Base(name) == lscpuFile:
 		return usableOutput(name, "the output of lscpu -J -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE, which has a list \"cpus\"", `"cpus"`, `"lscpu"`)
+	case filepath.Base(name) == kernelFile:
+		return usableOutput(name, "the output of grep -H . /sys/devices/system/cpu/isolated /proc/cmdline, which has lines that begin with the names of the files", "/sys/devices/system/cpu/isolated:", "/proc/cmdline:")
 	case filepath.Base(name) != "configz.json":
 		return nil
 	case info.Size() > maxConfigz:

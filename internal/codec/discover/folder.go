@@ -53,6 +53,7 @@ const (
 	lscpuTable              // CPUs, as "lscpu -J -e" writes them
 	lscpuText               // CPUs, as "lscpu -J" writes them
 	numactlText             // NUMA nodes, as "numactl -H" writes them
+	kernelText              // isolation, as "grep -H" writes the kernel's files
 )
 
 // The beginnings of the files of lscpu. Its JSON is not always valid, so it is recognised as text.
@@ -68,6 +69,8 @@ func kindOf(data []byte) kind {
 		return foreign
 	case data[0] != '{' && nodeLine.Match(data):
 		return numactlText
+	case data[0] != '{' && kernelLine.Match(data):
+		return kernelText
 	case data[0] != '{':
 		return foreign
 	case tableBegin.Match(data):
@@ -95,9 +98,9 @@ func kindOf(data []byte) kind {
 func Describes(data []byte) bool { return kindOf(data) != foreign }
 
 // Assemble combines what can be taken from a node without Paddock: the output of "lscpu -J -e",
-// that of "numactl -H", and the memory that the node's kubelet counts. It ignores files about
-// something else. name is the directory of the files, or the only file. If one of the files is a
-// MachineInfo, that is the machine.
+// that of "numactl -H", the kernel's files about isolation as "grep -H" writes them, and the memory
+// that the node's kubelet counts. It ignores files about something else. name is the directory of
+// the files, or the only file. If one of the files is a MachineInfo, that is the machine.
 //
 // Contradictions between files are errors. What the files leave open is a note of the machine.
 func Assemble(name string, files []File, memory []Memory) (*Found, error) {
@@ -115,7 +118,7 @@ func Assemble(name string, files []File, memory []Memory) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := found(name, info, machine.Isolation{})
+	f, err := found(name, info, p.isolation)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -130,12 +133,14 @@ func Assemble(name string, files []File, memory []Memory) (*Found, error) {
 type parts struct {
 	name                             string
 	info, table, summary, numactlOut *File
+	kernel                           *File
 	memory                           *Memory
 
 	// The following are read from the files.
 	cpus      *cpuList
 	numa      *numaList
 	placement []placement // to compare with cpus
+	isolation machine.Isolation
 	notes     []string
 }
 
@@ -161,6 +166,7 @@ func (p *parts) sort(files []File, memory []Memory) error {
 		{lscpuTable, `outputs of "lscpu -J -e"`, &p.table},
 		{lscpuText, `outputs of "lscpu -J"`, &p.summary},
 		{numactlText, "outputs of " + numaCommand, &p.numactlOut},
+		{kernelText, "files about isolated CPUs", &p.kernel},
 	} {
 		switch list := by[of.kind]; len(list) {
 		case 0:
@@ -192,6 +198,11 @@ func (p *parts) read() (err error) {
 			return err
 		}
 		p.placement = append(p.placement, placement{p.numa.file, p.numa.cpus})
+	}
+	if p.kernel != nil {
+		if p.isolation, err = readKernel(*p.kernel); err != nil {
+			return err
+		}
 	}
 	var summary *cpuSummary
 	if p.summary != nil {

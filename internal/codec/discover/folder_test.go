@@ -453,6 +453,7 @@ func FuzzAssemble(f *testing.F) {
 	f.Add([]byte(tableText), []byte(numactlFile), []byte(summaryFile))
 	f.Add([]byte(asText(tableText)), []byte("node 0 size: 1 MB"), []byte(`{"lscpu":[{"field":"On-line CPU(s) list:","data":"0"}]}`))
 	f.Add([]byte(strings.Replace(tableText, onlineRow, offlineRow, 1)), []byte(numactlFile), []byte(small))
+	f.Add([]byte(tableText), []byte(numactlFile), []byte("/sys/devices/system/cpu/isolated:1-3\n/proc/cmdline:isolcpus=managed_irq,1-3\n"))
 	f.Fuzz(func(t *testing.T, table, numactl, summary []byte) {
 		if err := assembled(table, numactl, summary); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,14 +50,48 @@ func (t *tree) isolation() (i machine.Isolation, err error) {
 	if i.Isolated, _, err = t.list(cpuDir + "/isolated"); err != nil {
 		return i, err
 	}
-	if text, err := t.text(cpuDir + "/nohz_full"); err == nil && text != "(null)" {
-		if i.NoHzFull, err = cpuset.Parse(text); err != nil {
+	if text, err := t.text(cpuDir + "/nohz_full"); err == nil {
+		if i.NoHzFull, err = noHzFull(text); err != nil {
 			return i, fmt.Errorf("/%s/nohz_full: %w", cpuDir, err)
 		}
 	}
 	if text, err := t.text("proc/cmdline"); err == nil {
 		i.ManagedIRQ = managedIRQ(text)
 	}
+	return i, nil
+}
+
+func noHzFull(text string) (cpuset.Set, error) {
+	if text == "(null)" {
+		return cpuset.Set{}, nil
+	}
+	return cpuset.Parse(text)
+}
+
+// kernelLine matches a line of a kernel's file about isolation, after the name of the file: what
+// "grep -H . /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full /proc/cmdline"
+// writes.
+var kernelLine = regexp.MustCompile(`(?m)^/(sys/devices/system/cpu/isolated|sys/devices/system/cpu/nohz_full|proc/cmdline):(.*)$`)
+
+// readKernel parses the lines of the kernel's files that kernelLine matches. Lines of /proc/cmdline
+// can be the whole command line, or some of its parameters.
+func readKernel(f File) (i machine.Isolation, err error) {
+	var cmdline []string
+	for _, line := range kernelLine.FindAllStringSubmatch(string(f.Data), -1) {
+		file, text := line[1], strings.TrimSpace(line[2])
+		switch file {
+		case cpuDir + "/isolated":
+			i.Isolated, err = cpuset.Parse(text)
+		case cpuDir + "/nohz_full":
+			i.NoHzFull, err = noHzFull(text)
+		default:
+			cmdline = append(cmdline, text)
+		}
+		if err != nil {
+			return machine.Isolation{}, fmt.Errorf("%s: /%s: %w; expected CPUs as the kernel lists them, such as \"2-7\"", f.Name, file, err)
+		}
+	}
+	i.ManagedIRQ = managedIRQ(strings.Join(cmdline, " "))
 	return i, nil
 }
 

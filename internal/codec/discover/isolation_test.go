@@ -75,3 +75,39 @@ func TestBadIsolation(t *testing.T) {
 		t.Errorf("error %v, want one that names the file, the list and its form", err)
 	}
 }
+
+// TestKernelFiles checks that a folder has the isolation that Live finds in the kernel's own files.
+func TestKernelFiles(t *testing.T) {
+	want := machine.Isolation{Isolated: cpuset.Of(1, 3), NoHzFull: cpuset.Of(3), ManagedIRQ: cpuset.Of(1, 3)}
+	for text, want := range map[string]machine.Isolation{
+		"/sys/devices/system/cpu/isolated:1,3\n/sys/devices/system/cpu/nohz_full:3\n/proc/cmdline:isolcpus=managed_irq,domain,1,3\n/proc/cmdline:nohz_full=3\n": want,
+		"/proc/cmdline:quiet isolcpus=managed_irq,domain,1,3 nohz_full=3\n/sys/devices/system/cpu/nohz_full:  3\r\n/sys/devices/system/cpu/isolated:1,3":        want,
+		"/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full:  (null)\n":                                                                       {},
+		"/sys/devices/system/cpu/isolated:1-3": {Isolated: cpuset.Of(1, 2, 3)},
+	} {
+		f, err := Assemble("d", files(map[string]string{"a": tableText, "b": numactlFile, "c": text}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Machine.Isolation(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+		written := &strings.Builder{}
+		if err := f.WriteJSON(written); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read("written", []byte(written.String()))
+		if err != nil || !reflect.DeepEqual(again.Machine.Isolation(), want) {
+			t.Errorf("%q: written and read again %+v, want %+v: %v", text, again, want, err)
+		}
+	}
+}
+
+func TestBadKernelFile(t *testing.T) {
+	for _, text := range []string{"/sys/devices/system/cpu/isolated:1-x", "/sys/devices/system/cpu/nohz_full:none"} {
+		_, err := Assemble("d", files(map[string]string{"a": tableText, "b": numactlFile, "c": text}), nil)
+		if err == nil || !strings.HasPrefix(err.Error(), "d/c: /sys/devices/system/cpu/") || !strings.Contains(err.Error(), `such as "2-7"`) {
+			t.Errorf("%q: error %v, want one that names the files and the form", text, err)
+		}
+	}
+}
