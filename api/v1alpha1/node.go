@@ -132,6 +132,10 @@ type Policy struct {
 	// +optional
 	// +listType=atomic
 	CPUManagerPolicyOptions []string `json:"cpuManagerPolicyOptions,omitempty"`
+	// isolatedCPUs is the value of the option isolated-cpus, only or prefer. It is absent without the option.
+	//
+	// +optional
+	IsolatedCPUs string `json:"isolatedCPUs,omitempty"`
 	// reservedCPUs is a list as in cpuset(7).
 	//
 	// +optional

@@ -34,7 +34,7 @@ const limit = 55 * time.Minute
 
 // kernels returns the kernels of the machines that are used.
 func kernels() []string {
-	if *quiet || *everywhere {
+	if *quiet {
 		return []string{parts.Stable, parts.Moves}
 	}
 	return []string{parts.Stable}

@@ -91,6 +91,7 @@ var everyField = node.Policy{
 	Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 	CPU: cpu.Options{
 		FullPCPUsOnly: true, DistributeAcrossNUMA: true, DistributeAcrossCores: true, AlignBySocket: true, StrictReservation: true, PreferUncore: true,
+		Isolated: cpu.IsolatedOnly,
 	},
 	ReservedCPUs: cpuset.Of(0, 4, 5), StaticMemory: true, ReservedMemory: map[int]map[string]int64{2: {"memory": 1, "hugepages-1Gi": 7}},
 	PodLevelResources: true, PodLevelManagers: true, LiftQuota: true,
