@@ -128,6 +128,8 @@ func TestConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"quiet: {interrupts: all}":                   `quiet.interrupts: "all": expected one of [off asked exclusive]`,
 		"interval: 1ms":                              "interval: 1ms: expected a time from 200ms to 1m0s",
+		"quiet: {partition: off, frequency: off}":    "",
+		"quiet: {partition: on}":                     `quiet.partition: "true": expected one of [off asked exclusive]`,
 		"onExit: undo":                               `onExit: "undo": expected leave or release`,
 		"quiet: {allow: {namespaces: [prod]}}":       "set kubelet.url",
 		"quite: {}":                                  `unknown field "quite"`,

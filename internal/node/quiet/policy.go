@@ -1,6 +1,7 @@
 package quiet
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,17 @@ const (
 	// Exclusive makes the setting for every container with exclusive CPUs.
 	Exclusive Scope = "exclusive"
 )
+
+// UnmarshalJSON reads a scope. In YAML, off without quotes is false. Check rejects everything that
+// is no scope.
+func (s *Scope) UnmarshalJSON(data []byte) error {
+	if string(data) == "false" {
+		*s = Off
+	} else if json.Unmarshal(data, (*string)(s)) != nil {
+		*s = Scope(data)
+	}
+	return nil
+}
 
 // Policy is the policy of a node.
 type Policy struct {
