@@ -281,10 +281,20 @@ func (f FS) Write(w *quiet.Write) quiet.Result {
 	if r.Err == nil {
 		r.Err = reading
 	}
-	// Managed interrupts: EIO, EPERM or a file that is read-only in newer kernels
-	// (kernel/irq/proc.c, write_irq_affinity and register_irq_proc).
-	r.Managed = quiet.KindOf(w.File) == quiet.Interrupt && (errors.Is(err, syscall.EIO) || errors.Is(err, fs.ErrPermission))
+	r.Managed = quiet.KindOf(w.File) == quiet.Interrupt && f.managed(w.File, err)
 	return r
+}
+
+// managed reports whether the error of a write means that the kernel manages the interrupt: EIO,
+// EPERM, or a file that is read-only in newer kernels (kernel/irq/proc.c, write_irq_affinity and
+// register_irq_proc). EACCES for a file with a mode for writing has another cause: a user that is
+// not root, or AppArmor.
+func (f FS) managed(name string, err error) bool {
+	if !errors.Is(err, syscall.EACCES) {
+		return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EPERM)
+	}
+	info, err := os.Stat(f.place(name))
+	return err == nil && info.Mode().Perm()&0o222 == 0
 }
 
 func (f FS) put(name, text string) error {

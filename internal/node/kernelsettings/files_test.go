@@ -1,12 +1,14 @@
 package kernelsettings_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -72,6 +74,25 @@ func TestWrite(t *testing.T) {
 	}
 	if r := f.Write(&quiet.Write{File: "proc/irq/6/smp_affinity_list", Value: "0", Text: "0"}); !r.Gone {
 		t.Errorf("an interrupt that is gone: %+v", r)
+	}
+}
+
+// TestManaged tells a managed interrupt from one that this user may not write.
+func TestManaged(t *testing.T) {
+	root := t.TempDir()
+	for i, c := range []struct {
+		mode os.FileMode
+		err  error
+		want bool
+	}{{0o644, syscall.EIO, true}, {0o644, syscall.EPERM, true}, {0o444, syscall.EACCES, true}, {0o644, syscall.EACCES, false}, {0o644, syscall.EROFS, false}} {
+		name := fmt.Sprintf("proc/irq/%d/smp_affinity_list", i)
+		must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, name), []byte("0-3"), 0o600))
+		must(t, os.Chmod(filepath.Join(root, name), c.mode))
+		f := kernelsettings.FS{Root: root, Put: func(string, string) error { return c.err }}
+		if r := f.Write(&quiet.Write{File: name, Value: "0", Text: "0"}); r.Managed != c.want {
+			t.Errorf("mode %o, %v: %v", c.mode, c.err, r.Managed)
+		}
 	}
 }
 
