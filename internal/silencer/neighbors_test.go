@@ -242,6 +242,33 @@ func TestAMove(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestAFileThatCannotBeRead checks that a file that cannot be read, as those of frequencies while
+// their CPUs are offline, keeps its record, and that everything else is done.
+func TestAFileThatCannotBeRead(t *testing.T) {
+	r := newRig(t, fakekernel.Options{CPUs: 8}, everything())
+	r.start()
+	r.pod("a", cpuset.Of(2, 3), map[string]string{quiet.AskGovernor: "performance"})
+	r.rounds(1)
+	name := quiet.FrequencyFile("policy2", quiet.Governor)
+	at := filepath.Join(r.kernel.Root(), name)
+	must(t, os.Rename(at, at+".saved"))
+	must(t, os.Mkdir(at, 0o700)) // EISDIR, in place of EBUSY.
+	r.pod("b", cpuset.Of(4), nil)
+	r.rounds(1)
+	r.wantFiles(map[string]string{irq: "0-1,5-7"})
+	if r.s.saved.Files[name].Before != "schedutil" || !strings.Contains(r.log.String(), "cannot be read, and is left as it is") {
+		t.Errorf("record %+v, log:\n%s", r.s.saved.Files[name], r.log.String())
+	}
+	r.stop()
+	if _, left, err := Release(r.config, r.world(), r.logger()); err != nil || len(left) != 1 || !strings.Contains(left[0], "is a directory") {
+		t.Errorf("release: %v, left %q", err, left)
+	}
+	must(t, os.Remove(at))
+	must(t, os.Rename(at+".saved", at))
+	r.release()
+	r.wantBefore()
+}
+
 // TestWithoutPartitions is a kernel before 6.7: everything else is done, and the reason is clear.
 func TestWithoutPartitions(t *testing.T) {
 	r := newRig(t, fakekernel.Options{CPUs: 8, WithoutExclusive: true}, everything())

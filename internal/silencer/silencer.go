@@ -140,15 +140,16 @@ func (s *Silencer) Round(ctx context.Context) {
 		err = s.look()
 	}
 	var now map[string]string
+	var unread map[string]error
 	if err == nil {
-		now, err = s.world.Files.Look(s.scope(list))
+		now, unread, err = s.world.Files.Look(s.scope(list))
 	}
 	if err != nil {
 		s.wait(err)
 		return
 	}
 	situation := &quiet.Situation{
-		Machine: s.machine, Containers: list, Policy: s.config.Quiet, Now: now, Records: s.saved.Files, Troubles: s.troubles, At: s.world.Now(),
+		Machine: s.machine, Containers: list, Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, Troubles: s.troubles, At: s.world.Now(),
 	}
 	p := quiet.New(situation)
 	if err = s.carryOut(p); err == nil {
@@ -259,12 +260,14 @@ func (s *Silencer) release() (left []string, err error) {
 	}
 	// The kernel takes CPUs of partitions out of other files until these have ended, so that the
 	// second round finds what the first one could not give back.
+	var now map[string]string
+	var unread map[string]error
 	for range 3 {
-		now, err := s.world.Files.Look(&kernelsettings.Scope{Also: slices.Sorted(maps.Keys(s.saved.Files))})
+		now, unread, err = s.world.Files.Look(&kernelsettings.Scope{Also: slices.Sorted(maps.Keys(s.saved.Files))})
 		if err != nil {
 			return nil, err
 		}
-		p := quiet.Release(&quiet.Situation{Machine: s.machine, Policy: s.config.Quiet, Now: now, Records: s.saved.Files, At: s.world.Now()})
+		p := quiet.Release(&quiet.Situation{Machine: s.machine, Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, At: s.world.Now()})
 		if err := s.carryOut(p); err != nil {
 			return nil, err
 		}
@@ -276,7 +279,11 @@ func (s *Silencer) release() (left []string, err error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.saved.Files)) {
-		left = append(left, fmt.Sprintf("%s: %s is wanted: %s", name, s.saved.Files[name].Before, s.troubles[name].Error))
+		why := s.troubles[name].Error
+		if cause := unread[name]; cause != nil {
+			why = cause.Error()
+		}
+		left = append(left, fmt.Sprintf("%s: %s is wanted: %s", name, s.saved.Files[name].Before, why))
 	}
 	s.bans.at = time.Time{}
 	s.ban(cpuset.Set{})

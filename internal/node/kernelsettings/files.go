@@ -78,8 +78,11 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// gone reports whether an error means that the file or its device no longer exists.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+// gone reports whether an error means that the file or its device does not exist. ENOTDIR is a file
+// beside the directories of devices, such as sys/class/net/bonding_masters.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTDIR)
+}
 
 // Machine reads what a decision needs of the machine. Without online CPUs it returns an error. last
 // is what it returned before, or the zero value: while the same CPUs are online, it has the same
@@ -132,6 +135,9 @@ func (f FS) topology(m *quiet.Machine) error {
 // (admin-guide/pm/cpufreq.rst).
 func (f FS) frequencyCPUs(policy string) (cpuset.Set, error) {
 	text, err := f.text("sys/devices/system/cpu/cpufreq/" + policy + "/related_cpus")
+	if errors.Is(err, syscall.EBUSY) {
+		return cpuset.Set{}, nil // Its CPUs are offline; see Look.
+	}
 	if err != nil {
 		return cpuset.Set{}, ignoreMissing(err)
 	}
@@ -170,27 +176,27 @@ type Scope struct {
 	Also []string
 }
 
-// Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value.
-func (f FS) Look(s *Scope) (map[string]string, error) {
+// Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value, and
+// why a file that exists cannot be read: those of a frequency policy answer EBUSY while its CPUs are
+// offline (drivers/cpufreq/cpufreq.c, show).
+func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error, err error) {
 	names, err := f.within(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := make(map[string]string, len(names))
+	found, unread = make(map[string]string, len(names)), map[string]error{}
 	for _, name := range names {
-		if _, done := found[name]; done {
+		if _, done := found[name]; done || unread[name] != nil {
 			continue
 		}
-		value, _, err := f.read(name)
-		if gone(err) {
-			continue
+		switch value, _, err := f.read(name); {
+		case err == nil:
+			found[name] = value
+		case !gone(err):
+			unread[name] = err
 		}
-		if err != nil {
-			return nil, err
-		}
-		found[name] = value
 	}
-	return found, nil
+	return found, unread, nil
 }
 
 // within returns the names of the files of a scope, which need not exist.
@@ -317,6 +323,9 @@ func (f FS) BootID() (string, error) {
 	text, err := f.text("proc/sys/kernel/random/boot_id")
 	if err == nil && text == "" {
 		err = fmt.Errorf("%s: it is empty", f.place("proc/sys/kernel/random/boot_id"))
+	}
+	if err != nil {
+		err = fmt.Errorf("root %s: expected the directory that has proc and sys of a Linux machine: %w", cmp.Or(f.Root, "/"), err)
 	}
 	return text, err
 }

@@ -32,7 +32,9 @@ func TestLook(t *testing.T) {
 	must(t, k.AddDevice("eth0", 2))
 	must(t, k.AddCgroup("/kubepods/pod/c", cpuset.Of(2)))
 	f := kernelsettings.FS{Root: k.Root()}
-	found, err := f.Look(&kernelsettings.Scope{
+	must(t, os.WriteFile(filepath.Join(k.Root(), "sys/class/net/bonding_masters"), []byte("bond0"), 0o600))
+	must(t, os.MkdirAll(filepath.Join(k.Root(), "proc/irq/8/smp_affinity_list"), 0o700)) // It cannot be read.
+	found, unread, err := f.Look(&kernelsettings.Scope{
 		Interrupts: true, Workqueues: true, Queues: true, CPUs: cpuset.Of(2, 9), Frequencies: []string{"policy2"}, Groups: []string{"/kubepods/pod/c"},
 		Also: []string{"proc/irq/6/smp_affinity_list", "proc/irq/5/smp_affinity_list"},
 	})
@@ -51,6 +53,9 @@ func TestLook(t *testing.T) {
 	}
 	if len(found) != len(want) {
 		t.Errorf("%d files, want %d: %v", len(found), len(want), found)
+	}
+	if unread["proc/irq/8/smp_affinity_list"] == nil || len(unread) != 1 {
+		t.Errorf("files that cannot be read: %v", unread)
 	}
 	m, err := f.Machine(&quiet.Machine{})
 	must(t, err)

@@ -19,6 +19,9 @@ type Situation struct {
 	// Now has the content of each file that may be written, in the form of Kind.Value. A file that
 	// is not in it does not exist.
 	Now map[string]string
+	// Unread has the files that exist and cannot be read, with the reason. They keep their records
+	// and are not written.
+	Unread map[string]error
 	// Records are those of the last plan, as they were saved.
 	Records Records
 	// Troubles are those of the last plan.
@@ -58,9 +61,12 @@ type Plan struct {
 
 // New returns the plan for a situation.
 func New(s *Situation) *Plan {
-	base, records := bases(s.Now, s.Records, s.Machine.Partitions)
+	base, records := bases(s.Now, s.Unread, s.Records, s.Machine.Partitions)
 	p := &Plan{Records: records, Troubles: Troubles{}, base: base, now: s.Now, at: s.At, most: s.Policy.MostFights, same: s.Machine.same}
 	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, &s.Policy, base)
+	for _, name := range slices.Sorted(maps.Keys(s.Unread)) {
+		p.Problems = append(p.Problems, Problem{File: name, Text: "a file cannot be read, and is left as it is: " + s.Unread[name].Error()})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Now)) {
 		p.file(name, s.Troubles[name])
 	}
