@@ -12,13 +12,16 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
 // This file has clients without the libraries of Kubernetes, which take more memory than the
 // process may have: 5 MiB for the types of a pod, and 10 MiB for client-go.
 
-// mostPods is the largest list of pods that is read, in bytes. A pod has about 20 KiB.
-const mostPods = 64 << 20
+// mostPods is the largest list of pods that is read, in bytes. A pod has about 20 KiB, and can have
+// 1.5 MiB. Only what readPods keeps of a pod stays in memory.
+const mostPods = 256 << 20
 
 // newClient returns a client that checks certificates with the CA of a file.
 func newClient(caFile string, insecure bool) (*http.Client, error) {
@@ -89,7 +92,7 @@ func (k *kubeletClient) pods(ctx context.Context) (found map[string]*pod, err er
 	return readPods(io.LimitReader(answer.Body, mostPods))
 }
 
-// readPods reads a v1 PodList, one pod after the other.
+// readPods reads a v1 PodList, one pod after the other. Of annotations, it keeps the wishes.
 func readPods(from io.Reader) (map[string]*pod, error) {
 	in := json.NewDecoder(from)
 	var skipped json.RawMessage
@@ -110,6 +113,7 @@ func readPods(from io.Reader) (map[string]*pod, error) {
 		if err := in.Decode(p); err != nil {
 			return nil, fmt.Errorf("a list of pods: %w", err)
 		}
+		p.Metadata.Annotations = quiet.Wishes(p.Metadata.Annotations, p.containers())
 		found[p.Metadata.Namespace+"/"+p.Metadata.Name] = p
 	}
 	if _, err := in.Token(); err != nil { // A list that is cut off is no list.

@@ -81,6 +81,19 @@ func TestTheKubeletsPods(t *testing.T) {
 	}
 }
 
+// TestLargeAnnotations checks that annotations take no memory except for short wishes of containers
+// that exist: with 256 KiB of them in each of 250 pods, the process would be killed at its limit.
+func TestLargeAnnotations(t *testing.T) {
+	text := strings.Replace(list, `"annotations":{`, `"annotations":{"note":"`+strings.Repeat("x", 1<<18)+`","cpu-c-states.crio.io/other":"enable",
+		"cpu-c-states.crio.io/main":"enable","cpu-freq-governor.crio.io":"`+strings.Repeat("é", 1<<17)+`",`, 1)
+	pods, err := readPods(strings.NewReader(text))
+	must(t, err)
+	got := pods["prod/a"].Metadata.Annotations
+	if len(got) != 3 || got[quiet.AskInterrupts] != "disable" || got[quiet.AskCStates+"/main"] != "enable" || len(got[quiet.AskGovernor]) > 100 {
+		t.Errorf("%d annotations are kept: %.300v", len(got), got)
+	}
+}
+
 // TestCgroupsWithoutIDs finds the cgroup of a container without the kubelet's list.
 func TestCgroupsWithoutIDs(t *testing.T) {
 	f := &follower{groups: map[string]string{}, now: time.Now}

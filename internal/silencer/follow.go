@@ -51,8 +51,8 @@ type pod struct {
 		Annotations          map[string]string
 	}
 	Spec struct {
-		RuntimeClassName string
-		Containers       []struct{ Name string }
+		RuntimeClassName           string
+		Containers, InitContainers []struct{ Name string }
 	}
 	Status struct {
 		Phase                                    string
@@ -203,6 +203,16 @@ func (f *follower) readPods(ctx context.Context) {
 	if f.podsErr = err; err == nil {
 		f.pods, f.podsAt = found, f.now()
 	}
+}
+
+// containers returns the names of the containers.
+func (p *pod) containers() (names []string) {
+	for _, list := range [][]struct{ Name string }{p.Spec.Containers, p.Spec.InitContainers} {
+		for _, c := range list {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // id returns the ID of a container, or "".

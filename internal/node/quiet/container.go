@@ -162,6 +162,28 @@ func isName(word string) bool {
 	return len(word) <= 15 && !strings.ContainsFunc(word, func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' && (r < '0' || r > '9') })
 }
 
+// mostValue is the longest value of a wish that is kept, in bytes. Those with a meaning have 22 at
+// most.
+const mostValue = 64
+
+// Wishes returns the annotations that are wishes for the pod or for one of its containers, with
+// values that are cut. It shares no memory with its argument: the annotations of a pod can have 256
+// KiB.
+func Wishes(annotations map[string]string, containers []string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range annotations {
+		_, container, one := strings.Cut(key, "/")
+		if !Asks(map[string]string{key: ""}) || one && !slices.Contains(containers, container) {
+			continue
+		}
+		if len(value) > mostValue {
+			value = strings.ToValidUTF8(value[:mostValue], "") + "…"
+		}
+		kept[strings.Clone(key)] = strings.Clone(value)
+	}
+	return kept
+}
+
 // Asks reports whether annotations have a wish for any container.
 func Asks(annotations map[string]string) bool {
 	for key := range annotations {
