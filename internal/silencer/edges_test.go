@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +49,36 @@ func TestWishesThatAreNotAllowed(t *testing.T) {
 	}
 	r.wantFiles(map[string]string{quiet.LatencyFile(2): "0"})
 	server.CloseClientConnections()
+}
+
+// silent is an API server that does not answer.
+type silent struct{ asked int }
+
+func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.asked++
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestAnAPIServerThatDoesNotAnswer checks that pods with wishes that are not allowed do not stop the
+// rounds for longer than one question takes.
+func TestAnAPIServerThatDoesNotAnswer(t *testing.T) {
+	r := newRig(t, fakekernel.Options{CPUs: 8}, quiet.DefaultPolicy())
+	r.start()
+	server := &silent{}
+	r.s.events = &events{base: "https://api", client: &http.Client{Timeout: askTime, Transport: server}, now: time.Now}
+	for i := range 4 {
+		r.pod(fmt.Sprint("p", i), cpuset.Of(i+2), map[string]string{quiet.AskCStates: "disable"})
+	}
+	r.rounds(1)
+	if server.asked != 1 || strings.Count(r.log.String(), "may not ask") != 1 {
+		t.Errorf("%d questions in one round, log:\n%s", server.asked, r.log.String())
+	}
+	r.s.events.client.Transport = http.NewFileTransport(http.Dir(t.TempDir())) // It answers at once.
+	r.rounds(1)
+	if n := strings.Count(r.log.String(), "may not ask"); n != 4 {
+		t.Errorf("%d of 4 problems were reported in the end", n)
+	}
 }
 
 const list = `{"kind":"PodList","metadata":{"x":["items"]},"items":[

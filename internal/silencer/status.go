@@ -144,8 +144,12 @@ func (b *bans) text() string {
 	return "CPUs " + b.sent.String() + " are banned"
 }
 
-// announce logs each problem once, until it has ended, and sends an event about those of pods.
+// announce logs each problem once, until it has ended, and sends an event about those of pods. All
+// events of a round have askTime together, because no CPU becomes quiet meanwhile. What is left is
+// for the next round.
 func (s *Silencer) announce(ctx context.Context, next *Status, troubles quiet.Troubles, list []quiet.Container) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	present := map[string]bool{}
 	once := func(key string, report func()) {
 		if present[key] = true; !s.reported[key] {
@@ -155,10 +159,15 @@ func (s *Silencer) announce(ctx context.Context, next *Status, troubles quiet.Tr
 	for i := range next.Problems {
 		problem := &next.Problems[i]
 		once(problem.Text, func() {
-			s.log.Warn(problem.Text)
 			at := slices.IndexFunc(list, func(c quiet.Container) bool { return c.ID() == problem.Container })
-			if s.events == nil || problem.Container == "" || at < 0 || !quiet.Asks(list[at].Annotations) {
-				return // The pod has not asked for it.
+			asked := s.events != nil && problem.Container != "" && at >= 0 && quiet.Asks(list[at].Annotations)
+			if asked && ctx.Err() != nil {
+				delete(present, problem.Text)
+				return
+			}
+			s.log.Warn(problem.Text)
+			if !asked {
+				return
 			}
 			if err := s.events.send(ctx, &list[at], problem); err != nil {
 				s.log.Warn("an event was not sent", "error", err)
