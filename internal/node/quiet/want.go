@@ -302,7 +302,8 @@ func with(base string, parts []part) Wanted {
 }
 
 // banned returns the ban list of irqbalance. Without a list, irqbalance bans the CPUs of isolcpus
-// and nohz_full; a list replaces these (irqbalance, cputree.c, setup_banned_cpus).
+// and nohz_full; a list replaces these (irqbalance, cputree.c, setup_banned_cpus). As without, it
+// leaves the list as it is if it would have all online CPUs.
 func (w *wanting) banned(base string) Wanted {
 	if !w.policy.Irqbalance || len(w.interrupts) == 0 {
 		return Wanted{Value: base}
@@ -310,5 +311,9 @@ func (w *wanting) banned(base string) Wanted {
 	if base == "" {
 		base = w.machine.Boot.String()
 	}
-	return with(base, w.interrupts)
+	if list := with(base, w.interrupts); !setOf(list.Value).Contains(w.machine.Online) {
+		return list
+	}
+	w.note(fmt.Sprintf("irqbalance gets no ban list: CPUs %s are online, and all are exclusive, isolated, or banned already", w.machine.Online))
+	return Wanted{Value: w.base[BalancerFile]}
 }
