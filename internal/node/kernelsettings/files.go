@@ -190,6 +190,8 @@ func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error, er
 			continue
 		}
 		switch value, _, err := f.read(name); {
+		case name == quiet.BalancerFile && f.Balancer == "":
+			unread[name] = errors.New("irqbalance.environment is empty, and the file that it named has a line of Paddock: set it again, at least until paddock quiet --release")
 		case err == nil:
 			found[name] = value
 		case !gone(err):

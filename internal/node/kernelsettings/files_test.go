@@ -101,6 +101,45 @@ func TestManaged(t *testing.T) {
 	}
 }
 
+// TestEnvironmentIsNeverEmpty reads the environment file while it is written.
+func TestEnvironmentIsNeverEmpty(t *testing.T) {
+	const args = "IRQBALANCE_ARGS=--x\n"
+	name := filepath.Join(t.TempDir(), "irqbalance")
+	must(t, os.WriteFile(name, []byte(args), 0o600))
+	f := kernelsettings.FS{Root: t.TempDir(), Balancer: name}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if data, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(data), args) {
+				t.Errorf("%q, %v", data, err)
+				return
+			}
+		}
+	})
+	for i := range 200 {
+		list := []string{"2-3", "", "4-100,102-200"}[i%3]
+		if r := f.Write(&quiet.Write{File: quiet.BalancerFile, Value: list, Text: list}); r.Err != nil || r.Now != list {
+			t.Fatalf("%q: %+v", list, r)
+		}
+	}
+	close(done)
+	readers.Wait()
+	if data, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(data), args) || strings.Contains(string(data), "\n\n") {
+		t.Errorf("in the end %q, %v", data, err)
+	}
+	// A configuration that no longer names the file does not lose its record.
+	f.Balancer = ""
+	if found, unread, err := f.Look(&kernelsettings.Scope{Also: []string{quiet.BalancerFile}}); err != nil || len(found) > 0 || unread[quiet.BalancerFile] == nil {
+		t.Errorf("without its name: %v, %v, %v", found, unread, err)
+	}
+}
+
 // TestEnvironment changes one line of the environment file of irqbalance.
 func TestEnvironment(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "irqbalance")

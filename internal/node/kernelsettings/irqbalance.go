@@ -73,12 +73,24 @@ func (f FS) putBalancer(list string) error {
 		}
 		kept = append(kept[:at], append([]string{banned + "=" + list}, kept[at:]...)...)
 	}
-	file, err := os.OpenFile(f.Balancer, os.O_WRONLY|os.O_TRUNC, 0) //nolint:forbidigo // It can be a mount, which cannot be replaced.
+	return replace(f.Balancer, strings.Join(lines, "\n"), strings.Join(kept, "\n"))
+}
+
+// replace replaces the content of a file in place. The file is never empty in between: a process
+// that is killed would lose the other settings, and so would a full disk, which has no space for
+// what was there a moment before. If the new content does not fit, the old one is written again,
+// whose space the file still has.
+func replace(name, before, text string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // It can be a mount, which cannot be replaced.
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(strings.Join(kept, "\n"))
-	return errors.Join(err, file.Sync(), file.Close())
+	blank := strings.Repeat("\n", max(0, len(before)-len(text))) // In place of the rest, until it is cut.
+	if _, err = file.WriteAt([]byte(text+blank), 0); err != nil {
+		_, again := file.WriteAt([]byte(before), 0)
+		err, text = errors.Join(err, again), before
+	}
+	return errors.Join(err, file.Truncate(int64(len(text))), file.Sync(), file.Close())
 }
 
 // Ban lets a running irqbalance know which CPUs get no interrupts, over the socket in a directory
