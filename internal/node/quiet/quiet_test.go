@@ -142,6 +142,22 @@ func TestBanList(t *testing.T) {
 	}
 }
 
+// TestIsolatedAtBoot checks that an interrupt that must go elsewhere does not go to isolated CPUs,
+// which a program without a container may use, while another CPU is online.
+func TestIsolatedAtBoot(t *testing.T) {
+	const irq = "proc/irq/9/smp_affinity_list"
+	m, p := machine(), quiet.DefaultPolicy()
+	m.Boot = set("2-7")
+	list := []quiet.Container{{Namespace: "prod", Pod: "a", Name: "main", Assigned: set("2-3")}}
+	for assigned, want := range map[string]string{"2-3": "0-1", "0-3": "4-7"} {
+		list[0].Assigned = set(assigned)
+		all, _ := quiet.Want(&m, list, &p, map[string]string{irq: "3"})
+		if got := all[irq].Value; got != want {
+			t.Errorf("CPUs %s are exclusive: %q, want %q", assigned, got, want)
+		}
+	}
+}
+
 // obedient is a kernel that accepts every write.
 func obedient(now map[string]string, p *quiet.Plan) map[string]quiet.Result {
 	results := map[string]quiet.Result{}

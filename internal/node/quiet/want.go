@@ -254,7 +254,8 @@ func (w *wanting) of(name string) Wanted {
 }
 
 // without returns a set without the CPUs of the containers that it intersects. If no online CPU is
-// left, it returns those that are in no part. An empty set stays empty: it turns RPS off.
+// left, it returns those that are in no part: those that are not isolated at boot, if there are any.
+// An empty set stays empty: it turns RPS off.
 func (w *wanting) without(base string, parts []part) Wanted {
 	before := setOf(base)
 	var all cpuset.Builder
@@ -271,7 +272,10 @@ func (w *wanting) without(base string, parts []part) Wanted {
 	quiet := all.Set()
 	left := before.Difference(quiet)
 	if !left.Intersects(w.machine.Online) {
-		left = w.machine.Online.Difference(quiet)
+		others := w.machine.Online.Difference(quiet)
+		if left = others.Difference(w.machine.Boot); left.IsEmpty() {
+			left = others
+		}
 	}
 	if left.IsEmpty() {
 		w.note(fmt.Sprintf("no online CPU is left for interrupts, workqueues and receive queues: CPUs %s are online, and all are exclusive", w.machine.Online))
