@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	strictjson "sigs.k8s.io/json"
@@ -102,17 +103,24 @@ type Log struct {
 	Level  string `json:"level"`
 }
 
-// Duration is a time.Duration with the text form of time.ParseDuration.
+// Duration is the interval, with the text form of time.ParseDuration.
 type Duration time.Duration
 
-// MarshalText returns the form that UnmarshalText reads.
+// MarshalText returns the form that UnmarshalJSON reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads a duration such as "2s".
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
+// UnmarshalJSON reads a duration such as "2s".
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	text := strings.Trim(string(data), `"`)
+	if text == "null" {
+		return nil
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("interval: %q: expected a time such as \"2s\"", text)
+	}
 	*d = Duration(parsed)
-	return err
+	return nil
 }
 
 // DefaultConfig returns the configuration without a file.

@@ -174,6 +174,8 @@ func TestConfig(t *testing.T) {
 		"interval: 1ms":                              "interval: 1ms: expected a time from 200ms to 1m0s",
 		"quiet: {partition: off, frequency: off}":    "",
 		"quiet: {partition: on}":                     `quiet.partition: "true": expected one of [off asked exclusive]`,
+		"interval: 2":                                `a time such as "2s"`,
+		"interval: 2x":                               `interval: "2x": expected a time such as "2s"`,
 		"onExit: undo":                               `onExit: "undo": expected leave or release`,
 		"quiet: {allow: {namespaces: [prod]}}":       "set kubelet.url",
 		"quite: {}":                                  `unknown field "quite"`,
@@ -206,6 +208,14 @@ func TestSaved(t *testing.T) {
 		damaged[i] ^= 1
 		if got, err := decode(damaged); err == nil {
 			t.Errorf("byte %d changed: %+v", i, got)
+		}
+	}
+	for _, name := range []string{"etc/shadow", "proc/irq/../../etc/smp_affinity_list", "/etc/passwd"} {
+		forged := saved{Version: 1, Files: quiet.Records{name: {Before: "x"}}}
+		text, err := forged.encode()
+		must(t, err)
+		if got, err := decode(text); err == nil {
+			t.Errorf("a record of %s: %+v", name, got)
 		}
 	}
 	newer := saved{Version: 2}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"path"
 
 	"github.com/paddock-project/paddock/internal/node/quiet"
 	"github.com/paddock-project/paddock/internal/node/store"
@@ -48,6 +49,11 @@ func decode(text []byte) (saved, error) {
 	}
 	if s.Version != savedVersion {
 		return s, fmt.Errorf("%w: version %d, and this program knows %d", store.ErrForeign, s.Version, savedVersion)
+	}
+	for name := range s.Files {
+		if quiet.KindOf(name) == "" || path.Clean(name) != name {
+			return s, fmt.Errorf("it has a record of %q, which paddock quiet never writes", name)
+		}
 	}
 	if s.Files == nil {
 		s.Files = quiet.Records{}
