@@ -60,8 +60,8 @@ func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestAnAPIServerThatDoesNotAnswer checks that pods with wishes that are not allowed do not stop the
-// rounds for longer than one question takes.
+// TestAnAPIServerThatDoesNotAnswer checks that pods with wishes that are not allowed do not stop
+// the rounds for longer than one question takes.
 func TestAnAPIServerThatDoesNotAnswer(t *testing.T) {
 	r := newRig(t, fakekernel.Options{CPUs: 8}, quiet.DefaultPolicy())
 	r.start()

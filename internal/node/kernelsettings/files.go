@@ -176,9 +176,9 @@ type Scope struct {
 	Also []string
 }
 
-// Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value, and
-// why a file that exists cannot be read: those of a frequency policy answer EBUSY while its CPUs are
-// offline (drivers/cpufreq/cpufreq.c, show).
+// Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value,
+// and why a file that exists cannot be read: those of a frequency policy answer EBUSY while its
+// CPUs are offline (drivers/cpufreq/cpufreq.c, show).
 func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error, err error) {
 	names, err := f.within(s)
 	if err != nil {

@@ -56,8 +56,8 @@ func (r Record) ours(kind Kind, now string, partitions cpuset.Set) bool {
 }
 
 // bases returns what each file would contain without Paddock, and the records of the files that are
-// still there. What another program wrote is the base from now on. A file that cannot be read has no
-// base, and keeps its record.
+// still there. What another program wrote is the base from now on. A file that cannot be read has
+// no base, and keeps its record.
 func bases(now map[string]string, unread map[string]error, old Records, partitions cpuset.Set) (base map[string]string, records Records) {
 	base, records = maps.Clone(now), Records{}
 	for name, record := range old {

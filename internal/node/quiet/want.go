@@ -254,8 +254,8 @@ func (w *wanting) of(name string) Wanted {
 }
 
 // without returns a set without the CPUs of the containers that it intersects. If no online CPU is
-// left, it returns those that are in no part: those that are not isolated at boot, if there are any.
-// An empty set stays empty: it turns RPS off.
+// left, it returns those that are in no part, and of these the ones that are not isolated at boot,
+// if there are any. An empty set stays empty: it turns RPS off.
 func (w *wanting) without(base string, parts []part) Wanted {
 	before := setOf(base)
 	var all cpuset.Builder
