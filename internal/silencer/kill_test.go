@@ -201,15 +201,40 @@ func startChild(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
+// open counts connections that have not ended. A [sync.WaitGroup] must not be waited for while the
+// first one begins.
+type open struct {
+	mu    sync.Mutex
+	ended *sync.Cond
+	count int
+}
+
+func (o *open) add(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count += n
+	o.ended.Broadcast()
+}
+
+// Wait waits until no connection is open.
+func (o *open) Wait() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.count > 0 {
+		o.ended.Wait()
+	}
+}
+
 // serve serves the writes of a kernel. The connections are those that have not ended.
-func serve(t *testing.T, k *fakekernel.Kernel, socket string) (connections *sync.WaitGroup) {
+func serve(t *testing.T, k *fakekernel.Kernel, socket string) (connections *open) {
 	t.Helper()
 	s := rpc.NewServer()
 	must(t, s.RegisterName("Kernel", &server{k}))
 	l, err := net.Listen("unix", socket)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
-	connections = &sync.WaitGroup{}
+	connections = &open{}
+	connections.ended = sync.NewCond(&connections.mu)
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -217,7 +242,11 @@ func serve(t *testing.T, k *fakekernel.Kernel, socket string) (connections *sync
 				return
 			}
 			if err == nil {
-				connections.Go(func() { s.ServeConn(conn) })
+				connections.add(1)
+				go func() {
+					defer connections.add(-1)
+					s.ServeConn(conn)
+				}()
 			}
 		}
 	}()
