@@ -133,7 +133,7 @@ func TestBanList(t *testing.T) {
 			t.Errorf("%q: %q, want %q", base, got, want)
 		}
 	}
-	every := append(list, quiet.Container{Namespace: "prod", Pod: "b", Name: "main", Assigned: set("0-1,4-5")})
+	every := append(slices.Clone(list), quiet.Container{Namespace: "prod", Pod: "b", Name: "main", Assigned: set("0-1,4-5")})
 	if all, problems := quiet.Want(&m, every, &p, map[string]string{quiet.BalancerFile: ""}); all[quiet.BalancerFile].Value != "" || len(problems) != 1 {
 		t.Errorf("all CPUs are exclusive or isolated: %+v, %+v", all, problems)
 	}
