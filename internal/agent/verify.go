@@ -183,7 +183,7 @@ func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set
 	for _, p := range list.GetPodResources() {
 		containers, who := map[string]cpuset.Set{}, p.GetNamespace()+"/"+p.GetName()
 		for _, c := range p.GetContainers() {
-			cpus, others := possible(c.GetCpuIds())
+			cpus, others := podres.CPUs(c.GetCpuIds())
 			for _, id := range others {
 				invalid = append(invalid, fmt.Sprintf("%s: container %s: CPU %d, expected 0 to %d", who, c.GetName(), id, cpuset.MaxID))
 			}
@@ -192,17 +192,4 @@ func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set
 		pods[who] = containers
 	}
 	return pods, invalid, nil
-}
-
-// possible returns the set of the valid CPU ids, and the ids that no CPU can have.
-func possible(ids []int64) (_ cpuset.Set, others []int64) {
-	var cpus cpuset.Builder
-	for _, id := range ids {
-		if id < 0 || id > cpuset.MaxID {
-			others = append(others, id)
-			continue
-		}
-		cpus.Add(int(id))
-	}
-	return cpus.Set(), others
 }

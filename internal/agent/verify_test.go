@@ -3,18 +3,15 @@ package agent
 import (
 	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -131,15 +128,6 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler), atOnce)
 	if err != nil || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], "PodResources API") {
 		t.Errorf("differences %v, error %v; expected that no agent answers", v, err)
-	}
-}
-
-// TestPossibleCPUs checks ids that no CPU can have: a server of the PodResources API can send any
-// number.
-func TestPossibleCPUs(t *testing.T) {
-	cpus, odd := possible([]int64{3, -1, cpuset.MaxID, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64})
-	if !cpus.Equal(cpuset.Of(3, cpuset.MaxID)) || !slices.Equal(odd, []int64{-1, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64}) {
-		t.Errorf("CPUs %s, others %v", cpus, odd)
 	}
 }
 

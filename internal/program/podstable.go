@@ -105,13 +105,8 @@ func movesCell(p *podres.PodResources, moves []podres.Moves) terminal.Cell {
 
 // idSet returns a set of ids of CPUs or of NUMA nodes, without ids that no CPU can have.
 func idSet(ids []int64) cpuset.Set {
-	var b cpuset.Builder
-	for _, id := range ids {
-		if id >= 0 && id <= cpuset.MaxID {
-			b.Add(int(id))
-		}
-	}
-	return b.Set()
+	set, _ := podres.CPUs(ids)
+	return set
 }
 
 func countText(set cpuset.Set) string {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,44 @@ const list = `{"kind":"PodList","metadata":{"x":["items"]},"items":[
  {"metadata":{"name":"a","namespace":"prod","uid":"u1","annotations":{"irq-load-balancing.crio.io":"disable"}},"spec":{"runtimeClassName":"fast","containers":[{"name":"main"}]},
   "status":{"phase":"Running","containerStatuses":[{"name":"main","containerID":"containerd://abc"}]}},
  {"metadata":{"name":"asks","namespace":"prod","uid":"u2","annotations":{"cpu-c-states.crio.io":"disable"}},"spec":{"containers":[{"name":"main"}]},"status":{"phase":"Running"}}]}`
+
+// TestUnknownContainers checks how often the kubelet's list is read while a container that has CPUs
+// never gets an ID, as with an image that cannot be pulled: at once, because it is another set of
+// unknown containers than without a list, after 1, 2, 4 and 8 s, and then every 10 s.
+func TestUnknownContainers(t *testing.T) {
+	reads := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reads++
+		_, _ = io.WriteString(w, list)
+	}))
+	defer server.Close()
+	c := DefaultConfig()
+	c.Kubelet.URL = server.URL
+	now := time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC)
+	f, err := newFollower(&c, nil, func() time.Time { return now })
+	must(t, err)
+	defer f.Close()
+	waits := assigned{namespace: "prod", pod: "asks", name: "main", cpus: cpuset.Of(4)}
+	f.sources = []*source{{socket: "s", last: []assigned{{"prod", "a", "main", cpuset.Of(2, 3), cpuset.Set{}}, waits}}}
+	var at []int
+	for second := range 36 {
+		before := reads
+		f.readPods(t.Context())
+		if reads > before {
+			at = append(at, second)
+		}
+		now = now.Add(time.Second)
+	}
+	if want := []int{0, 1, 2, 4, 8, 16, 26}; !slices.Equal(at, want) {
+		t.Errorf("the list was read after %v s, want %v", at, want)
+	}
+	before := reads
+	f.sources[0].last = append(f.sources[0].last, assigned{namespace: "prod", pod: "new", name: "main", cpus: cpuset.Of(5)})
+	f.readPods(t.Context())
+	if reads != before+1 {
+		t.Errorf("the list was read %d times for a new container", reads-before)
+	}
+}
 
 // TestTheKubeletsPods reads pods, and puts them together with CPUs and cgroups.
 func TestTheKubeletsPods(t *testing.T) {

@@ -18,8 +18,11 @@ import (
 const (
 	// askTime limits one question to a socket.
 	askTime = 2 * time.Second
-	// podsEvery is how often the kubelet's list of pods is read, if no container is unknown.
+	// podsEvery is how often the kubelet's list of pods is read, if no container is unknown. With
+	// the same unknown containers, for example of an image that cannot be pulled, the list is read
+	// after soonAgain, and then after twice that time each, up to podsEvery.
 	podsEvery = 10 * time.Second
+	soonAgain = time.Second
 	// forgetAfter is how long a source that does not answer keeps its containers. An update of an
 	// agent takes seconds; a node that was given to another manager has a source that never
 	// answers.
@@ -67,6 +70,10 @@ type follower struct {
 	pods    map[string]*pod // by namespace and name
 	podsAt  time.Time
 	podsErr error
+	// unknown are the containers that were not in the list, or had no ID, when it was read last
+	// because of them. again is how long they wait until the list is read once more.
+	unknown []string
+	again   time.Duration
 	// groups has the cgroup that each container had last, by its ID.
 	groups map[string]string
 	now    func() time.Time
@@ -98,8 +105,12 @@ func (f *follower) answered() (sockets []string) {
 	return sockets
 }
 
-// errNoSource is the error while no source has answered.
-var errNoSource = errors.New("nothing is changed until a source answers that had containers before, or 10 minutes have passed")
+// errNoSource is the error while no source answers, and errMissed that while only one that had
+// containers before a restart of this process does not.
+var (
+	errNoSource = errors.New("nothing is changed until a source of podResources answers")
+	errMissed   = errors.New("nothing is changed until the source answers that had containers before, or 10 minutes have passed")
+)
 
 // Containers returns the containers with exclusive CPUs, and those that ask without having any. It
 // returns an error if it cannot know which ones there are.
@@ -114,8 +125,11 @@ func (f *follower) Containers(ctx context.Context, groups []kernelfiles.Cgroup) 
 			wrong = append(wrong, s.err)
 		}
 	}
-	if !ready || missed {
+	switch {
+	case !ready:
 		return nil, errors.Join(append(wrong, errNoSource)...)
+	case missed:
+		return nil, errors.Join(append(wrong, errMissed)...)
 	}
 	f.readPods(ctx)
 	return f.assemble(groups), nil
@@ -168,13 +182,7 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 	found := []assigned{}
 	for _, p := range answer.GetPodResources() {
 		for _, c := range p.GetContainers() {
-			var cpus cpuset.Builder
-			for _, id := range c.GetCpuIds() {
-				if id >= 0 && id <= cpuset.MaxID {
-					cpus.Add(int(id))
-				}
-			}
-			if set := cpus.Set(); !set.IsEmpty() {
+			if set, _ := podres.CPUs(c.GetCpuIds()); !set.IsEmpty() {
 				found = append(found, assigned{p.GetNamespace(), p.GetName(), c.GetName(), set, to[p.GetNamespace()+"/"+p.GetName()]})
 			}
 		}
@@ -187,14 +195,24 @@ func (f *follower) readPods(ctx context.Context) {
 	if f.kubelet == nil {
 		return
 	}
-	known := f.now().Sub(f.podsAt) < podsEvery
+	var unknown []string
 	for _, s := range f.sources {
 		for i := range s.last {
-			p := f.pods[s.last[i].namespace+"/"+s.last[i].pod]
-			known = known && p != nil && p.id(s.last[i].name) != ""
+			a := &s.last[i]
+			if p := f.pods[a.namespace+"/"+a.pod]; p == nil || p.id(a.name) == "" {
+				unknown = append(unknown, a.namespace+"/"+a.pod+"/"+a.name)
+			}
 		}
 	}
-	if known {
+	age, wait := f.now().Sub(f.podsAt), podsEvery
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		if !slices.Equal(unknown, f.unknown) {
+			f.unknown, f.again = unknown, 0
+		}
+		wait = f.again
+	}
+	if age < wait {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -202,6 +220,7 @@ func (f *follower) readPods(ctx context.Context) {
 	found, err := f.kubelet.pods(ctx)
 	if f.podsErr = err; err == nil {
 		f.pods, f.podsAt = found, f.now()
+		f.again = min(podsEvery, max(soonAgain, 2*f.again))
 	}
 }
 

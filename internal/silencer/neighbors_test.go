@@ -66,7 +66,7 @@ func TestShortMasks(t *testing.T) {
 }
 
 // TestTheOtherProgramIsRestarted is cri-o#6388 and cluster-node-tuning-operator#396 and #400: a
-// restart of tuned sets the affinities and the ban list anew, under running pods. The CPUs are
+// restart of tuned sets the affinities and the ban list again, under running pods. The CPUs are
 // quiet again after one round, and what tuned has set is what the files go back to.
 func TestTheOtherProgramIsRestarted(t *testing.T) {
 	r := newRig(t, fakekernel.Options{CPUs: 8}, quiet.DefaultPolicy())

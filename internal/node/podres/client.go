@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
 // Messages of version v1, for callers of a Client.
@@ -34,6 +36,19 @@ var (
 	// ErrNoPod is wrapped by errors of Get if the server does not know the pod.
 	ErrNoPod = errors.New("no such pod")
 )
+
+// CPUs returns the set of CPU ids in a message, and the ids that no CPU can have.
+func CPUs(ids []int64) (_ cpuset.Set, others []int64) {
+	var cpus cpuset.Builder
+	for _, id := range ids {
+		if id < 0 || id > cpuset.MaxID {
+			others = append(others, id)
+			continue
+		}
+		cpus.Add(int(id))
+	}
+	return cpus.Set(), others
+}
 
 // maxResponse is the maximum size in bytes of a response that a Client reads. A thousand containers
 // take about 100 KiB.
