@@ -2,6 +2,7 @@ package moves
 
 import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -16,6 +17,10 @@ type bounds struct {
 	// free is indexed by NUMA node, then by resource. total is the sum over the NUMA nodes.
 	free  [][]int64
 	total []int64
+	// exclusive has the number of free CPUs of each NUMA node that a container can have alone, and
+	// usable has all CPUs of that kind. With isolated-cpus: only, they are the isolated ones.
+	exclusive []int64
+	usable    cpuset.Set
 }
 
 // claim is what a pod needs at the same time, by resource. If together is set, alone is the part
@@ -30,6 +35,8 @@ type claim struct {
 type leaving struct {
 	frees [][]int64
 	total []int64
+	// exclusive is the part of the CPUs of each NUMA node that a container can have alone.
+	exclusive []int64
 	// home is the index of the only NUMA node that the pod has, or -1. bytes is the cost of leaving
 	// it with all containers, least the cost of leaving it with the claim's alone. stays is set if
 	// the pod may not leave it.
@@ -41,7 +48,12 @@ type leaving struct {
 func newBounds(s *node.State) *bounds {
 	b := &bounds{state: s, types: s.Memory().Capacity().Types()}
 	b.total = make([]int64, 1+len(b.types))
+	b.usable = s.Machine().AllCPUs()
+	if o := s.Policy().CPU; o.Isolated == cpu.IsolatedOnly {
+		b.usable = o.IsolatedCPUs(s.Machine())
+	}
 	for _, n := range s.Memory().Nodes() {
+		b.exclusive = append(b.exclusive, b.usableOn(n.ID, s.FreeCPUs()))
 		free := make([]int64, len(b.total))
 		free[0] = int64(s.FreeCPUs().IntersectionLen(s.Machine().CPUsOf(mask.Of(n.ID))))
 		for t, bytes := range n.Free {
@@ -54,6 +66,11 @@ func newBounds(s *node.State) *bounds {
 		b.free = append(b.free, free)
 	}
 	return b
+}
+
+// usableOn returns the number of CPUs of set on a NUMA node that a container can have alone.
+func (b *bounds) usableOn(id int, set cpuset.Set) int64 {
+	return int64(set.Intersection(b.usable).IntersectionLen(b.state.Machine().CPUsOf(mask.Of(id))))
 }
 
 // claimOf returns the claim of a pod. aligned is set if the pod is aligned as its policy prefers.
@@ -206,7 +223,7 @@ func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
 				}
 			}
 		}
-		l.frees = append(l.frees, frees)
+		l.frees, l.exclusive = append(l.frees, frees), append(l.exclusive, b.usableOn(id, cpus))
 		if nodes == mask.Of(id) {
 			l.home = at
 		}

@@ -143,9 +143,9 @@ func (g *gather) probe(s *node.State, cpus int) (*node.Plan, int) {
 
 // group returns the group of the members that leaves the NUMA node with the index at.
 func (g *gather) group(at int, members ...int) group {
-	cpus, bytes := g.bounds.free[at][0], int64(0)
+	cpus, bytes := g.bounds.exclusive[at], int64(0)
 	for _, i := range members {
-		cpus += g.pods[i].leaves.frees[at][0]
+		cpus += g.pods[i].leaves.exclusive[at]
 		if g.pods[i].leaves.home == at { // A pod that is not only on this NUMA node may keep its memory.
 			bytes += g.pods[i].leaves.bytes
 		}
@@ -167,14 +167,14 @@ func (g *gather) better(cpus int, bytes int64, moves int) bool {
 func (g *gather) grow(at int) {
 	var here []int
 	for i := range g.pods {
-		if g.pods[i].leaves.frees[at][0] > 0 {
+		if g.pods[i].leaves.exclusive[at] > 0 {
 			here = append(here, i)
 		}
 	}
 	if all := g.group(at, here...); !g.better(all.cpus, 0, 1) {
 		return
 	}
-	cpus := func(i int) int64 { return g.pods[i].leaves.frees[at][0] }
+	cpus := func(i int) int64 { return g.pods[i].leaves.exclusive[at] }
 	bytes := func(i int) int64 { return g.pods[i].leaves.bytes }
 	for _, by := range []func(i, k int) int{
 		func(i, k int) int { return cmp.Or(cmp.Compare(cpus(k), cpus(i)), cmp.Compare(bytes(i), bytes(k))) },
@@ -211,9 +211,15 @@ func (g *gather) exact() {
 			all = append(all, place{c, at})
 		}
 	}
-	wants := func(i int) int { return int(g.pods[i].claim.wants[0]) }
+	wants := func(i int) int {
+		most := int64(0) // of a pool in parts
+		for _, n := range g.pods[i].leaves.exclusive {
+			most += n
+		}
+		return int(min(g.pods[i].claim.wants[0], most))
+	}
 	for at := range g.bounds.ids {
-		on := func(i int) bool { return g.pods[i].leaves.frees[at][0] > 0 }
+		on := func(i int) bool { return g.pods[i].leaves.exclusive[at] > 0 }
 		for i := range g.pods {
 			if g.cut = g.cut || g.stopped(); g.cut {
 				return

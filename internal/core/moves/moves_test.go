@@ -19,7 +19,7 @@ import (
 
 const mib = int64(1) << 20
 
-// drawNode draws an empty node with up to 32 CPUs.
+// drawNode draws an empty node with up to 32 CPUs, and sometimes with the option isolated-cpus.
 func drawNode(t *rapid.T) *node.State {
 	numa := rapid.IntRange(1, 4).Draw(t, "numa")
 	cores, threads := rapid.IntRange(2, 4).Draw(t, "cores"), rapid.IntRange(1, 2).Draw(t, "threads")
@@ -35,6 +35,10 @@ func drawNode(t *rapid.T) *node.State {
 		}
 		d.Nodes = append(d.Nodes, described)
 	}
+	isolated := rapid.SampledFrom([]cpu.Isolated{cpu.IsolatedAlike, cpu.IsolatedAlike, cpu.IsolatedOnly, cpu.IsolatedFirst}).Draw(t, "isolated-cpus")
+	if isolated != cpu.IsolatedAlike {
+		d.Isolation.Isolated = drawIsolated(t, d)
+	}
 	m, err := machine.New(d)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +47,7 @@ func drawNode(t *rapid.T) *node.State {
 		Topology:  rapid.SampledFrom([]node.TopologyPolicy{node.TopologySingleNUMANode, node.TopologyRestricted, node.TopologySingleNUMANode, node.TopologyBestEffort, node.TopologyNone}).Draw(t, "topology"),
 		Scope:     rapid.SampledFrom([]node.Scope{node.PodScope, node.PodScope, node.ContainerScope}).Draw(t, "scope"),
 		StaticCPU: true, ReservedCPUs: cpuset.Of(0), PodLevelResources: true, PodLevelManagers: true,
-		CPU: cpu.Options{FullPCPUsOnly: rapid.IntRange(0, 4).Draw(t, "whole cores") == 0},
+		CPU: cpu.Options{FullPCPUsOnly: rapid.IntRange(0, 4).Draw(t, "whole cores") == 0, Isolated: isolated},
 	}
 	if rapid.IntRange(0, 2).Draw(t, "memory policy") > 0 {
 		p.StaticMemory, p.ReservedMemory = true, map[int]map[string]int64{0: {machine.Memory: 64 * mib}}
@@ -53,6 +57,24 @@ func drawNode(t *rapid.T) *node.State {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// drawIsolated draws isolated CPUs: the last cores of some NUMA nodes, or any CPUs but the reserved
+// one.
+func drawIsolated(t *rapid.T, d machine.Description) cpuset.Set {
+	var b cpuset.Builder
+	whole := rapid.Bool().Draw(t, "whole cores isolated")
+	for _, n := range d.Nodes {
+		first := rapid.IntRange(1, len(n.Cores)).Draw(t, "first isolated core")
+		for c, core := range n.Cores {
+			for _, id := range core.Threads {
+				if whole && c >= first || !whole && id > 0 && rapid.Bool().Draw(t, "isolated") {
+					b.Add(id)
+				}
+			}
+		}
+	}
+	return b.Set()
 }
 
 func drawPod(t *rapid.T, uid string, most int) request.Pod {
@@ -100,9 +122,11 @@ func fragment(t *rapid.T, s *node.State) *node.State {
 			pod := g.Pod
 			pod.Containers = slices.Clone(pod.Containers)
 			last := &pod.Containers[len(pod.Containers)-1]
-			if last.CPUs > 0 {
-				last.CPUs, last.CPURequest, last.CPULimit = last.CPUs+1, last.CPURequest+1000, last.CPULimit+1000
+			if pod.Kind == request.PodLevel {
+				last = &pod.Containers[0]
+				pod.BudgetCPUs, pod.BudgetCPUMilli, pod.CPULimit = pod.BudgetCPUs+1, pod.BudgetCPUMilli+1000, pod.CPULimit+1000
 			}
+			last.CPUs, last.CPURequest, last.CPULimit = last.CPUs+1, last.CPURequest+1000, last.CPULimit+1000
 			if p := s.Resize(pod.UID, pod); p.Rejection == nil {
 				s, _ = s.Apply(p)
 			}
@@ -289,6 +313,9 @@ func checkSet(t *rapid.T, s *node.State, pod request.Pod, set *moves.Set) {
 			if a, b := m.From.BaselineOf(i).Len(), m.To.BaselineOf(i).Len(); a != b {
 				t.Fatalf("%s had a baseline of %d CPUs and has %d", m.From.Pod.Name, a, b)
 			}
+		}
+		if a, b := m.From.BaselineOfPool().Len(), m.To.BaselineOfPool().Len(); a != b {
+			t.Fatalf("the pool of %s had a baseline of %d CPUs and has %d", m.From.Pod.Name, a, b)
 		}
 		var err error
 		if s, err = s.Move(m.To); err != nil {

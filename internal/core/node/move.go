@@ -63,15 +63,9 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	if !anyMemory {
 		to.PoolMemory = nil
 	}
-	if n := g.PoolBaseline.Len(); n > 0 && n < to.Pool.Len() {
-		base := sliceBaselines(to)
-		if base.Len() > n { // At the admission, slices of init containers and of later containers had CPUs in common.
-			p.Grant = nil
-			p.Rejection = as.reject(rejection.SlicesApart, &rejection.Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
-				"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", request.Words(request.CPU, int64(n)), base.Len())})
-			return p
-		}
-		to.PoolBaseline = above(cpu.Keep(s.machine, s.policy.CPU, to.Pool, base, n), to.Pool)
+	if rejection := as.moveBaseline(to); rejection != nil {
+		p.Grant, p.Rejection = nil, rejection
+		return p
 	}
 	p.usage, p.devices = s.usage.Charge(to.Charged(), nil), s.devices
 	if taken, err := takeDevices(s.devices, g.Devices()); err == nil {
@@ -80,6 +74,24 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	p.unassigned = s.unassigned.Difference(to.CPUs())
 	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
 	return p
+}
+
+// moveBaseline gives the pool of a pod at another place a baseline of as many CPUs as before.
+func (r *resizing) moveBaseline(to *Grant) *rejection.Rejection {
+	if _, is := r.parts(together); is && !to.Pool.IsEmpty() {
+		return r.moveParts(to)
+	}
+	n := r.old.PoolBaseline.Len()
+	if n == 0 || n >= to.Pool.Len() {
+		return nil
+	}
+	base := sliceBaselines(to)
+	if base.Len() > n { // At the admission, slices of init containers and of later containers had CPUs in common.
+		return r.reject(rejection.SlicesApart, &rejection.Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
+			"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", request.Words(request.CPU, int64(n)), base.Len())})
+	}
+	to.PoolBaseline = above(cpu.Keep(r.s.machine, r.s.policy.CPU, to.Pool, base, n), to.Pool)
+	return nil
 }
 
 // sliceBaselines returns the CPUs of a pod's slices that no resize takes away. The pool keeps them

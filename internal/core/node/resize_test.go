@@ -19,7 +19,13 @@ import (
 )
 
 // TestModelOfResizes is TestModel with mostly resizes, and some moves.
-func TestModelOfResizes(t *testing.T) {
+func TestModelOfResizes(t *testing.T) { modelResizes(t, start, startTight) }
+
+// TestModelOfIsolatedResizes is TestModelOfResizes on machines with isolated CPUs.
+func TestModelOfIsolatedResizes(t *testing.T) { modelResizes(t, startIsolated, startIsolated) }
+
+func modelResizes(t *testing.T, start, startTight func(*rapid.T) *history) {
+	t.Helper()
 	setChecksTo(t, modelled)
 	resized, moved, rejected := 0, 0, map[rejection.Cause]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -85,6 +85,55 @@ func (r *resizing) keepParts(needed cpuset.Set) *rejection.Rejection {
 	return nil
 }
 
+// moveParts is moveBaseline for a pool in parts: each part keeps as many CPUs as it was admitted
+// with, because the other part cannot use them. With cpu.IsolatedFirst, the grant does not record
+// how many CPUs that are not isolated were of the first part. The shared part was admitted with at
+// most what the slices left.
+func (r *resizing) moveParts(to *Grant) *rejection.Rejection {
+	m, o, old, others := r.s.machine, r.s.policy.CPU, r.old.BaselineOfPool(), to.Pool.Difference(r.s.isolated)
+	n, shared := old.Len(), old.Difference(r.s.isolated).Len()
+	only := o.Isolated == cpu.IsolatedOnly
+	if n >= to.Pool.Len() && (only || r.old.Resized == 0) {
+		return nil
+	}
+	if !only {
+		shared = min(shared, n-r.leastSlices())
+	}
+	base := sliceBaselines(to)
+	share := others.Difference(base)
+	share = cpu.Keep(m, o, share, cpuset.Set{}, max(0, min(shared, n-base.Len(), share.Len())))
+	first := to.Pool.Difference(share)
+	if only {
+		first = to.Pool.Intersection(r.s.isolated)
+	}
+	kept := share
+	if more := n - share.Len(); base.Len() <= more {
+		kept = share.Union(cpu.Keep(m, o, first, base, more))
+	}
+	if kept.Difference(r.s.isolated).Len() < shared || kept.Len() < n || share.IsEmpty() {
+		return r.reject(rejection.SlicesApart, &rejection.Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
+			"its pool was admitted with %s, up to %d of them shared and not isolated, and at another place it could keep %d of those beside the %s of its exclusive containers: it could not be resized back",
+			request.Words(request.CPU, int64(n)), shared, share.Len(), request.Words(request.CPU, int64(base.Len())))})
+	}
+	to.PoolBaseline = above(kept, to.Pool)
+	return nil
+}
+
+// leastSlices returns the least number of CPUs that the slices had together at the admission. A
+// container that was removed has no baseline, and had at least one CPU.
+func (r *resizing) leastSlices() int {
+	n, core := 0, max(1, r.s.machine.CPUsPerCore())
+	for i := range r.old.Containers {
+		if c := &r.pod.Containers[i]; c.Exclusive() && c.Type != request.Init {
+			n += max(1, r.old.BaselineOf(i).Len())
+		}
+	}
+	if r.s.policy.CPU.FullPCPUsOnly {
+		n = (n + core - 1) / core * core
+	}
+	return n
+}
+
 // onlineParts returns the parts without what the pool has of each that is offline.
 func (r *resizing) onlineParts(parts cpu.Parts, kept cpuset.Set) cpu.Parts {
 	offline := kept.Difference(r.s.machine.AllCPUs())
