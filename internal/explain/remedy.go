@@ -17,11 +17,12 @@ type Kind string
 
 // The kinds.
 const (
-	Amounts   Kind = "amounts"   // the amounts that the pod requests
-	Pods      Kind = "pods"      // the pods on the node
-	Elsewhere Kind = "elsewhere" // the node
-	Settings  Kind = "settings"  // the configuration of the node
-	Moves     Kind = "moves"     // the CPUs and NUMA nodes of running pods
+	Amounts     Kind = "amounts"     // the amounts that the pod requests
+	Annotations Kind = "annotations" // the annotations of the pod
+	Pods        Kind = "pods"        // the pods on the node
+	Elsewhere   Kind = "elsewhere"   // the node
+	Settings    Kind = "settings"    // the configuration of the node
+	Moves       Kind = "moves"       // the CPUs and NUMA nodes of running pods
 )
 
 // Proposal is a change that admits the pod. It was applied and planned.
@@ -35,6 +36,8 @@ type Proposal struct {
 	// Requests are set instead of Changes where a kubelet compares the sum of all requests with
 	// what its Node has for pods.
 	Requests []RequestChange `json:"requests,omitempty"`
+	// Annotations are set for kind Annotations.
+	Annotations []Annotation `json:"annotations,omitempty"`
 	// Without has the pods, as namespace/name, whose absence admits the pod. It is set for kind
 	// Pods.
 	Without []Absent `json:"without,omitempty"`
@@ -159,7 +162,7 @@ type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 // search ends with the context. The error is then the context's, and the result is empty.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	paddock := func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }
-	return remedies(ctx, paddock, nil, []look{(*search).amounts, (*search).more, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+	return remedies(ctx, paddock, nil, []look{(*search).amounts, (*search).more, (*search).annotations, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
 // SearchOfKubelet is Search for a node on which a kubelet decides, whose behavior the state has. A
@@ -285,7 +288,7 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 			return nil, pod, err
 		}
 	}
-	pod = applied(pod, p.Changes)
+	pod = annotated(applied(pod, p.Changes), p.Annotations)
 	for _, a := range p.Without {
 		s = s.Release(a.UID)
 	}
