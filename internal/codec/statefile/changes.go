@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -14,7 +15,10 @@ import (
 // Changes returns the differences between this machine and policy and those for which the file was
 // written, as one line per change. Not every change matters; node.Restore checks that.
 func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
-	lines := machineChanges(f.Machine, Describe(m))
+	lines := machineChanges(f.Machine, Describe(m, p))
+	if was, is := f.Machine.Isolated, m.Isolation().Isolated; f.knowsIsolated() && !was.Equal(is) {
+		lines = append(lines, fmt.Sprintf("isolated CPUs (boot parameter isolcpus): was %s, now %s", orNone(was.String()), orNone(is.String())))
+	}
 	then := settings(f.Policy)
 	for i, s := range settings(p) {
 		if s.value != then[i].value {
@@ -22,6 +26,12 @@ func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 		}
 	}
 	return lines
+}
+
+// knowsIsolated reports whether the file has the isolated CPUs of the machine. With
+// cpu.IsolatedOnly there are some, so a file without them does not have them.
+func (f *File) knowsIsolated() bool {
+	return !f.Machine.Isolated.IsEmpty() || f.Policy.CPU.Isolated == cpu.IsolatedFirst
 }
 
 // OtherSettings returns the settings of a policy that another one does not have, each as "name

@@ -1,10 +1,12 @@
 package statefile_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -50,7 +52,7 @@ func TestChanges(t *testing.T) {
 		}},
 		"an empty reservation is none": {m, func(p *node.Policy) { p.ReservedMemory = map[int]map[string]int64{0: {}} }, nil},
 	} {
-		f := &statefile.File{Machine: statefile.Describe(m), Policy: podScope()}
+		f := &statefile.File{Machine: statefile.Describe(m, podScope()), Policy: podScope()}
 		now := podScope()
 		c.policy(&now)
 		got := f.Changes(c.machine, now)
@@ -60,4 +62,68 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s:\n%q, want\n%q", name, got, c.want)
 		}
 	}
+}
+
+// TestChangesOfIsolatedCPUs checks that the isolated CPUs are among the changes if the file has
+// them: with the option isolated-cpus only.
+func TestChangesOfIsolatedCPUs(t *testing.T) {
+	before, after := isolating(t, 4, 5, 16, 17), isolating(t, 2, 3)
+	none := hardware(t, 2, 6)
+	const now23 = "isolated CPUs (boot parameter isolcpus): was 4-5,16-17, now 2-3"
+	for name, c := range map[string]struct {
+		then      *machine.Machine
+		was, is   cpu.Isolated
+		forgotten bool // The file has no isolated CPUs, as if an older Paddock had written it.
+		now       *machine.Machine
+		want      []string
+	}{
+		"only, the same": {before, cpu.IsolatedOnly, cpu.IsolatedOnly, false, before, nil},
+		"only, others":   {before, cpu.IsolatedOnly, cpu.IsolatedOnly, false, after, []string{now23}},
+		"prefer, others": {before, cpu.IsolatedFirst, cpu.IsolatedFirst, false, after, []string{now23}},
+		"prefer, none any more": {
+			before, cpu.IsolatedFirst, cpu.IsolatedFirst, false, none,
+			[]string{"isolated CPUs (boot parameter isolcpus): was 4-5,16-17, now none"},
+		},
+		"prefer, none before": {
+			none, cpu.IsolatedFirst, cpu.IsolatedFirst, false, after,
+			[]string{"isolated CPUs (boot parameter isolcpus): was none, now 2-3"},
+		},
+		"without the option": {before, cpu.IsolatedAlike, cpu.IsolatedAlike, false, after, nil},
+		"the option is new":  {before, cpu.IsolatedAlike, cpu.IsolatedOnly, false, after, []string{"isolated-cpus: was none, now only"}},
+		"the option is gone": {before, cpu.IsolatedOnly, cpu.IsolatedAlike, false, after, []string{now23, "isolated-cpus: was only, now none"}},
+		"an older file":      {before, cpu.IsolatedOnly, cpu.IsolatedOnly, true, after, nil},
+	} {
+		then, now := podScope(), podScope()
+		then.CPU.Isolated, now.CPU.Isolated = c.was, c.is
+		f := throughFile(t, &node.Grant{}, then)
+		f.Machine = statefile.Describe(c.then, then)
+		if c.forgotten {
+			f.Machine.Isolated = cpuset.Set{}
+		}
+		data, err := statefile.EncodeFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := bytes.Contains(data, []byte(`"isolated":`)); has != (!c.forgotten && c.was != cpu.IsolatedAlike && c.then == before) {
+			t.Errorf("%s: the file has isolated CPUs: %t\n%s", name, has, data)
+		}
+		if f, err = statefile.Decode("f", data); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Changes(c.now, now); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%q, want\n%q", name, got, c.want)
+		}
+	}
+}
+
+// isolating returns hardware with isolated CPUs.
+func isolating(t *testing.T, ids ...int) *machine.Machine {
+	t.Helper()
+	d := described(2, 6)
+	d.Isolation.Isolated = cpuset.Of(ids...)
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

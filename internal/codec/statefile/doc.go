@@ -28,6 +28,8 @@
 // pool has more CPUs than it was admitted with, the file also has the CPUs of the admission
 // ("baseline", "poolBaseline").
 //
+// With the option isolated-cpus, the machine has the kernel's isolated CPUs ("isolated").
+//
 // The member "moves" of a pod is its consent: "within-numa" or "anywhere".
 //
 // It is "none" if the pod opts out. The member "moves" of a policy that moves pods has the maximum

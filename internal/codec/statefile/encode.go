@@ -51,7 +51,7 @@ type Head struct{ text []byte }
 
 // NewHead encodes the part of a file about the machine and the policy. The error wraps
 // ErrNotEncodable.
-func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(Describe(m), p) }
+func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(Describe(m, p), p) }
 
 func newHead(m Machine, p node.Policy) (Head, error) {
 	b, err := machineFields.Append([]byte(`"machine":`), &m)

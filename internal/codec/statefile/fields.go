@@ -41,6 +41,7 @@ var fileFields = form.Object[content]{
 
 var machineFields = form.Object[Machine]{
 	form.CPUs("cpus", func(m *Machine) *cpuset.Set { return &m.CPUs }),
+	form.CPUs("isolated", func(m *Machine) *cpuset.Set { return &m.Isolated }),
 	form.List[Machine, Node]{
 		Name: "nodes", Indent: "\n ", Members: form.Object[Node]{
 			form.Number("id", func(n *Node) *int { return &n.ID }).Always(),

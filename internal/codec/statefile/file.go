@@ -51,6 +51,9 @@ type File struct {
 // Machine is the summary of a machine.
 type Machine struct {
 	CPUs cpuset.Set
+	// Isolated are the kernel's isolated CPUs. It is empty without the option isolated-cpus, which
+	// alone depends on them.
+	Isolated cpuset.Set
 	// Nodes are the machine's NUMA nodes, in ascending order of their ids.
 	Nodes []Node
 }
@@ -63,9 +66,9 @@ type Node struct {
 	Memory request.Amounts
 }
 
-// Describe returns the summary of a machine.
-func Describe(m *machine.Machine) Machine {
-	d := Machine{CPUs: m.AllCPUs()}
+// Describe returns the summary of a machine for a policy.
+func Describe(m *machine.Machine, p node.Policy) Machine {
+	d := Machine{CPUs: m.AllCPUs(), Isolated: p.CPU.IsolatedCPUs(m)}
 	for _, n := range m.Nodes() {
 		memory := request.Amounts{{Resource: machine.Memory, Value: n.Memory}}
 		for _, p := range n.HugePages {

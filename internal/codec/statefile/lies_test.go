@@ -105,7 +105,7 @@ func TestLies(t *testing.T) {
 			change(t, &g)
 			list[at] = &g
 		}
-		data, err := statefile.EncodeFile(&statefile.File{Generation: s.Generation(), Machine: statefile.Describe(s.Machine()), Policy: s.Policy(), Grants: list})
+		data, err := statefile.EncodeFile(&statefile.File{Generation: s.Generation(), Machine: statefile.Describe(s.Machine(), s.Policy()), Policy: s.Policy(), Grants: list})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,14 @@ const gib = 1 << 30
 // hardware returns a machine with the given number of NUMA nodes. Each has the given number of
 // cores with two threads each and one gibibyte per thread, a quarter of which is huge pages.
 func hardware(tb interface{ Fatal(...any) }, nodes, cores int) *machine.Machine {
-	var d machine.Description
+	m, err := machine.New(described(nodes, cores))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+func described(nodes, cores int) (d machine.Description) {
 	for n := range nodes {
 		at := machine.NodeDescription{
 			ID: n, Memory: int64(2*cores) * gib, HugePages: []machine.HugePages{{SizeKiB: 2048, Count: int64(cores) * 256}},
@@ -36,11 +43,7 @@ func hardware(tb interface{ Fatal(...any) }, nodes, cores int) *machine.Machine 
 		}
 		d.Nodes = append(d.Nodes, at)
 	}
-	m, err := machine.New(d)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return m
+	return d
 }
 
 // withDevices returns a node with three devices on NUMA node 0 and one device that reports no NUMA
