@@ -308,7 +308,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	defer stop()
 	var answers []view.Trial
 	var interrupted error
-	tried, settings := 0, capacity.NumTrials()*len(c.nodes)
+	tried, settings := 0, capacity.NumTrials(nil)*len(c.nodes)
 	for _, name := range c.nodes {
 		q, err := c.question(ctx, s, name, true)
 		if err != nil {
@@ -317,6 +317,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		if err := q.nodes.Vacate(); err != nil {
 			return err
 		}
+		settings += capacity.NumTrials(q.nodes.Kinds) - capacity.NumTrials(nil) // There are more on machines with isolated CPUs.
 		trials, err := capacity.Try(ctx, q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
 			tried++
 			o := q.options

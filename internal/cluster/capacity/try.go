@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -59,13 +60,75 @@ var options = []struct {
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
-// NumTrials returns how many settings Try tries.
-func NumTrials() int { return 1 + len(alignments()) + len(options) + len(fleet.Scorings()) - 1 }
+// NumTrials returns how many settings Try tries on nodes of these kinds.
+func NumTrials(kinds []Kind) int {
+	return 1 + len(alignments()) + len(options) + len(isolations(kinds)) + len(fleet.Scorings()) - 1
+}
+
+// toggles returns every option, switched, on top of a change.
+func toggles(kinds []Kind, best change) []change {
+	var out []change
+	add := func(option string, apply func(p *node.Policy)) {
+		c := change{best.Setting, func(p *node.Policy) {
+			best.apply(p)
+			apply(p)
+		}}
+		c.Option = option
+		out = append(out, c)
+	}
+	for _, o := range options {
+		policy := kinds[0].State.Policy()
+		on := !*o.of(&policy)
+		add(fmt.Sprintf("%s=%t", o.name, on), func(p *node.Policy) { *o.of(p) = on })
+	}
+	for _, value := range isolations(kinds) {
+		name := "isolated-cpus=" + value.String()
+		if value == cpu.IsolatedAlike {
+			name = "without isolated-cpus"
+		}
+		add(name, func(p *node.Policy) { p.CPU.Isolated = value })
+	}
+	return out
+}
+
+// isolations returns the other values of the option isolated-cpus, or none if no machine has
+// isolated CPUs.
+func isolations(kinds []Kind) (values []cpu.Isolated) {
+	if !slices.ContainsFunc(kinds, func(k Kind) bool { return !k.State.Machine().Isolation().Isolated.IsEmpty() }) {
+		return nil
+	}
+	for _, value := range []cpu.Isolated{cpu.IsolatedAlike, cpu.IsolatedFirst, cpu.IsolatedOnly} {
+		if value != kinds[0].State.Policy().CPU.Isolated {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// unisolable describes why a node does not start with the option isolated-cpus (R-CPU-130,
+// R-CPU-131). It is empty if it does.
+func unisolable(k Kind, p node.Policy) string {
+	isolated := p.CPU.IsolatedCPUs(k.State.Machine())
+	switch reserved := isolated.Intersection(p.ReservedCPUs); {
+	case p.CPU.Isolated == cpu.IsolatedAlike:
+		return ""
+	case p.Behavior != node.Behavior{}:
+		return "no kubelet has the option isolated-cpus, and one decides on " + k.Name
+	case !reserved.IsEmpty():
+		return fmt.Sprintf("CPUs %s of %s are reserved and isolated", reserved, k.Name)
+	case isolated.IsEmpty() && p.CPU.Isolated == cpu.IsolatedOnly:
+		return k.Name + " has no isolated CPUs"
+	case p.CPU.StrictReservation && isolated.Union(p.ReservedCPUs).Contains(k.State.Machine().AllCPUs()):
+		return "all CPUs of " + k.Name + " are reserved or isolated, and containers that share would have none"
+	}
+	return ""
+}
 
 // Try asks a question about nodes as they are, and then the same question under other settings:
 // under every aligning policy and scope, under the best of these with every option toggled, and
-// with every other scoring. ask is Fit or Fill with its arguments; it is called once per trial. The
-// order of the trials is fixed. If ask returns an error, Try returns it with the trials before it.
+// with every other scoring. The option isolated-cpus is tried where machines have isolated CPUs.
+// ask is Fit or Fill with its arguments; it is called once per trial. The order of the trials is
+// fixed. If ask returns an error, Try returns it with the trials before it.
 func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
 	unchanged, err := asTheyAre(kinds)
@@ -98,14 +161,7 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 		}
 	}
 	best := base[max(0, Best(trials[1:]))]
-	for _, o := range options {
-		policy := kinds[0].State.Policy()
-		on := !*o.of(&policy)
-		c := change{best.Setting, func(p *node.Policy) {
-			best.apply(p)
-			*o.of(p) = on
-		}}
-		c.Option = fmt.Sprintf("%s=%t", o.name, on)
+	for _, c := range toggles(kinds, best) {
 		if err := run(c, scoring); err != nil {
 			return trials, err
 		}
@@ -192,6 +248,9 @@ func with(kinds []Kind, apply func(p *node.Policy)) (out []Kind, wrong string, e
 		}
 		if c := p.Conflicts(k.State.Machine()); len(c) > 0 {
 			return nil, fmt.Sprintf("a kubelet does not start with it on %s", k.Name), nil
+		}
+		if wrong := unisolable(k, p); wrong != "" {
+			return nil, wrong, nil
 		}
 		if k, err = bare(k, p); err != nil {
 			return nil, "", err

@@ -40,10 +40,7 @@ const maxCPUs = 4096
 func (n *Node) runMachine(c Command) ([]string, error) {
 	var d machine.Description
 	var err error
-	args, isolated := c.Args, ""
-	if i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "isolated=") }); i >= 0 {
-		isolated, args = strings.TrimPrefix(args[i], "isolated="), slices.Delete(slices.Clone(args), i, i+1)
-	}
+	args, isolated := cutIsolated(c.Args)
 	recorded := len(args) == 1 && strings.HasPrefix(args[0], "file=")
 	switch {
 	case len(c.Input) > 0 && len(args) > 0:
@@ -77,7 +74,11 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 // Machine returns the regular machine for the keys of the command machine, such as "sockets=2
 // cores=4 memory=16Gi". It is for tests, and panics if the keys are invalid.
 func Machine(keys string) *machine.Machine {
-	d, err := regularMachine(strings.Fields(keys))
+	args, isolated := cutIsolated(strings.Fields(keys))
+	d, err := regularMachine(args)
+	if err == nil && isolated != "" {
+		d.Isolation.Isolated, err = cpuset.Parse(isolated)
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -86,6 +87,15 @@ func Machine(keys string) *machine.Machine {
 		panic(err)
 	}
 	return m
+}
+
+// cutIsolated returns the other arguments, and the list of isolated CPUs.
+func cutIsolated(args []string) (others []string, isolated string) {
+	i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "isolated=") })
+	if i < 0 {
+		return args, ""
+	}
+	return slices.Delete(slices.Clone(args), i, i+1), strings.TrimPrefix(args[i], "isolated=")
 }
 
 func describedMachine(lines []string) (machine.Description, error) {
