@@ -12,11 +12,13 @@ import (
 // TestScenarios runs testdata/*.txt: a whole scheduler with the plugin, on a fake API.
 //
 //	config                        the arguments of the plugin, before anything else
-//	node NAME [policy=P] [ready=false] [numa=N] [cpus=N] [allocatable=N] [whole-cores] [moves=N] [kubelet] [unmanaged]
+//	node NAME [policy=P] [ready=false] [numa=N] [cpus=N] [allocatable=N] [whole-cores] [isolated=CPUS] [moves=N] [kubelet] [unmanaged]
 //	                              a Node with N NUMA nodes (default 2) of N CPUs each (default 8), and a PaddockNode;
-//	                              allocatable: CPUs for the requests of all pods, in place of twice those of the machine
-//	pod NAME cpus=N [memory=N] [priority=N] [device] [claim=NAME] [moves=CONSENT] [on=NODE [hand=CPUS]]
-//	                              a Guaranteed pod; on: another component binds it; hand: with a grant of these CPUs
+//	                              allocatable: CPUs for the requests of all pods, in place of twice those of the machine;
+//	                              isolated: with the option isolated-cpus: only
+//	pod NAME cpus=N [memory=N] [priority=N] [device] [claim=NAME] [moves=CONSENT] [pool=N [shared]] [on=NODE [hand=CPUS]]
+//	                              a Guaranteed pod; on: another component binds it; hand: with a grant of these CPUs;
+//	                              pool: of that many CPUs, which a second container shares; shared: isolated ones too
 //	manage NODE                   the PaddockNode of a node that was unmanaged
 //	slice NODE DEVICE=NUMA…       devices of a DRA driver, each near a NUMA node
 //	claim NAME [devices=N]        a ResourceClaim for N devices (default 1)
@@ -26,6 +28,7 @@ import (
 //	await POD…                    the next outcome of each pod: it is bound, or the event of a failed attempt
 //	attempts POD                  the number of outcomes that no await has read
 //	state NODE                    what the scheduler knows of a node
+//	admits NODE                   what an agent gives the pods of a node with the grants of the scheduler
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
@@ -75,6 +78,8 @@ func (w *world) run(d *datadriven.TestData) string {
 		return w.await(append([]string{name}, keys(d)...)...)
 	case "attempts":
 		return fmt.Sprintln(w.attempts(name))
+	case "admits":
+		return w.admits(name)
 	case "state":
 		return w.state(name)
 	default:

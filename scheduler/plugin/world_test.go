@@ -271,6 +271,7 @@ func (w *world) manage(name string, args map[string]string) {
 	if _, whole := args["whole-cores"]; whole {
 		policy.CPU.FullPCPUsOnly = true
 	}
+	m, policy.CPU.Isolated = isolate(w.t, m, args["isolated"])
 	if pods := number(w.t, args["moves"], 0); pods > 0 {
 		policy.Moves = node.MovePolicy{Pods: pods, Bytes: 1 << 40}
 	}
@@ -358,6 +359,8 @@ func (w *world) pod(name string, args map[string]string) {
 	if consent := args["moves"]; consent != "" {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, podspec.MovesAnnotation, consent)
 	}
+	_, shared := args["shared"]
+	pool(pod, args["pool"], shared)
 	if only := args["only"]; only != "" {
 		pod.Spec.NodeSelector = map[string]string{v1.LabelHostname: only}
 	}
