@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -208,6 +209,14 @@ func TestReadErrors(t *testing.T) {
 	}
 	for name, change := range map[string]func(o *v1alpha1.PaddockNode){
 		"policy": func(o *v1alpha1.PaddockNode) { o.Status.PolicyDigest = "" },
+		"policy of a newer agent": func(o *v1alpha1.PaddockNode) { // A CRD without isolatedCPUs lost it.
+			policy.CPU.Isolated = cpu.IsolatedFirst
+			var err error
+			if o.Status.Policy, o.Status.PolicyDigest, err = objects.Policy(policy); err != nil || o.Status.Policy.IsolatedCPUs == "" {
+				t.Fatalf("%+v: %v", o.Status.Policy, err)
+			}
+			o.Status.Policy.IsolatedCPUs = ""
+		},
 		"device": func(o *v1alpha1.PaddockNode) { o.Status.Devices = []v1alpha1.DeviceResource{{Resource: "x"}} },
 		"grant":  func(o *v1alpha1.PaddockNode) { o.Status.Grants = []v1alpha1.PublishedGrant{{UID: "u", Grant: "{}"}} },
 	} {

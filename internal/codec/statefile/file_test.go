@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	blocks "github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -28,11 +29,13 @@ const form = "testdata/v1.json"
 
 // example returns a node with a pod-level pod that uses every feature, a plain pod from which a
 // container was removed, and a pod that shares.
-func example(tb testing.TB) *node.State {
+func example(tb testing.TB) *node.State { return exampleOn(tb, hardware(tb, 2, 6)) }
+
+func exampleOn(tb testing.TB, m *machine.Machine) *node.State {
 	p := podScope()
 	p.ReservedMemory = map[int]map[string]int64{0: {"memory": gib / 2}}
 	p.CPU.FullPCPUsOnly, p.PreferClosest = true, true
-	s := withDevices(tb, hardware(tb, 2, 6), p)
+	s := withDevices(tb, m, p)
 	huge := memory(1).With("hugepages-2Mi", 4<<20)
 	var err error
 	for _, pod := range []request.Pod{
@@ -99,6 +102,9 @@ func encoded(tb testing.TB, s *node.State) []byte {
 func TestForm(t *testing.T) {
 	data := encoded(t, example(t))
 	golden.Compare(t, form, string(data))
+	if isolated := encoded(t, exampleOn(t, isolating(t, 4, 5, 16, 17))); !bytes.Equal(isolated, data) {
+		t.Errorf("without the option isolated-cpus, isolated CPUs are in the file:\n%s", isolated)
+	}
 	if _, err := statefile.Decode(form, data); err != nil {
 		t.Error(err)
 	}
