@@ -13,8 +13,9 @@ import (
 // A file with a broken checksum is still worth reading, because most often only one byte of it is
 // wrong. The redundancy of the file partly shows which one: every CPU of the machine is in exactly
 // one list, the containers of a pool are within it, and the memory accounting is the sum of the
-// blocks. If all of this is true, no single wrong byte is in a list of CPUs. If not, a person must
-// look at what runs.
+// blocks. If all of this is true, a single wrong byte can be in a list of CPUs only where it made
+// the list equal to another one of its pod, and a third container still has the right list: see
+// equalLists. If it is not true, or for such a list, a person must look at what runs.
 
 // compareCPUs and compareMemory describe what to do with content that is not protected.
 const (
@@ -74,6 +75,7 @@ func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 	}
 	all := b.all()
 	leaked := sharable(r.setup).Difference(b.shared).Difference(union(all))
+	equal := r.equalLists(b)
 	switch suspect := r.suspects(b, all); {
 	case len(all) == 0:
 		r.check("", "%s; no pod has CPUs in it: if one of the node runs on CPUs of its own, delete it", begin)
@@ -81,6 +83,9 @@ func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 		r.check("", "%s, and %s in no list, so that a pod may have lost CPUs: any of %s; %s", begin, are(leaked), podsIn(all), compareCPUs)
 	case suspect:
 		r.check("", "%s, and its lists contradict each other: see the pods; %s", begin, compareCPUs)
+	case equal:
+		r.check("", "%s; its lists do not contradict each other, but those of containers with the same list may be wrong (see the pods), "+
+			"or something else is, such as the name of a pod or container: %s; %s", begin, podsIn(all), compareCPUs)
 	default:
 		r.check("", "%s; its lists do not contradict each other, so that most likely something else is wrong in it, "+
 			"such as the name of a pod or container: %s; %s", begin, podsIn(all), compareCPUs)
@@ -140,22 +145,13 @@ func podsIn(list []assignment) string {
 // share what is left of a budget, in which case their lists are equal. If a wrong byte made one
 // list equal to another, the list lost a CPU that is then in no list.
 func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
-	var own, first []assignment
 	var pool cpuset.Set
 	for _, p := range b.pools {
 		if p.uid == uid {
 			pool = p.cpus
 		}
 	}
-	for _, h := range b.entries {
-		switch {
-		case h.uid != uid:
-		case r.pods.Init != nil && r.pods.Init(uid, h.container):
-			first = append(first, h)
-		default:
-			own = append(own, h)
-		}
-	}
+	own, first := r.ofPod(b, uid)
 	// lost is set if a list may have lost a CPU. A CPU that an init container also has is still in
 	// a list, so it does not show up as leaked.
 	lost := !union(own).Equal(pool)
@@ -174,6 +170,47 @@ func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 		}
 	}
 	return nil
+}
+
+// ofPod returns the lists of the containers of a pod that can run at the same time, and those of
+// its init containers.
+func (r *repair) ofPod(b *cpuLists, uid string) (own, first []assignment) {
+	for _, h := range b.entries {
+		switch {
+		case h.uid != uid:
+		case r.pods.Init != nil && r.pods.Init(uid, h.container):
+			first = append(first, h)
+		default:
+			own = append(own, h)
+		}
+	}
+	return own, first
+}
+
+// equalLists adds a remark for each pod of which some containers have one list and others another
+// one, and reports whether there are any. The containers with the same list share what is left of
+// the budget. Or one of them did so with a container that has another list, and a wrong byte made
+// its list equal to one of exclusive CPUs: every CPU is still in a list, so the file does not show
+// which of the two is true.
+func (r *repair) equalLists(b *cpuLists) bool {
+	found := false
+	for _, uid := range slices.Sorted(maps.Keys(byPod(b))) {
+		if r.pods.Alive != nil && !r.pods.Alive(uid) {
+			continue
+		}
+		own, _ := r.ofPod(b, uid)
+		lists := map[string][]string{} // the names of the containers by list
+		for _, h := range own {
+			lists[h.cpus.String()] = append(lists[h.cpus.String()], h.container)
+		}
+		for _, list := range slices.Sorted(maps.Keys(lists)) {
+			if names := lists[list]; list != "" && len(names) > 1 && len(lists) > 1 {
+				found = true
+				r.check(uid, "containers %s have the same list, %s: they share these CPUs, or the list of one of them is wrong and it runs on CPUs of another container", strings.Join(names, ", "), list)
+			}
+		}
+	}
+	return found
 }
 
 // checkMemory adds remarks about what may be wrong in a memory file.
