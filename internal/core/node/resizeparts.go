@@ -6,6 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -48,12 +49,35 @@ func (r *resizing) extendPool(pool cpuset.Set, choice hint.Choice, stay bool) (c
 	return pool, nil
 }
 
-// slicesFrom returns the CPUs of the pool from which slices are cut.
-func (r *resizing) slicesFrom() cpuset.Set {
-	if _, is := r.parts(together); is && r.s.policy.CPU.Isolated == cpu.IsolatedOnly {
+// slicesFrom returns the CPUs of the pool from which the slice of container i is cut. With
+// cpu.IsolatedFirst, the slices of sidecars and apps leave the shared part enough CPUs that are not
+// isolated: those that are not in the pool's baseline first.
+func (r *resizing) slicesFrom(i int, poolBase cpuset.Set) cpuset.Set {
+	parts, is := r.parts(together)
+	switch {
+	case is && r.s.policy.CPU.Isolated == cpu.IsolatedOnly:
 		return r.next.Pool.Intersection(r.s.isolated)
+	case !is || r.pod.Containers[i].Type == request.Init:
+		return r.next.Pool
 	}
-	return r.next.Pool
+	m, o := r.s.machine, r.s.policy.CPU
+	others := r.next.Pool.Difference(r.s.isolated).Difference(r.running())
+	n, later := min(parts.Shared, others.Len()), others.Difference(poolBase)
+	if later.Len() >= n {
+		return r.next.Pool.Difference(cpu.Keep(m, o, later, cpuset.Set{}, n))
+	}
+	return r.next.Pool.Difference(cpu.Keep(m, o, others, later, n))
+}
+
+// running returns the CPUs of the slices of sidecars and apps.
+func (r *resizing) running() cpuset.Set {
+	var b cpuset.Builder
+	for i, piece := range r.trace.Divisions[0].Pieces {
+		if piece.Part == layout.Slice && r.pod.Containers[i].Type != request.Init {
+			b.AddSet(r.next.Containers[i].CPUs)
+		}
+	}
+	return b.Set()
 }
 
 // keepParts takes from a pool in parts what it does not need any more. It keeps needed.
@@ -80,6 +104,11 @@ func (r *resizing) keepParts(needed cpuset.Set) *rejection.Rejection {
 	}
 	if needed.Len() > parts.Exclusive+parts.Shared {
 		return reject()
+	}
+	// Some of these CPUs are in slices. While there is room, the shared part gets others for them.
+	more := min(parts.Shared-needed.Difference(isolated).Difference(r.running()).Len(), parts.Exclusive+parts.Shared-needed.Len(), others.Difference(needed).Len())
+	if more > 0 {
+		needed = needed.Union(cpu.Keep(m, o, others.Difference(needed), cpuset.Set{}, more))
 	}
 	r.next.Pool = cpu.Keep(m, o, pool, needed, parts.Exclusive+parts.Shared)
 	return nil

@@ -180,7 +180,7 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			continue
 		}
 		r.trace.Requests.CPU++
-		base, free, near := r.old.BaselineOf(i), r.slicesFrom().Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
+		base, free, near := r.old.BaselineOf(i), r.slicesFrom(i, poolBase).Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
 		for _, tier := range []cpuset.Set{poolBase.Intersection(near), poolBase, near, r.next.Pool} {
 			local := free.Intersection(tier).Difference(c.CPUs).Intersection(m.AllCPUs())
 			set, err := cpu.Extend(m, o, c.CPUs, local, min(n, c.CPUs.Len()+local.Len()))
