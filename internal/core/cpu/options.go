@@ -18,6 +18,9 @@ type Options struct {
 	PreferUncore          bool
 	// Isolated is which part the isolated CPUs of the machine have. No kubelet has this option.
 	Isolated Isolated
+	// DividesCaches is the option cache-allocation: containers with exclusive CPUs can have ways of
+	// the L3 caches and memory bandwidth for themselves (docs/rules/cache.md). No kubelet has it.
+	DividesCaches bool
 	// Behavior reproduces kubelets that take other CPUs than Paddock. It is not an option, because
 	// users do not set it.
 	Behavior Behavior

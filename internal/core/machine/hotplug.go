@@ -5,7 +5,7 @@ import (
 )
 
 // WithCPUs returns m with the CPUs of now, which is m after CPUs went offline or came online. NUMA
-// nodes, memory, huge pages, distances and isolation are those of m. A NUMA node without online
+// nodes, memory, huge pages, distances, isolation and caches are those of m. A NUMA node without online
 // CPUs remains, without CPUs. A NUMA node that m does not have is not added, and its CPUs are
 // ignored.
 //
@@ -13,7 +13,7 @@ import (
 // Otherwise one offline thread on a machine with two threads per core would make the average 1, and
 // full-pcpus-only would assign single threads.
 func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
-	d := Description{Nodes: make([]NodeDescription, len(m.nodes)), Isolation: m.isolation}
+	d := Description{Nodes: make([]NodeDescription, len(m.nodes)), Isolation: m.isolation, Caches: m.caches}
 	for i, n := range m.nodes {
 		d.Nodes[i] = NodeDescription{ID: n.ID, Memory: n.Memory, HugePages: n.HugePages}
 		if m.distances != nil {

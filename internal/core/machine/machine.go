@@ -24,6 +24,8 @@ type Description struct {
 	CPUs, Sockets int
 	Nodes         []NodeDescription
 	Isolation     Isolation
+	// Caches must be empty if the uncore cache of a core is not reported.
+	Caches Caches
 }
 
 // NodeDescription is one NUMA node of a Description.
@@ -102,6 +104,7 @@ type Machine struct {
 	// even is the value of Even.
 	even      bool
 	isolation Isolation
+	caches    Caches
 }
 
 // CPUs returns all threads, ascending by id. The caller must not change the slice.

@@ -27,9 +27,12 @@ func New(d Description) (*Machine, error) {
 	if d.CPUs < 0 || d.Sockets < 0 {
 		return nil, invalid("it reports %d CPUs and %d sockets", d.CPUs, d.Sockets)
 	}
+	if err := d.Caches.check(); err != nil {
+		return nil, err
+	}
 	described := slices.Clone(d.Nodes)
 	slices.SortFunc(described, func(a, b NodeDescription) int { return cmp.Compare(a.ID, b.ID) })
-	m := &Machine{reportedCPUs: d.CPUs, reportedSockets: d.Sockets, isolation: d.Isolation}
+	m := &Machine{reportedCPUs: d.CPUs, reportedSockets: d.Sockets, isolation: d.Isolation, caches: d.Caches}
 	for _, n := range described {
 		if err := m.addNode(n); err != nil {
 			return nil, err

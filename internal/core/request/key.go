@@ -47,6 +47,7 @@ func (a *Ask) appendOwn(b []byte) []byte {
 	b = a.BudgetMemory.AppendKey(appendInt(b, a.BudgetCPUs))
 	b = appendInt(appendInt(b, a.BudgetCPUMilli), a.CPULimit)
 	b = appendBool(appendBool(appendBool(b, a.SharesIsolated), a.Estimated), a.FractionalMemory)
+	b = appendBool(a.PoolCache.appendKey(b), a.CacheUnclear != "")
 	b = appendInt(b, len(a.Containers))
 	for i := range a.Containers {
 		b = a.Containers[i].appendOwn(b)
@@ -61,8 +62,16 @@ func (c *Container) appendOwn(b []byte) []byte {
 	for _, r := range c.HugePages {
 		b = appendText(b, r)
 	}
-	b = c.Devices.AppendKey(b)
+	b = c.Cache.appendKey(c.Devices.AppendKey(b))
 	return appendBool(appendInt(appendInt(b, c.CPURequest), c.CPULimit), c.FractionalMemory)
+}
+
+func (c Cache) appendKey(b []byte) []byte {
+	if c.IsZero() { // Most containers ask for nothing.
+		return append(b, '0')
+	}
+	b = append(b, '1')
+	return appendInt(appendInt(appendInt(b, c.Ways), c.Percent), c.Bandwidth)
 }
 
 // appendGiven appends the part of the key about what others know or chose. The part before it has

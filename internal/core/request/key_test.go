@@ -16,10 +16,12 @@ func full() Pod {
 		Identity: Identity{UID: "u", Namespace: "n", Name: "p"},
 		Ask: Ask{
 			QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}}, BudgetCPUMilli: 1, CPULimit: 1,
-			SharesIsolated: true, Estimated: true, FractionalMemory: true, DevicesUnknown: "no answer",
+			SharesIsolated: true, PoolCache: Cache{Ways: 1, Percent: 1, Bandwidth: 1}, CacheUnclear: "no number",
+			Estimated: true, FractionalMemory: true, DevicesUnknown: "no answer",
 			Containers: []Container{{
 				Name: "c", Type: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true,
 				HugePages: []Resource{"hugepages-2Mi"}, Devices: Amounts{{"example.com/gpu", 1}}, CPURequest: 1, CPULimit: 1, FractionalMemory: true,
+				Cache:          Cache{Ways: 1, Percent: 1, Bandwidth: 1},
 				Given:          []Given{{Resource: "example.com/gpu", Claim: "train", Driver: "gpu", Pool: "p", Name: "gpu0", Nodes: 1}},
 				ContainerNotes: ContainerNotes{Claims: []string{"nic"}, MemoryRequest: Amounts{{"memory", 1}}, MemoryLimit: Amounts{{"memory", 1}}},
 			}},
@@ -94,8 +96,10 @@ func checkChange(t *testing.T, path string, p Pod) {
 	was := full()
 	identity, notes := strings.HasPrefix(path, ".Identity"), strings.HasPrefix(path, ".Notes") || strings.Contains(path, ".ContainerNotes")
 	given := strings.HasPrefix(path, ".Ask.Stock") || strings.HasPrefix(path, ".Ask.Containers[].Given") || path == ".Ask.DevicesUnknown"
-	reason := given && p.DevicesUnknown != "" && p.DevicesUnknown != was.DevicesUnknown // Only the reason, which is for people, is another one.
-	key, own := identity || notes || reason, identity || notes || given
+	// Only the reason, which is for people, is another one.
+	reason := given && p.DevicesUnknown != "" && p.DevicesUnknown != was.DevicesUnknown
+	unclear := p.CacheUnclear != "" && p.CacheUnclear != was.CacheUnclear
+	key, own := identity || notes || reason || unclear, identity || notes || given || unclear
 	wasOwn, isOwn := was.Own(), p.Own()
 	for what, c := range map[string]struct{ got, want bool }{
 		"Key":            {was.Key() == p.Key(), key},

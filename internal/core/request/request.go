@@ -188,6 +188,8 @@ type Container struct {
 	// CPURequest and CPULimit are in thousandths of a CPU. Zero means not set. The quota depends on
 	// them, the placement does not.
 	CPURequest, CPULimit int64
+	// Cache is the part of its caches that the container asks for.
+	Cache Cache
 	// FractionalMemory is set if an amount of memory that a kubelet reads has a fraction of a byte.
 	// Paddock rounds it up. No rule of Paddock depends on the field: it is set for a kubelet
 	// alone, and is not kept with a grant.
@@ -250,6 +252,11 @@ type Ask struct {
 	// SharesIsolated is set if the containers that share a pool may run on isolated CPUs
 	// (R-CPU-136).
 	SharesIsolated bool
+	// PoolCache is the part of the caches that the containers that share the pod's pool ask for.
+	PoolCache Cache
+	// CacheUnclear is the reason why what the pod asks of the caches is not known: an annotation
+	// that cannot be read. The text is for people: decisions depend only on whether it is empty.
+	CacheUnclear string
 	// Estimated is set if the pod's specification was not available. Its request as a whole was
 	// then read from the numbers of its cgroup, and its containers are not known. The only entry of
 	// Containers is AnyContainer, which represents all containers and has nothing of its own.

@@ -77,6 +77,9 @@ func (c Container) String() string {
 	if len(c.Devices) > 0 {
 		b.WriteString(", devices " + c.Devices.String())
 	}
+	if !c.Cache.IsZero() {
+		b.WriteString(", cache " + c.Cache.String())
+	}
 	if len(c.Claims) > 0 {
 		b.WriteString(", claims " + strings.Join(c.Claims, " "))
 	}
@@ -100,6 +103,12 @@ func (p Pod) String() string {
 	if p.SharesIsolated {
 		b.WriteString(", shares isolated CPUs")
 	}
+	if !p.PoolCache.IsZero() {
+		b.WriteString(", cache of the shared pool " + p.PoolCache.String())
+	}
+	if p.CacheUnclear != "" {
+		b.WriteString(", cache unclear: " + p.CacheUnclear)
+	}
 	if p.Estimated {
 		b.WriteString(", estimated")
 	}
@@ -113,13 +122,19 @@ func (p Pod) String() string {
 }
 
 // Words returns an amount of a resource as in a sentence: "1 CPU", "8 CPUs", "16Gi of memory",
-// "2 example.com/gpu".
+// "4 ways of L3", "20% of the memory bandwidth", "2 example.com/gpu".
 func Words(resource Resource, amount int64) string {
 	switch {
 	case resource == CPU && amount == 1:
 		return "1 CPU"
 	case resource == CPU:
 		return fmt.Sprintf("%d CPUs", amount)
+	case resource == L3 && amount == 1:
+		return "1 way of L3"
+	case resource == L3:
+		return fmt.Sprintf("%d ways of L3", amount)
+	case resource == Bandwidth:
+		return fmt.Sprintf("%d%% of the memory bandwidth", amount)
 	case !IsMemory(resource):
 		return fmt.Sprintf("%d %s", amount, resource)
 	}
