@@ -24,8 +24,8 @@ func broken(format string, args ...any) error {
 //   - the CPUs of containers are within their pool;
 //   - slices of containers that run at the same time are disjoint, and so are their devices;
 //   - a pod's assignments are possible for its request (checkShape);
-//   - the memory accounting is the sum of the grants, and the assigned devices are those of the
-//     grants;
+//   - the memory accounting is the sum of the grants, and the assigned devices and the classes of
+//     the caches are those of the grants;
 //   - what is reserved is free, and is reserved for one pod only (checkReserved);
 //   - there is no residue.
 //
@@ -61,6 +61,9 @@ func (s *State) Check() error {
 		if fresh.devices, err = takeDevices(fresh.devices, g.Devices()); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
+		if fresh.caches, err = takeClasses(fresh.caches, g); err != nil {
+			return fmt.Errorf("pod %s: %w", g.Pod.ID(), broken("%w", err))
+		}
 	}
 	if left := free.Intersection(s.sharable()); !left.Equal(s.unassigned) {
 		return broken("the node shared pool is %q, the grants leave %q", s.unassigned, left)
@@ -70,6 +73,9 @@ func (s *State) Check() error {
 	}
 	if !fresh.devices.Equal(s.devices) {
 		return broken("the assigned devices are not those of the grants")
+	}
+	if !fresh.caches.Equal(s.caches) {
+		return broken("the classes of the caches are not those of the grants")
 	}
 	return s.checkReserved()
 }
@@ -101,6 +107,9 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 		return err
 	}
 	if err := checkShape(g); err != nil {
+		return err
+	}
+	if err := checkClasses(g); err != nil {
 		return err
 	}
 	if err := checkSlices(g); err != nil || g.Moving == nil {

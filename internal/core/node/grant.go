@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -25,6 +26,8 @@ type Grant struct {
 	PoolMemory []memory.Block
 	// PoolBaseline is the pool's equivalent of ContainerGrant.Baseline.
 	PoolBaseline cpuset.Set
+	// PoolCache is the class of the containers that share the pool.
+	PoolCache cache.Class
 	// Containers is parallel to Pod.Containers.
 	Containers []ContainerGrant
 	// Moving is the place to which the pod is being moved. It is nil if the pod is not being moved.
@@ -55,6 +58,9 @@ type ContainerGrant struct {
 	// init container that runs again uses the same NUMA nodes. If empty, the container is not
 	// pinned.
 	MemoryNodes mask.Mask
+	// Cache is the container's own class of the caches. Containers without one are in the default
+	// class or, if they share a pool that has a class, in that one.
+	Cache cache.Class
 	// Affinity is the choice of the Topology Manager.
 	Affinity hint.Choice
 	// Removed is set if the container was removed. It has nothing any more.

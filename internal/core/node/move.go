@@ -51,6 +51,9 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 		case len(was.Memory) == 0:
 			c.Memory = nil
 		}
+		if len(was.Cache) == 0 {
+			c.Cache = nil
+		}
 		if n := was.Baseline.Len(); n > 0 && n < c.CPUs.Len() {
 			c.Baseline = cpu.Keep(s.machine, s.policy.CPU, c.CPUs, cpuset.Set{}, n)
 		}
@@ -63,6 +66,9 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	if !anyMemory {
 		to.PoolMemory = nil
 	}
+	if len(g.PoolCache) == 0 || !to.sharesPool() {
+		to.PoolCache = nil
+	}
 	if rejection := as.moveBaseline(to); rejection != nil {
 		p.Grant, p.Rejection = nil, rejection
 		return p
@@ -70,6 +76,10 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	p.usage, p.devices = s.usage.Charge(to.Charged(), nil), s.devices
 	if taken, err := takeDevices(s.devices, g.Devices()); err == nil {
 		p.devices = taken
+	}
+	p.caches = s.caches
+	if taken, err := takeClasses(s.caches, to); err == nil {
+		p.caches = taken
 	}
 	p.unassigned = s.unassigned.Difference(to.CPUs())
 	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
@@ -121,6 +131,9 @@ func (s *State) Move(to *Grant) (*State, error) {
 	if err := o.keptFrom(to.CPUs()); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
 	}
+	if _, err := takeClasses(returnClasses(o.caches, old), to); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%w", err))
+	}
 	usage := o.usage.Release(old.Charged())
 	for _, b := range to.Charged() {
 		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
@@ -130,7 +143,8 @@ func (s *State) Move(to *Grant) (*State, error) {
 	}
 	n := s.next()
 	n.unassigned = s.unassigned.Union(old.CPUs()).Difference(to.CPUs()).Intersection(s.sharable())
-	_, n.usage, _ = o.without(o.unassigned, usage, o.devices)
+	n.usage = o.without(ledger{usage: usage}).usage
+	n.caches = exchangeClasses(s.caches, old, to)
 	moved := *to
 	moved.Resized = n.generation
 	n.grants = s.grants.with(&moved)

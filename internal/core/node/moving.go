@@ -49,6 +49,9 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	if err := o.keptFrom(place.CPUs()); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
 	}
+	if _, err := takeClasses(returnClasses(o.caches, old), &g); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%w", err))
+	}
 	usage := o.usage
 	for _, b := range g.Charged()[len(old.Charged()):] {
 		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
@@ -58,7 +61,8 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	}
 	n := s.next()
 	g.Resized = n.generation
-	_, n.usage, _ = o.without(o.unassigned, usage, o.devices)
+	n.usage = o.without(ledger{usage: usage}).usage
+	n.caches = exchangeClasses(s.caches, old, &g)
 	n.unassigned = s.unassigned.Difference(place.CPUs())
 	n.grants = s.grants.with(&g)
 	return n, nil

@@ -30,9 +30,7 @@ type Plan struct {
 	Delta     Delta
 	Trace     Trace
 
-	unassigned cpuset.Set // as in State
-	usage      memory.Usage
-	devices    device.Usage
+	ledger // of the state after the plan
 	// left is what the admission leaves in a kubelet. It is nil where Paddock decides.
 	left *left
 }
@@ -107,7 +105,7 @@ func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Pl
 	if had := d.had(); had != nil {
 		p.Grant.keep(had)
 	}
-	p.unassigned, p.usage, p.devices = d.without(d.unassigned, d.usage, d.devices)
+	p.ledger = d.without(d.ledger)
 	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
 	return p, nil
 }

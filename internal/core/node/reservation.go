@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/account"
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -50,10 +51,8 @@ type reserved struct {
 // offer is what a pod can get in a state: what is free on the Kubernetes node, without what is kept
 // for other pods.
 type offer struct {
-	unassigned cpuset.Set
-	usage      memory.Usage
-	devices    device.Usage
-	kept       []kept
+	ledger
+	kept []kept
 }
 
 // kept is the free part of a reservation that is in force.
@@ -63,6 +62,7 @@ type kept struct {
 	cpus    cpuset.Set
 	blocks  []memory.Block
 	devices []device.Assigned
+	classes []cache.Class
 }
 
 // WithReservations returns the state with these reservations instead of its present ones. If two of
@@ -105,7 +105,7 @@ func (s *State) Reserved(why Purpose) int {
 // offerTo returns what a pod can get, without what is reserved for other pods for purposes up to
 // most.
 func (s *State) offerTo(uid string, most Purpose) offer {
-	o := offer{unassigned: s.unassigned, usage: s.usage, devices: s.devices}
+	o := offer{ledger: s.ledger}
 	if s.reserved == nil {
 		return o
 	}
@@ -159,6 +159,14 @@ func (o *offer) keep(r Reservation) {
 			next.devices, k.devices = taken, append(k.devices, free)
 		}
 	}
+	for _, c := range g.Classes() {
+		taken, err := next.caches.Take(c)
+		if err != nil {
+			whole = false
+			continue
+		}
+		next.caches, k.classes = taken, append(k.classes, c)
+	}
 	if r.Why == OnItsWay && !whole {
 		return
 	}
@@ -167,12 +175,15 @@ func (o *offer) keep(r Reservation) {
 }
 
 // without returns what is free on the Kubernetes node after an admission has taken its part of an
-// offer: the arguments, plus what is kept for other pods.
-func (o *offer) without(shared cpuset.Set, usage memory.Usage, devices device.Usage) (cpuset.Set, memory.Usage, device.Usage) {
+// offer: what l has free, plus what is kept for other pods.
+func (o *offer) without(l ledger) ledger {
 	for _, k := range o.kept {
-		shared, usage, devices = shared.Union(k.cpus), usage.Release(k.blocks), returnDevices(devices, k.devices)
+		l.unassigned, l.usage, l.devices = l.unassigned.Union(k.cpus), l.usage.Release(k.blocks), returnDevices(l.devices, k.devices)
+		for _, c := range k.classes {
+			l.caches = l.caches.Return(c)
+		}
 	}
-	return shared, usage, devices
+	return l
 }
 
 // room returns the place that is reserved for a pod for which others are moved, or nil.
@@ -199,7 +210,7 @@ func (s *State) aboutToMove(uid string) bool {
 // each other.
 func (s *State) forMove(uid string) offer {
 	if s.aboutToMove(uid) {
-		return offer{unassigned: s.unassigned, usage: s.usage, devices: s.devices}
+		return offer{ledger: s.ledger}
 	}
 	return s.offerTo(uid, OnItsWay)
 }
@@ -233,8 +244,9 @@ func (s *State) checkReserved() error {
 			}
 		}
 	}
-	shared, left, devices := o.without(o.unassigned, o.usage, o.devices)
-	if !o.unassigned.Equal(free) || !shared.Equal(s.unassigned) || !o.usage.Equal(usage) || !left.Equal(s.usage) || !devices.Equal(s.devices) {
+	left := o.without(o.ledger)
+	if !o.unassigned.Equal(free) || !left.unassigned.Equal(s.unassigned) || !o.usage.Equal(usage) || !left.usage.Equal(s.usage) ||
+		!left.devices.Equal(s.devices) || !left.caches.Equal(s.caches) {
 		return broken("what pods can get is not what is free without what is reserved")
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -74,11 +73,9 @@ type past struct {
 // left is what an admission leaves in a kubelet.
 type left struct {
 	// on is the state for which the pod was planned: the base after the kubelet's sweep.
-	on         *State
-	past       past
-	unassigned cpuset.Set
-	usage      memory.Usage
-	devices    device.Usage
+	on   *State
+	past past
+	ledger
 }
 
 // swept returns the state after a kubelet released what is left of a rejected pod, which it does
@@ -105,7 +102,7 @@ func (s *State) Swept() *State { return s.swept("") }
 // leaves returns what the kubelet has after the draft. The draft must not be used afterwards.
 func (d *draft) leaves(rejected bool) *left {
 	l := &left{on: d.s}
-	l.unassigned, l.usage, l.devices = d.without(d.unassigned, d.usage, d.devices)
+	l.ledger = d.without(d.ledger)
 	if d.s.past != nil {
 		l.past = *d.s.past
 	}
@@ -173,7 +170,7 @@ func (s *State) applyAs(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("%w: %d is the last", ErrExhausted, s.generation)
 	}
 	n := l.on.next()
-	n.past, n.unassigned, n.usage, n.devices = &l.past, l.unassigned, l.usage, l.devices
+	n.past, n.ledger = &l.past, l.ledger
 	_, known := l.on.Grant(p.Pod.UID)
 	switch {
 	case p.Grant != nil:

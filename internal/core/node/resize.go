@@ -50,9 +50,9 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	}
 	p.Trace.Stage = StageEnd
 	p.Grant, p.Before = &r.next, old
+	p.ledger = r.without(ledger{usage: r.memory, devices: r.devices, caches: r.caches})
 	p.unassigned = s.unassigned.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
 	p.Delta.SharedAfter = s.sharedOf(p.unassigned)
-	_, p.usage, p.devices = r.without(r.unassigned, r.memory, r.devices)
 	return p
 }
 

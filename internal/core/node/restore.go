@@ -68,6 +68,9 @@ type Finding struct {
 	What, Do string
 }
 
+// restart is what a person can do about a pod that keeps what it has.
+const restart = "delete the pod when that is acceptable, so that it is created again"
+
 // String returns the finding in one line.
 func (f Finding) String() string {
 	verdict := "keeps what it has"
@@ -99,6 +102,10 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			findings = append(findings, Finding{Pod: old.Pod.ID(), UID: old.Pod.UID, Kept: kept, What: what, Do: do})
 		}
 		g, mended := s.mended(old, free)
+		if _, err := takeClasses(s.caches, g); err != nil {
+			g = g.withoutClasses()
+			report(true, "its part of the caches is not free any more, and it runs in the default class: "+err.Error(), restart)
+		}
 		err := s.checkGrant(g, free)
 		if err == nil {
 			err = s.adopt(g)
@@ -134,7 +141,11 @@ func (s *State) adopt(g *Grant) error {
 	if err != nil {
 		return err
 	}
-	s.devices = devices
+	caches, err := takeClasses(s.caches, g)
+	if err != nil {
+		return broken("%w", err)
+	}
+	s.devices, s.caches = devices, caches
 	s.usage = s.usage.Charge(g.Charged(), nil)
 	s.unassigned = s.unassigned.Difference(g.CPUs())
 	s.generation = max(s.generation, g.Sequence, g.Resized)
@@ -160,7 +171,6 @@ func (s *State) mended(g *Grant, free cpuset.Set) (*Grant, []string) {
 
 // reportChanges reports what is unusual about a grant that was kept.
 func (s *State) reportChanges(g *Grant, report func(what, do string)) {
-	const restart = "delete the pod when that is acceptable, so that it is created again"
 	if offline := s.OfflineOf(g); !offline.IsEmpty() {
 		report(fmt.Sprintf("CPUs %s are offline or gone", offline), "bring them online: the pod has them again then; if they are gone for good, "+restart)
 	}

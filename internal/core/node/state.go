@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -32,12 +33,8 @@ type State struct {
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
-	// unassigned has the CPUs that no pod has (R-CPU-30): the node shared pool, and the isolated
-	// CPUs beside it.
-	unassigned cpuset.Set
-	usage      memory.Usage // the memory that is assigned
-	devices    device.Usage // which devices are assigned
-	grants     roster
+	ledger
+	grants roster
 	// reserved has the resources kept for pods that do not have them yet. It is nil if nothing is
 	// reserved.
 	reserved *reserved
@@ -55,7 +52,7 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &State{machine: m, policy: p, capacity: capacity, usage: memory.NewUsage(capacity)}
+	s := &State{machine: m, policy: p, capacity: capacity, ledger: ledger{usage: memory.NewUsage(capacity), caches: cache.NewUsage(m)}}
 	if p.Behavior != (Behavior{}) {
 		s.usage = s.usage.Kept()
 	}
@@ -185,7 +182,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
-	n.unassigned, n.usage, n.devices = p.unassigned, p.usage, p.devices
+	n.ledger = p.ledger
 	n.grants = s.grants.with(p.Grant)
 	return n, nil
 }
@@ -202,6 +199,7 @@ func (s *State) Release(uid string) *State {
 	n.unassigned = s.unassigned.Union(g.CPUs()).Intersection(s.sharable())
 	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
+	n.caches = returnClasses(s.caches, g)
 	n.grants = s.grants.without(uid)
 	if s.policy.Behavior != (Behavior{}) && !s.gave(n, g) {
 		n.settle(&g.Pod, nil)
@@ -227,6 +225,9 @@ func (s *State) RemoveContainer(uid, name string) *State {
 		g.Containers[i] = ContainerGrant{Removed: true, Affinity: g.Containers[i].Affinity}
 		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
 			g.Pool, g.PoolBaseline = cpuset.Set{}, cpuset.Set{}
+		}
+		if !g.sharesPool() {
+			g.PoolCache = nil
 		}
 		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return len(c.Memory) > 0 }) {
 			g.PoolMemory = nil
@@ -305,6 +306,7 @@ func (s *State) replace(old, g *Grant) *State {
 		n.usage = n.usage.Charge(g.Charged(), nil)
 	}
 	n.devices = returnDevices(s.devices, endedDevices(old, g))
+	n.caches = exchangeClasses(s.caches, old, g)
 	n.grants = s.grants.with(g)
 	n.settle(&g.Pod, nil)
 	return n
