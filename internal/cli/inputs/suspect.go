@@ -49,6 +49,9 @@ func suspect(pod *v1.Pod, m *machine.Machine) (impossible field.ErrorList, odd [
 	if _, err := podspec.SharesIsolated(pod); err != nil {
 		odd = append(odd, err.Error())
 	}
+	if err := podspec.Caches(pod); err != nil {
+		odd = append(odd, err.Error())
+	}
 	if _, err := podspec.Quiet(pod.Annotations[podspec.QuietAnnotation]); err != nil {
 		odd = append(odd, err.Error())
 	}

@@ -81,6 +81,11 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 			return request.Pod{}, err
 		}
 	}
+	if len(pod.Annotations) > 0 {
+		if err := addCaches(&out, pod); err != nil {
+			out.CacheUnclear = err.Error()
+		}
+	}
 	if g.MarkFractions {
 		markFractions(&out, pod)
 	}

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Slim returns a pod with only the parts that influence decisions: its identity and owner, its
@@ -143,5 +145,6 @@ const PredictionAnnotation = "paddock-project.github.io/predicted-grant"
 
 // keptAnnotation reports whether an annotation can influence a decision.
 func keptAnnotation(key string) bool {
-	return strings.HasPrefix(key, "paddock-project.github.io/") && key != PredictionAnnotation || strings.HasPrefix(key, "kubernetes.io/config.")
+	return strings.HasPrefix(key, "paddock-project.github.io/") && key != PredictionAnnotation ||
+		strings.HasPrefix(key, request.CacheAnnotationPrefix) || strings.HasPrefix(key, "kubernetes.io/config.")
 }

@@ -3,7 +3,8 @@
 //
 // The caller has the state: it passes what is free, and a Share for each pod, reservation and
 // residue. An account depends on nothing else, and changes nothing. The holders of each NUMA node
-// are in descending order of their amounts. Amounts are in CPUs, bytes or devices.
+// are in descending order of their amounts. Amounts are in CPUs, bytes,
+// devices, ways of a cache, or percent of the memory bandwidth.
 package account
 
 import (
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -55,6 +57,7 @@ type Share struct {
 	CPUs    cpuset.Set
 	Blocks  []memory.Block
 	Devices []device.Assigned
+	Classes []cache.Class
 }
 
 // CPUs returns the account of the CPUs of NUMA nodes. allocatable are the CPUs that pods could ever
@@ -112,6 +115,55 @@ func Devices(resource request.Resource, usage device.Usage, shares []Share) []No
 		accounts = append(accounts, a)
 	}
 	return largestFirst(accounts)
+}
+
+// Caches returns the account of the ways of the L3 caches, or of the memory bandwidth, by the NUMA
+// nodes of their CPUs. Total and Free are what one more class could have of the cache that has the
+// most. A holder has the sum of its classes in the cache of the NUMA node in which it has the most.
+func Caches(resource request.Resource, m *machine.Machine, usage cache.Usage, shares []Share) []Node {
+	if !usage.Divides() {
+		return nil
+	}
+	var accounts []Node
+	for _, n := range m.CPUNodes() {
+		a := Node{Node: n.ID}
+		held := make([]int64, len(shares))
+		for i, unit := range m.Uncores() {
+			if !unit.CPUs.Intersects(n.CPUs) {
+				continue
+			}
+			free, all := usage.FreeWays(i)
+			if resource == request.Bandwidth {
+				free, all = usage.FreeBandwidth(i)
+			}
+			a.Free, a.Total = max(a.Free, int64(free)), max(a.Total, int64(all))
+			for k := range shares {
+				held[k] = max(held[k], amountIn(unit.ID, resource, shares[k].Classes))
+			}
+		}
+		for k, amount := range held {
+			if amount > 0 {
+				a.Holders = append(a.Holders, Holder{Pod: shares[k].Holder, Amount: amount, Nodes: mask.Of(n.ID)})
+			}
+		}
+		accounts = append(accounts, a)
+	}
+	return largestFirst(accounts)
+}
+
+// amountIn returns how much classes have of one cache.
+func amountIn(id int, resource request.Resource, classes []cache.Class) int64 {
+	var amount int64
+	for _, c := range classes {
+		if s, has := c.Share(id); has {
+			if resource == request.Bandwidth {
+				amount += int64(s.Bandwidth)
+			} else {
+				amount += int64(s.Ways.Len())
+			}
+		}
+	}
+	return amount
 }
 
 // devicesOn returns how many of the assigned devices are devices of the resource near a NUMA node.

@@ -157,7 +157,11 @@ func (c Class) String() string {
 func (s Share) String() string {
 	var parts []string
 	if s.Ways != 0 {
-		parts = append(parts, "ways "+s.Ways.String())
+		word := "ways "
+		if s.Ways.Len() == 1 {
+			word = "way "
+		}
+		parts = append(parts, word+s.Ways.String())
 	}
 	if s.Bandwidth > 0 {
 		parts = append(parts, fmt.Sprintf("%d%% of the memory bandwidth", s.Bandwidth))

@@ -96,7 +96,7 @@ func (l *Layout) bestRun(free Ways, i, n int) Ways {
 			continue
 		}
 		size = length
-		if best = Run(first, n); run&rest != 0 && first > 0 && core(rules) < run { // above it: leave the lowest ways to the default class
+		if best = Run(first, n); run&rest != 0 && core(rules) < run { // above it: leave the lowest ways to the default class
 			best = Run(first+run.Len()-n, n)
 		}
 	}
@@ -105,6 +105,17 @@ func (l *Layout) bestRun(free Ways, i, n int) Ways {
 
 // Short reports whether there are too few classes.
 func (l *Layout) Short() bool { return l.short }
+
+// Classes returns the number of classes that the wants have, existing ones included.
+func (l *Layout) Classes() int {
+	n := 0
+	for _, w := range l.wants {
+		if !w.IsZero() {
+			n++
+		}
+	}
+	return n
+}
 
 // CPUs returns the CPUs of the caches in which all classes have room.
 func (l *Layout) CPUs() cpuset.Set { return l.cpus(func(i int) bool { return l.ways[i] != nil }) }

@@ -31,6 +31,8 @@ func (s *State) account(resource request.Resource, d *draft) []account.Node {
 			}
 		}
 		return account.CPUs(s.machine.CPUNodes(), all, free, shares)
+	case request.IsCache(resource):
+		return account.Caches(resource, s.machine, d.caches, s.shares(resource, d))
 	case !request.IsMemory(resource):
 		return account.Devices(resource, d.devices, s.shares(resource, d))
 	}
@@ -56,12 +58,14 @@ func (s *State) shares(resource request.Resource, d *draft) []account.Share {
 		switch {
 		case resource == request.CPU:
 			share.CPUs = g.CPUs()
+		case request.IsCache(resource):
+			share.Classes = g.Classes()
 		case request.IsMemory(resource):
 			share.Blocks = g.Charged()
 		default:
 			share.Devices = g.Devices()
 		}
-		if !share.CPUs.IsEmpty() || len(share.Blocks) > 0 || len(share.Devices) > 0 {
+		if !share.CPUs.IsEmpty() || len(share.Blocks) > 0 || len(share.Devices) > 0 || len(share.Classes) > 0 {
 			share.Holder = g.Pod.ID() + which
 			all = append(all, share)
 		}
@@ -70,7 +74,7 @@ func (s *State) shares(resource request.Resource, d *draft) []account.Share {
 		add(g, "")
 	}
 	for _, k := range d.kept {
-		all = append(all, account.Share{Holder: account.ReservedFor + k.pod, CPUs: k.cpus, Blocks: k.blocks, Devices: k.devices})
+		all = append(all, account.Share{Holder: account.ReservedFor + k.pod, CPUs: k.cpus, Blocks: k.blocks, Devices: k.devices, Classes: k.classes})
 	}
 	for _, r := range s.Residue() {
 		share := account.Share{Holder: r.String(), CPUs: r.CPUs}
@@ -81,6 +85,6 @@ func (s *State) shares(resource request.Resource, d *draft) []account.Share {
 		}
 		all = append(all, share)
 	}
-	add(&Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}, " (this pod)")
+	add(&Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, PoolCache: d.poolCache, Containers: d.containers}, " (this pod)")
 	return all
 }

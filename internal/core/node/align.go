@@ -69,6 +69,9 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	d.widenDeviceHints(hintSets)
 	if ask.CPUs > 0 {
 		hintSets = append(hintSets, d.cpuHints(ask.CPUs, of))
+		if !ask.Cache.IsZero() {
+			hintSets = d.appendCacheHints(hintSets, ask.CPUs, of)
+		}
 	}
 	if len(ask.Memory) > 0 && !d.unread(of) {
 		hintSets = append(hintSets, d.memoryHints(ask.Memory, of))

@@ -90,11 +90,12 @@ func (d *draft) choosePool(v *Division, choice hint.Choice) (cpuset.Set, *reject
 	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {
 		alike := o
 		alike.Isolated = cpu.IsolatedAlike
-		shared, err := cpu.Allocate(d.s.machine, alike, d.free().Difference(d.s.isolated), choice.Mask, choice.HasMask, parts.Shared)
+		near := d.nearCaches(together, d.free())
+		shared, err := cpu.Allocate(d.s.machine, alike, near.Difference(d.s.isolated), choice.Mask, choice.HasMask, parts.Shared)
 		if err != nil {
 			return shared, err
 		}
-		first, err := cpu.Allocate(d.s.machine, o, d.available().Difference(shared), choice.Mask, choice.HasMask, parts.Exclusive)
+		first, err := cpu.Allocate(d.s.machine, o, near.Intersection(d.available()).Difference(shared), choice.Mask, choice.HasMask, parts.Exclusive)
 		return shared.Union(first), err
 	})
 	if err != nil {

@@ -108,7 +108,7 @@ func (d *draft) checkCores(i, n int) *rejection.Rejection {
 	}
 	physical := n
 	if d.way != handed {
-		physical = d.unassigned.Difference(s.withheldPhysical).Len()
+		physical = d.nearCaches(i, d.unassigned.Difference(s.withheldPhysical)).Len()
 	}
 	err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n)
 	if err == nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -35,12 +36,16 @@ type Demand struct {
 	// FractionalCPUs is set if the pod gets no CPUs because its pod-level cpu request is not a
 	// whole number (R-DEM-40, Q-9).
 	FractionalCPUs bool
+	// PoolCache is the class of the containers that share the pool (R-CACHE-5).
+	PoolCache cache.Want
 }
 
 // Ask has an amount of every resource. Devices has only resources of the node's inventory.
 type Ask struct {
 	CPUs            int
 	Memory, Devices request.Amounts
+	// Cache is the class of a container. Of what is aligned together, it is the sum of the classes.
+	Cache cache.Want
 	// Given are the devices that components other than Paddock chose, grouped by resource or
 	// driver. CPUs and memory are aligned with them. Given is set in the demand that is aligned: in
 	// that of each container on path ByContainer, in Together on the paths AsOne and AsPool.
@@ -58,6 +63,9 @@ type GivenDevices struct {
 func (a *Ask) Amount(resource request.Resource) int64 {
 	if resource == request.CPU {
 		return int64(a.CPUs)
+	}
+	if request.IsCache(resource) {
+		return a.Cache.Amount(resource)
 	}
 	if n, asked := a.Devices.Get(resource); asked {
 		return n
@@ -223,6 +231,9 @@ func (s *State) Demand(pod *request.Pod) Demand {
 			}
 		}
 	case Unaligned, ByContainer:
+	}
+	if p.CPU.DividesCaches {
+		d.askCaches(s, pod)
 	}
 	if d.Path == AsPool || d.Path == AsOne {
 		d.Together.Given = givenDevices(pod.Containers)

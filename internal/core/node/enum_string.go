@@ -114,12 +114,13 @@ func _() {
 	_ = x[MisplacedCPUs-1]
 	_ = x[MisplacedMemory-2]
 	_ = x[MisplacedDevices-3]
-	_ = x[MisplacedNodes-4]
+	_ = x[MisplacedCaches-4]
+	_ = x[MisplacedNodes-5]
 }
 
-const _Misplaced_name = "shapecpusmemorydevicesalignment"
+const _Misplaced_name = "shapecpusmemorydevicescachesalignment"
 
-var _Misplaced_index = [...]uint8{0, 5, 9, 15, 22, 31}
+var _Misplaced_index = [...]uint8{0, 5, 9, 15, 22, 28, 37}
 
 func (i Misplaced) String() string {
 	idx := int(i) - 0

@@ -22,6 +22,7 @@ const (
 	MisplacedCPUs                     // cpus
 	MisplacedMemory                   // memory
 	MisplacedDevices                  // devices
+	MisplacedCaches                   // caches
 	// MisplacedNodes means that the policy does not admit the NUMA nodes, or not together.
 	MisplacedNodes // alignment
 )
@@ -121,6 +122,9 @@ func (g *Grant) misfit(h *Grant) *MisplacedError {
 	if !slices.Equal(g.PoolMemory, h.PoolMemory) {
 		return &MisplacedError{MisplacedMemory, fmt.Sprintf("its pool has %v, and the rules give %v", h.PoolMemory, g.PoolMemory)}
 	}
+	if !g.PoolCache.Equal(h.PoolCache) {
+		return &MisplacedError{MisplacedCaches, fmt.Sprintf("its pool has %s of the caches, and the rules give %s", h.PoolCache, g.PoolCache)}
+	}
 	for i := range g.Containers {
 		a, b, at := &g.Containers[i], &h.Containers[i], fmt.Sprintf("container %d", i)
 		if i < len(g.Pod.Containers) {
@@ -137,6 +141,8 @@ func (g *Grant) misfit(h *Grant) *MisplacedError {
 			return wrong(MisplacedMemory, b.Memory, a.Memory)
 		case !slices.EqualFunc(a.Devices, b.Devices, same):
 			return wrong(MisplacedDevices, b.Devices, a.Devices)
+		case !a.Cache.Equal(b.Cache):
+			return wrong(MisplacedCaches, b.Cache, a.Cache)
 		case x.Mask != y.Mask || x.HasMask != y.HasMask || x.Preferred != y.Preferred || x.Admit != y.Admit || a.Removed != b.Removed:
 			return wrong(MisplacedNodes, fmt.Sprintf("%s, preferred %t", y.Mask.Text(), y.Preferred), fmt.Sprintf("%s, preferred %t", x.Mask.Text(), x.Preferred))
 		}

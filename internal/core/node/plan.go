@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -101,7 +102,7 @@ func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Pl
 		return p, d.wrong
 	}
 	p.Trace.Stage = StageEnd
-	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
+	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, PoolCache: d.poolCache, Containers: d.containers}
 	if had := d.had(); had != nil {
 		p.Grant.keep(had)
 	}
@@ -135,7 +136,12 @@ type draft struct {
 
 	pool       cpuset.Set
 	poolMemory []memory.Block
+	poolCache  cache.Class
 	containers []ContainerGrant
+
+	// layout has the places of the classes of a pod that is aligned as one. It is nil as long as
+	// nothing has asked for it.
+	layout *cache.Layout
 
 	// served and pinned are set if a container was given CPUs and memory, so that a kubelet keeps
 	// what is left for this pod (Behavior.KeepsReuse).
@@ -158,6 +164,9 @@ func (d *draft) plan() *rejection.Rejection {
 		return d.reject(rejection.ResourcesOff, &rejection.Rejection{
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
 		})
+	}
+	if rejection := d.checkCaches(); rejection != nil {
+		return rejection
 	}
 	d.noteOtherDevices()
 	if d.pod.Estimated {
@@ -229,6 +238,9 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 		return rejection
 	}
 	d.containers[i].CPUs, d.served = set, true
+	if rejection := d.takeClass(i, set); rejection != nil {
+		return rejection
+	}
 	if d.pod.Containers[i].Type == request.Init {
 		d.reusableCPUs = d.reusableCPUs.Union(set)
 	} else {
@@ -240,6 +252,11 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 // freeCPUs lets the CPU allocator choose n CPUs, for container i or, if i is together, for the
 // pod's pool.
 func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
+	if near := d.nearCaches(i, from); near.Len() >= n || from.Len() < n {
+		from = near
+	} else {
+		return cpuset.Set{}, d.rejectCache(i)
+	}
 	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {
 		return cpu.Allocate(d.s.machine, o, from, choice.Mask, choice.HasMask, n)
 	})

@@ -93,6 +93,9 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 				return rejection
 			}
 			d.containers[i].CPUs = set
+			if rejection := d.takeClass(i, set); rejection != nil {
+				return rejection
+			}
 			if d.pod.Containers[i].Type != request.Init {
 				left = left.Difference(set)
 			}
@@ -107,7 +110,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 			v.Pieces[i].Amount = int64(d.containers[i].CPUs.Len())
 		}
 	}
-	return nil
+	return d.takePoolClass(v)
 }
 
 // freeSlice lets the CPU allocator choose the slice of container i, from what is left of the pool.

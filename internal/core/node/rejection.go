@@ -160,6 +160,9 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 				return d.rejectDivision(v, rejection.PoolNotAligned)
 			}
 		}
+		if request.IsCache(f.Resource) {
+			return d.rejectCacheAlignment(a, f)
+		}
 		r.Resource, r.Wanted, r.Detail = f.Resource, d.wanted(a.Container, f.Resource), f.Why
 		r.Nodes = d.s.account(f.Resource, d)
 		return d.reject(rejection.NotAligned, r)
@@ -240,6 +243,9 @@ func (d *draft) reservedText(n int64) string {
 }
 
 func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.Rejection {
+	if request.IsCache(f.Resource) {
+		return d.rejectCacheAlignment(&Alignment{Container: r.Container}, f)
+	}
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1

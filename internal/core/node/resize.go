@@ -57,13 +57,16 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 }
 
 // sameBut returns pod with the fields of old that no resize changes: the devices that others chose
-// for it, whether it shares isolated CPUs, and its notes, except for the consent to moves.
+// for it, whether it shares isolated CPUs, what it asks of the caches, and its notes, except for the
+// consent to moves.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	pod.Stock, pod.DevicesUnknown, pod.SharesIsolated = old.Stock, old.DevicesUnknown, old.SharesIsolated
+	pod.PoolCache, pod.CacheUnclear = old.PoolCache, old.CacheUnclear
 	pod.Priority, pod.Created, pod.ResourceClaims = old.Priority, old.Created, old.ResourceClaims
 	pod.Containers = slices.Clone(pod.Containers)
 	for i := range pod.Containers {
 		pod.Containers[i].Claims, pod.Containers[i].Given = old.Containers[i].Claims, old.Containers[i].Given
+		pod.Containers[i].Cache = old.Containers[i].Cache
 	}
 	return pod
 }
@@ -119,6 +122,7 @@ func (r *resizing) shrink() *rejection.Rejection {
 		if has > 0 && n < has {
 			c.CPUs = cpu.Keep(r.s.machine, r.s.policy.CPU, c.CPUs, base, n)
 			c.Baseline = above(base, c.CPUs)
+			r.updateClass(i)
 		}
 		if sizes, grows := r.sizes(i); !grows && len(c.Memory) > 0 {
 			r.memory = r.memory.Release(c.Memory)
@@ -176,12 +180,12 @@ func (r *resizing) grow(who string, unit []int, ask *Ask) *rejection.Rejection {
 	if !grows {
 		return nil
 	}
-	containers, usage := slices.Clone(r.next.Containers), r.memory
+	containers, usage, caches := slices.Clone(r.next.Containers), r.memory, r.caches
 	if r.take(unit, hint.Choice{}, true) == nil {
 		return nil
 	}
 	copy(r.next.Containers, containers)
-	r.memory, r.trace.Cause = usage, rejection.NoCause
+	r.memory, r.caches, r.trace.Cause = usage, caches, rejection.NoCause
 	choice := hint.Choice{Mask: r.s.machine.NodeMask(), Admit: true}
 	if r.demand.Path != Unaligned {
 		for _, i := range unit {
@@ -233,6 +237,11 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 		hintSets = append(hintSets, cpu.HintsApart(r.s.machine, r.s.policy.CPU, r.free(), kept, r.onlineParts(parts, kept)))
 	} else if offline := kept.Difference(r.s.machine.AllCPUs()).Len(); ask.CPUs > offline {
 		hintSets = append(hintSets, cpu.Hints(r.s.machine, r.s.policy.CPU, free.Difference(kept), kept, ask.CPUs-offline))
+		if near := r.nearClasses(unit, free); !near.Equal(free) {
+			set := cpu.Hints(r.s.machine, r.s.policy.CPU, near.Difference(kept), kept, ask.CPUs-offline)
+			set.Resource = request.L3
+			hintSets = append(hintSets, set)
+		}
 	}
 	if len(ask.Memory) > 0 {
 		hintSets = append(hintSets, usage.HintsAround(ask.Memory, within))
@@ -264,6 +273,9 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *rejection.Re
 				return r.rejectGrowth(r.pod.Containers[i].Name, n, err, stay)
 			}
 			c.CPUs, c.Baseline = set, above(base, set)
+			if !r.updateClass(i) {
+				return r.rejectClass(i, stay)
+			}
 		}
 		if !stay {
 			c.Affinity = choice
@@ -305,7 +317,13 @@ func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *
 	if stay {
 		return elsewhere
 	}
-	return r.rejectCPU(container, n, err)
+	rejected := r.rejectCPU(container, n, err)
+	if has, i := r.pod.Container(container); i >= 0 && len(r.next.Containers[i].Cache) > 0 {
+		rejected.Detail += "; only CPUs count whose L3 cache has room for " + has.Cache.String()
+	} else if classes := r.next.Classes(); i < 0 && len(classes) > 0 {
+		rejected.Detail += "; only CPUs count whose L3 cache has room for the classes of the pod"
+	}
+	return rejected
 }
 
 // place finds the NUMA nodes for memory of a container or, if the name is empty, of the pool.
@@ -369,7 +387,7 @@ func (r *resizing) freeFor(i int) cpuset.Set {
 	for k := range r.next.Containers {
 		b.AddSet(r.next.Containers[k].CPUs)
 	}
-	return b.Set().Difference(r.taken(i)).Difference(r.s.withheld)
+	return r.nearClasses([]int{i}, b.Set().Difference(r.taken(i)).Difference(r.s.withheld))
 }
 
 // released returns the CPUs that the pod had and that none of its containers has now.

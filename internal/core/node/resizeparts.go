@@ -27,24 +27,24 @@ func (r *resizing) partsGrow() bool {
 func (r *resizing) extendPool(pool cpuset.Set, choice hint.Choice, stay bool) (cpuset.Set, error) {
 	parts, is := r.parts(together)
 	if !is {
-		return r.extend(pool, r.available(), r.demand.Together.CPUs, choice, stay)
+		return r.extend(pool, r.nearAllClasses(r.available()), r.demand.Together.CPUs, choice, stay)
 	}
 	isolated, shared := pool.Intersection(r.s.isolated), pool.Difference(r.s.isolated)
 	var err error
 	if n := parts.Shared; n > shared.Len() {
-		if shared, err = r.extend(shared, r.free().Difference(r.s.isolated), n, choice, stay); err != nil {
+		if shared, err = r.extend(shared, r.nearAllClasses(r.free()).Difference(r.s.isolated), n, choice, stay); err != nil {
 			return cpuset.Set{}, err
 		}
 	}
 	if r.s.policy.CPU.Isolated == cpu.IsolatedOnly {
 		if n := parts.Exclusive; n > isolated.Len() {
-			isolated, err = r.extend(isolated, r.available(), n, choice, stay)
+			isolated, err = r.extend(isolated, r.nearAllClasses(r.available()), n, choice, stay)
 		}
 		return isolated.Union(shared), err
 	}
 	pool = isolated.Union(shared)
 	if n := r.demand.Together.CPUs; n > pool.Len() {
-		return r.extend(pool, r.available().Difference(shared), n, choice, stay)
+		return r.extend(pool, r.nearAllClasses(r.available()).Difference(shared), n, choice, stay)
 	}
 	return pool, nil
 }

@@ -87,7 +87,7 @@ func (r *resizing) growPool() *rejection.Rejection {
 		return nil
 	}
 	r.trace.Cause = rejection.NoCause
-	choice, rejection := r.align("", all, &r.demand.Together, r.available(), r.next.Pool, usage)
+	choice, rejection := r.align("", all, &r.demand.Together, r.nearAllClasses(r.available()), r.next.Pool, usage)
 	if rejection != nil {
 		return rejection
 	}
@@ -173,6 +173,7 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			c.CPUs = cpu.Keep(m, o, first, base, n)
 		}
 		c.Baseline = above(base, c.CPUs)
+		r.updateClass(i)
 	}
 	for i, piece := range pieces {
 		c, n := &r.next.Containers[i], int(piece.Amount)
@@ -180,7 +181,7 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			continue
 		}
 		r.trace.Requests.CPU++
-		base, free, near := r.old.BaselineOf(i), r.slicesFrom(i, poolBase).Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
+		base, free, near := r.old.BaselineOf(i), r.nearClasses([]int{i}, r.slicesFrom(i, poolBase).Difference(r.taken(i))), m.CPUsOf(m.NodesOf(c.CPUs))
 		for _, tier := range []cpuset.Set{poolBase.Intersection(near), poolBase, near, r.next.Pool} {
 			local := free.Intersection(tier).Difference(c.CPUs).Intersection(m.AllCPUs())
 			set, err := cpu.Extend(m, o, c.CPUs, local, min(n, c.CPUs.Len()+local.Len()))
@@ -191,6 +192,9 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 		}
 		if c.CPUs.Len() < n {
 			return r.rejectSlices(r.pod.Containers[i].Name, n)
+		}
+		if !r.updateClass(i) {
+			return r.rejectClass(i, false)
 		}
 		c.Baseline = above(base, c.CPUs)
 	}
@@ -223,5 +227,5 @@ func (r *resizing) shareRest() *rejection.Rejection {
 			return r.rejectSlices("", int(v.Budget))
 		}
 	}
-	return nil
+	return r.updatePoolClass()
 }

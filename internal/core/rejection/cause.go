@@ -78,6 +78,11 @@ const (
 	MemoryNotTogether
 	// MemoryOutside means that the memory would be on more than the aligned NUMA nodes.
 	MemoryOutside
+	// CacheUnclear means that what the pod asks of the caches cannot be read, or is not possible for
+	// the container or on the machine.
+	CacheUnclear
+	// NoCache means that the caches, or the classes, have no room for what the pod asks of them.
+	NoCache
 	// TooFewDevices means that too few devices are free.
 	TooFewDevices
 	// StateFull means that the state would exceed the limits of the state file.
@@ -145,6 +150,8 @@ func (c Cause) Names(resource request.Resource, single bool) (Reason, string) {
 		MemoryNotThere:       {TopologyAffinityError, "R-MEM-33"},
 		MemoryNotTogether:    {TopologyAffinityError, alignment},
 		MemoryOutside:        {TopologyAffinityError, alignment},
+		CacheUnclear:         {UnexpectedAdmissionError, "R-CACHE-4"},
+		NoCache:              {UnexpectedAdmissionError, "R-CACHE-20"},
 		TooFewDevices:        {UnexpectedAdmissionError, "R-HINT-42"},
 		StateFull:            {UnexpectedAdmissionError, "R-ST-2"},
 		NotHere:              {Infeasible, "R-RSZ-1"},

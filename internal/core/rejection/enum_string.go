@@ -27,24 +27,26 @@ func _() {
 	_ = x[MemoryNotThere-16]
 	_ = x[MemoryNotTogether-17]
 	_ = x[MemoryOutside-18]
-	_ = x[TooFewDevices-19]
-	_ = x[StateFull-20]
-	_ = x[NotHere-21]
-	_ = x[NotResizable-22]
-	_ = x[OtherPolicy-23]
-	_ = x[Crossing-24]
-	_ = x[BelowBaseline-25]
-	_ = x[SlicesApart-26]
-	_ = x[PinnedInside-27]
-	_ = x[BeingMoved-28]
-	_ = x[KubeletPanics-29]
-	_ = x[KubeletHangs-30]
-	_ = x[MemoryUnread-31]
+	_ = x[CacheUnclear-19]
+	_ = x[NoCache-20]
+	_ = x[TooFewDevices-21]
+	_ = x[StateFull-22]
+	_ = x[NotHere-23]
+	_ = x[NotResizable-24]
+	_ = x[OtherPolicy-25]
+	_ = x[Crossing-26]
+	_ = x[BelowBaseline-27]
+	_ = x[SlicesApart-28]
+	_ = x[PinnedInside-29]
+	_ = x[BeingMoved-30]
+	_ = x[KubeletPanics-31]
+	_ = x[KubeletHangs-32]
+	_ = x[MemoryUnread-33]
 }
 
-const _Cause_name = "NoCauseResourcesOffContainersAboveBoundNotAlignedGivenApartGivenElsewhereSearchLimitPoolEmptyPoolNotAlignedPoolOverdrawnTooFewCPUsPartialCoresTooFewCoresNoMemoryTypeNoMemoryRoomMemoryGroupsMemoryNotThereMemoryNotTogetherMemoryOutsideTooFewDevicesStateFullNotHereNotResizableOtherPolicyCrossingBelowBaselineSlicesApartPinnedInsideBeingMovedKubeletPanicsKubeletHangsMemoryUnread"
+const _Cause_name = "NoCauseResourcesOffContainersAboveBoundNotAlignedGivenApartGivenElsewhereSearchLimitPoolEmptyPoolNotAlignedPoolOverdrawnTooFewCPUsPartialCoresTooFewCoresNoMemoryTypeNoMemoryRoomMemoryGroupsMemoryNotThereMemoryNotTogetherMemoryOutsideCacheUnclearNoCacheTooFewDevicesStateFullNotHereNotResizableOtherPolicyCrossingBelowBaselineSlicesApartPinnedInsideBeingMovedKubeletPanicsKubeletHangsMemoryUnread"
 
-var _Cause_index = [...]uint16{0, 7, 19, 39, 49, 59, 73, 84, 93, 107, 120, 130, 142, 153, 165, 177, 189, 203, 220, 233, 246, 255, 262, 274, 285, 293, 306, 317, 329, 339, 352, 364, 376}
+var _Cause_index = [...]uint16{0, 7, 19, 39, 49, 59, 73, 84, 93, 107, 120, 130, 142, 153, 165, 177, 189, 203, 220, 233, 245, 252, 265, 274, 281, 293, 304, 312, 325, 336, 348, 358, 371, 383, 395}
 
 func (i Cause) String() string {
 	idx := int(i) - 0

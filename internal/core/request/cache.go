@@ -40,6 +40,8 @@ func (c Cache) IsZero() bool { return c == Cache{} }
 func (c Cache) String() string {
 	var parts []string
 	switch {
+	case c.Ways == 1:
+		parts = append(parts, "l3=1way")
 	case c.Ways > 0:
 		parts = append(parts, fmt.Sprintf("l3=%dways", c.Ways))
 	case c.Percent > 0:

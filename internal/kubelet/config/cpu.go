@@ -117,13 +117,16 @@ func (r *resolution) cpuOptions() {
 		case name == optionIsolated && !r.ofKubelet:
 			r.isolatedOption(r.spec.CPUManagerPolicyOptions[name])
 			continue
+		case name == optionCache && !r.ofKubelet:
+			r.cacheOption(r.spec.CPUManagerPolicyOptions[name])
+			continue
 		case !ok:
 			names := slices.Collect(maps.Keys(known))
 			if !r.ofKubelet {
-				names = append(names, optionIsolated)
+				names = append(names, optionIsolated, optionCache)
 			}
 			why, fix := "the static CPU policy has no such option", didYouMean(name, names)
-			if name == optionIsolated {
+			if name == optionIsolated || name == optionCache {
 				why, fix = "no kubelet has this option of Paddock", "remove it"
 			}
 			if moves {

@@ -35,6 +35,9 @@ func Describe(p node.Policy) string {
 		if isolated := p.CPU.Isolated.String(); isolated != "" {
 			cpu += ", " + optionIsolated + "=" + isolated
 		}
+		if p.CPU.DividesCaches {
+			cpu += ", " + optionCache
+		}
 		cpu += ", reserved " + p.ReservedCPUs.String()
 	}
 	memory := "None"

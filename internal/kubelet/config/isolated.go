@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -133,18 +134,23 @@ func orNone(cpus cpuset.Set) string {
 	return cpus.String()
 }
 
-// kubeletLacksIsolated returns the problem that a kubelet has with the option. It returns nil if
-// the resolution has a problem with the option already.
-func (c *Config) kubeletLacksIsolated(r *resolution) *Problem {
-	known := func(p Problem) bool { return p.Kubelet == unknownOption(optionIsolated) }
-	if r.policy.CPU.Isolated == cpu.IsolatedAlike || slices.ContainsFunc(r.problems, known) {
-		return nil
+// ownOptions returns the problems that a kubelet has with the options that only Paddock has. It
+// omits options with which the resolution has a problem already.
+func (c *Config) ownOptions(r *resolution) []Problem {
+	var problems []Problem
+	for name, on := range map[string]bool{optionIsolated: r.policy.CPU.Isolated != cpu.IsolatedAlike, optionCache: r.policy.CPU.DividesCaches} {
+		known := func(p Problem) bool { return p.Kubelet == unknownOption(name) }
+		if !on || slices.ContainsFunc(r.problems, known) {
+			continue
+		}
+		problems = append(problems, Problem{
+			Field:   cpuField(name),
+			Why:     "the option is Paddock's own, and no kubelet starts with it",
+			Fix:     "keep it in the file that Paddock reads, and set cpuManagerPolicy: none in the kubelet's own",
+			Kubelet: unknownOption(name),
+			File:    c.origins.of(cpuField(name)),
+		})
 	}
-	return &Problem{
-		Field:   cpuField(optionIsolated),
-		Why:     "the option is Paddock's own, and no kubelet starts with it",
-		Fix:     "keep it in the file that Paddock reads, and set cpuManagerPolicy: none in the kubelet's own",
-		Kubelet: unknownOption(optionIsolated),
-		File:    c.origins.of(cpuField(optionIsolated)),
-	}
+	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Field, b.Field) })
+	return problems
 }

@@ -23,9 +23,7 @@ func (c *Config) KubeletRejects(m *machine.Machine) []Problem {
 			File:    c.origins.of("cpuManagerPolicy"),
 		})
 	}
-	if p := c.kubeletLacksIsolated(r); p != nil {
-		problems = append(problems, *p)
-	}
+	problems = append(problems, c.ownOptions(r)...)
 	nodes := m.NodeMask().Len()
 	if _, given := c.spec.TopologyManagerPolicyOptions[optionMaxNodes]; given || r.policy.Topology == node.TopologyNone || nodes <= leastMaxNodes {
 		return problems

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -29,6 +30,8 @@ const maxCPUs = 4096
 //	uncore=2                             cores per uncore cache
 //	memory=16Gi hugepages-2Mi=512        memory and number of huge pages of every NUMA node
 //	distances=10,21                      distance to itself and to the others
+//	caches=ways:11,classes:16            L3 caches that can be divided; needs uncore. More parts: hardware:600 (hexadecimal),
+//	                                     least:2, sparse, mb:10 (the least limit and the step of the memory bandwidth)
 //	isolated=2-7                         CPUs of the boot parameter isolcpus; also before the lines of an irregular machine
 //
 // For an irregular machine there is a line for each NUMA node. Another line with the same id adds
@@ -40,7 +43,8 @@ const maxCPUs = 4096
 func (n *Node) runMachine(c Command) ([]string, error) {
 	var d machine.Description
 	var err error
-	args, isolated := cutIsolated(c.Args)
+	args, isolated := cutKey(c.Args, "isolated")
+	args, caches := cutKey(args, "caches")
 	recorded := len(args) == 1 && strings.HasPrefix(args[0], "file=")
 	switch {
 	case len(c.Input) > 0 && len(args) > 0:
@@ -54,6 +58,9 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 	}
 	if err == nil && isolated != "" {
 		d.Isolation.Isolated, err = cpuset.Parse(isolated)
+	}
+	if err == nil && caches != "" {
+		d.Caches, err = parseCaches(caches)
 	}
 	var m *machine.Machine
 	switch {
@@ -74,10 +81,14 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 // Machine returns the regular machine for the keys of the command machine, such as "sockets=2
 // cores=4 memory=16Gi". It is for tests, and panics if the keys are invalid.
 func Machine(keys string) *machine.Machine {
-	args, isolated := cutIsolated(strings.Fields(keys))
+	args, isolated := cutKey(strings.Fields(keys), "isolated")
+	args, caches := cutKey(args, "caches")
 	d, err := regularMachine(args)
 	if err == nil && isolated != "" {
 		d.Isolation.Isolated, err = cpuset.Parse(isolated)
+	}
+	if err == nil && caches != "" {
+		d.Caches, err = parseCaches(caches)
 	}
 	if err != nil {
 		panic(err)
@@ -89,13 +100,13 @@ func Machine(keys string) *machine.Machine {
 	return m
 }
 
-// cutIsolated returns the other arguments, and the list of isolated CPUs.
-func cutIsolated(args []string) (others []string, isolated string) {
-	i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "isolated=") })
+// cutKey returns the other arguments, and the value of a key. It is empty if the key is missing.
+func cutKey(args []string, key string) (others []string, value string) {
+	i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, key+"=") })
 	if i < 0 {
 		return args, ""
 	}
-	return slices.Delete(slices.Clone(args), i, i+1), strings.TrimPrefix(args[i], "isolated=")
+	return slices.Delete(slices.Clone(args), i, i+1), strings.TrimPrefix(args[i], key+"=")
 }
 
 func describedMachine(lines []string) (machine.Description, error) {
@@ -376,7 +387,46 @@ func describeMachine(m *machine.Machine) []string {
 	if isolated := m.Isolation().Isolated; !isolated.IsEmpty() {
 		lines = append(lines, fmt.Sprintf("isolated CPUs %s", isolated))
 	}
+	if c := m.Caches(); !c.IsEmpty() {
+		lines = append(lines, fmt.Sprintf("L3 caches: %s of %d ways, %d classes, hardware uses %s, memory bandwidth from %d%% on",
+			count(len(m.Uncores()), "cache"), c.Ways, c.Classes, cache.Ways(c.HardwareWays), c.LeastBandwidth))
+	}
 	return lines
+}
+
+// parseCaches parses the value of the key caches.
+func parseCaches(text string) (machine.Caches, error) {
+	c := machine.Caches{Classes: 16, LeastWays: 1}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, ":")
+		if name == "sparse" {
+			c.Sparse = true
+			continue
+		}
+		base := 10
+		if name == "hardware" {
+			base = 16
+		}
+		n, err := strconv.ParseUint(value, base, 32)
+		if err != nil {
+			return c, fmt.Errorf("caches=%s: %q is no number", text, part)
+		}
+		switch name {
+		case "ways":
+			c.Ways = int(n)
+		case "classes":
+			c.Classes = int(n)
+		case "least":
+			c.LeastWays = int(n)
+		case "hardware":
+			c.HardwareWays = uint32(n)
+		case "mb":
+			c.LeastBandwidth, c.BandwidthStep = int(n), int(n)
+		default:
+			return c, fmt.Errorf("caches=%s: want ways, classes, hardware, least, sparse and mb", text)
+		}
+	}
+	return c, nil
 }
 
 func count(n int, noun string) string {

@@ -87,6 +87,15 @@ func parsePod(c Command) (pod *v1.Pod, unvalidated bool, err error) {
 			return nil, false, fmt.Errorf("pod %s: %w", name, err)
 		}
 	}
+	if len(amounts) > 0 && strings.HasPrefix(amounts[0], "shared-pool-cache=") {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.SharedPoolCacheAnnotation, strings.TrimPrefix(amounts[0], "shared-pool-cache="))
+		amounts = amounts[1:]
+	}
+	for len(amounts) > 0 && strings.HasPrefix(amounts[0], "cache.") { // an annotation for a container that need not exist
+		name, text, _ := strings.Cut(strings.TrimPrefix(amounts[0], "cache."), "=")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.CacheAnnotationPrefix+name, text)
+		amounts = amounts[1:]
+	}
 	if len(amounts) > 0 {
 		resources, err := parseResources(amounts)
 		if err != nil {
@@ -106,7 +115,12 @@ func addContainer(pod *v1.Pod, words []string) error {
 	if len(words) < 2 {
 		return errors.New("want init, sidecar or app, and a name")
 	}
-	resources, err := parseResources(words[2:])
+	amounts := words[2:]
+	if len(amounts) > 0 && strings.HasPrefix(amounts[0], "cache=") {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.CacheAnnotationPrefix+words[1], strings.TrimPrefix(amounts[0], "cache="))
+		amounts = amounts[1:]
+	}
+	resources, err := parseResources(amounts)
 	if err != nil {
 		return err
 	}
@@ -208,10 +222,19 @@ func describeRequest(p request.Pod) []string {
 			}
 			text = append(text, "shares "+strings.Join(shares, " and ")+why)
 		}
+		if !c.Cache.IsZero() {
+			text = append(text, "cache "+c.Cache.String())
+		}
 		if len(c.Given) > 0 {
 			text = append(text, givenText(c.Given))
 		}
 		t.add(c.Type.String(), c.Name, strings.Join(text, "; "))
+	}
+	if !p.PoolCache.IsZero() {
+		first += ", cache of the shared pool " + p.PoolCache.String()
+	}
+	if p.CacheUnclear != "" {
+		first += ", cache unclear: " + p.CacheUnclear
 	}
 	return append([]string{first}, t.lines()...)
 }

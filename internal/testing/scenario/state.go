@@ -105,6 +105,9 @@ func (n *Node) describeGrant(title string, g *node.Grant) []string {
 	if len(g.PoolMemory) > 0 {
 		assigned = append(assigned, blocks(g.PoolMemory))
 	}
+	if len(g.PoolCache) > 0 {
+		assigned = append(assigned, g.PoolCache.String())
+	}
 	if len(assigned) > 0 {
 		title += ": pool of " + strings.Join(assigned, " and ")
 	}
@@ -136,6 +139,9 @@ func (n *Node) containerCells(g *node.Grant, i int, q quota.Quota) []string {
 		if !c.Baseline.IsEmpty() {
 			cpus += ", admitted with " + c.Baseline.String()
 		}
+	}
+	if len(c.Cache) > 0 {
+		cpus += ", " + c.Cache.String()
 	}
 	mems := ""
 	switch {

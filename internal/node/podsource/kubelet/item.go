@@ -54,15 +54,7 @@ type meta struct {
 		// KubeVirt is the value of podspec.KubeVirtLabel.
 		KubeVirt string `json:"kubevirt.io"`
 	} `json:"labels"`
-	Annotations struct {
-		Source string `json:"kubernetes.io/config.source"`
-		Grant  string `json:"paddock-project.github.io/grant"`
-		// Moves is the value of podspec.MovesAnnotation. It is nil if the annotation is absent.
-		Moves *string `json:"paddock-project.github.io/moves"`
-		// SharedPool is the value of request.SharedPoolAnnotation, nil if the annotation is absent.
-		SharedPool *string `json:"paddock-project.github.io/shared-pool"`
-		Quiet      string  `json:"paddock-project.github.io/leave-alone-until"`
-	} `json:"annotations"`
+	Annotations annotations `json:"annotations"`
 }
 
 // item has only the fields of a pod that podspec and claims.UsesOf read, because at worst a v1.Pod
@@ -330,6 +322,9 @@ func (i *item) pod() *v1.Pod {
 	}
 	if shared := i.Metadata.Annotations.SharedPool; shared != nil {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, request.SharedPoolAnnotation, *shared)
+	}
+	for key, text := range i.Metadata.Annotations.caches {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, text)
 	}
 	if label := i.Metadata.Labels.KubeVirt; label != "" {
 		pod.Labels = map[string]string{podspec.KubeVirtLabel: label}

@@ -1,0 +1,55 @@
+package kubelet
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// annotations are those of a pod that are read.
+type annotations struct {
+	Source string `json:"kubernetes.io/config.source"`
+	Grant  string `json:"paddock-project.github.io/grant"`
+	// Moves is the value of podspec.MovesAnnotation. It is nil if the annotation is absent.
+	Moves *string `json:"paddock-project.github.io/moves"`
+	// SharedPool is the value of request.SharedPoolAnnotation, nil if the annotation is absent.
+	SharedPool *string `json:"paddock-project.github.io/shared-pool"`
+	Quiet      string  `json:"paddock-project.github.io/leave-alone-until"`
+	// caches are the annotations about caches, whose names have those of containers. Values that
+	// are too long to be read are cut, and stay too long.
+	caches map[string]string
+}
+
+// UnmarshalJSON looks for annotations about caches only where there are any: a pod may have a
+// quarter of a MiB of other ones.
+func (a *annotations) UnmarshalJSON(data []byte) error {
+	type fixed annotations
+	if err := json.Unmarshal(data, (*fixed)(a)); err != nil {
+		return err
+	}
+	if !bytes.Contains(data, []byte(request.CacheAnnotationPrefix)) && !bytes.Contains(data, []byte(request.SharedPoolCacheAnnotation)) {
+		return nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	a.caches = map[string]string{}
+	for key, raw := range all {
+		if !strings.HasPrefix(key, request.CacheAnnotationPrefix) && key != request.SharedPoolCacheAnnotation {
+			continue
+		}
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		if len(text) > podspec.CacheText {
+			text = strings.Clone(text[:podspec.CacheText+1])
+		}
+		a.caches[key] = text
+	}
+	return nil
+}
