@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -33,6 +34,8 @@ type every struct {
 	CPUs      cpuset.Set
 	Amounts   request.Amounts
 	Devices   []device.Assigned
+	Ways      uint32
+	Class     cache.Class
 	Nested    part
 	Optional  *part
 	Slice     []part
@@ -60,6 +63,8 @@ var table = Object[every]{
 	CPUs("cpus", func(v *every) *cpuset.Set { return &v.CPUs }),
 	Amounts("amounts", func(v *every) *request.Amounts { return &v.Amounts }),
 	Devices("devices", func(v *every) *[]device.Assigned { return &v.Devices }),
+	Ways("ways", func(v *every) *uint32 { return &v.Ways }),
+	Class("class", func(v *every) *cache.Class { return &v.Class }),
 	Nested("nested", parts, func(v *every) *part { return &v.Nested }),
 	Optional("optional", parts, func(v *every) **part { return &v.Optional }),
 	Slice("slice", parts, func(v *every) *[]part { return &v.Slice }, func(before, p *part) bool { return before == nil || before.Name < p.Name }),
@@ -83,7 +88,7 @@ var table = Object[every]{
 func known(v *every) *[]string { return &v.Known }
 
 const full = `{"text":"a\u0001\"\\é<","texts":["b",""],"known":["c"],"number":1,"large":18446744073709551615,"signed":-3,"flag":true,"named":"guaranteed",` +
-	`"options":["off"],"cpus":"0-2,5","amounts":{"hugepages-2Mi":0,"memory":7},"devices":{"gpu":["g0","g1"],"nic":[]},"nested":{"near":[0,63]},` +
+	`"options":["off"],"cpus":"0-2,5","amounts":{"hugepages-2Mi":0,"memory":7},"devices":{"gpu":["g0","g1"],"nic":[]},"ways":"0,31","class":[{"l3":0,"ways":"4-7","bandwidth":20},{"l3":2,"bandwidth":100}],"nested":{"near":[0,63]},` +
 	`"optional":{},"slice":[{"name":"p"},{"name":"q","near":[1]}],"rows":[` + "\n" + ` {"a":"x","b":"y"},` + "\n" + ` {"b":"z"}],"converted":8}`
 
 func TestEveryKind(t *testing.T) {
@@ -91,7 +96,8 @@ func TestEveryKind(t *testing.T) {
 	want := every{
 		Text: "a\x01\"\\é<", Texts: []string{"b", ""}, Known: []string{"c"}, Number: 1, Large: 1<<64 - 1, Signed: -3, Flag: true, Named: request.Guaranteed, Off: true,
 		CPUs: cpuset.Of(0, 1, 2, 5), Amounts: request.Amounts{{Resource: "hugepages-2Mi"}, {Resource: "memory", Value: 7}},
-		Devices: []device.Assigned{{Resource: "gpu", IDs: []string{"g0", "g1"}}, {Resource: "nic", IDs: []string{}}}, Nested: part{Near: mask.Of(0, 63)},
+		Devices: []device.Assigned{{Resource: "gpu", IDs: []string{"g0", "g1"}}, {Resource: "nic", IDs: []string{}}},
+		Ways:    1 | 1<<31, Class: cache.Class{{Cache: 0, Ways: 0xf0, Bandwidth: 20}, {Cache: 2, Bandwidth: 100}}, Nested: part{Near: mask.Of(0, 63)},
 		Optional: &part{}, Slice: []part{{Name: "p"}, {"q", mask.Of(1)}}, A: []string{"x", ""}, B: []string{"y", "z"}, Converted: &eight,
 	}
 	for text, want := range map[string]every{full: want, `{"number":0}`: {}, `{"known":[],"number":0}`: {Known: []string{}}} {
@@ -141,6 +147,8 @@ func TestReadErrors(t *testing.T) {
 		`{"signed":2147483648}`:      "member signed is 2147483648, expected a whole number in its range",
 		`{"flag":"true"}`:            `member flag is "true", expected true or false`,
 		`{"cpus":"2-1"}`:             "2-1",
+		`{"ways":"30-32"}`:           "way 32 of a cache is outside 0..31",
+		`{"class":[{"ways":"x"}]}`:   "x",
 		`{"nested":{"near":[64]}}`:   "NUMA node 64 is outside 0..63",
 		`{"nested":[]}`:              "member nested is [], expected an object",
 		`{"rows":[{"a":"x","b":1}]}`: "member b is 1, expected a string in row x",
@@ -167,6 +175,7 @@ func TestAppendErrors(t *testing.T) {
 		"amounts": {Amounts: request.Amounts{{Resource: "b"}, {Resource: "a"}}},
 		"devices": {Devices: []device.Assigned{{Resource: "a"}, {Resource: "a"}}},
 		"slice":   {Slice: []part{{Name: "b"}, {Name: "a"}}},
+		"class":   {Class: cache.Class{{Cache: 1, Ways: 1}, {Cache: 0, Ways: 1}}},
 		"name":    {Optional: &part{Name: "\xff"}},
 	} {
 		if b, err := table.Append([]byte("before"), &v); err == nil || !strings.HasPrefix(err.Error(), want+` "`) || string(b) != "before" {
@@ -175,10 +184,39 @@ func TestAppendErrors(t *testing.T) {
 	}
 }
 
+// TestClassErrors checks that a class that no state has is not written, and that the error is the
+// same for classes that were read.
+func TestClassErrors(t *testing.T) {
+	for text, class := range map[string]cache.Class{
+		`{"class":[{"l3":0,"ways":"0,2"}]}`:                       {{Ways: 5}},
+		`{"class":[{"l3":0}]}`:                                    {{}},
+		`{"class":[{"l3":0,"bandwidth":101}]}`:                    {{Bandwidth: 101}},
+		`{"class":[{"l3":0,"bandwidth":-1}]}`:                     {{Bandwidth: -1}},
+		`{"class":[{"l3":-1,"ways":"0"}]}`:                        {{Cache: -1, Ways: 1}},
+		`{"class":[{"l3":1,"ways":"0"},{"l3":1,"ways":"1"}]}`:     {{Cache: 1, Ways: 1}, {Cache: 1, Ways: 2}},
+		`{"class":[{"l3":1,"ways":"0"},{"l3":0,"bandwidth":50}]}`: {{Cache: 1, Ways: 1}, {Bandwidth: 50}},
+	} {
+		var got every
+		err := table.Read([]byte(text), &got)
+		if err == nil {
+			if !got.Class.Equal(class) {
+				t.Errorf("read %s as %v", text, got.Class)
+			}
+			_, err = table.Append(nil, &got)
+		}
+		if err == nil {
+			t.Errorf("%s is read and written", text)
+		}
+		if b, err := table.Append(nil, &every{Class: class}); err == nil {
+			t.Errorf("wrote %s", b)
+		}
+	}
+}
+
 // FuzzRead checks that Read never panics, that what it reads and Append writes is read again as the
 // same, and that it reads no text that encoding/json does not read as an object.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{full, `{"a":[[{}]],"text":"\ud800"}`, `null`, `{"slice":[null,{}]}`, `{"devices":{"":[""]},"amounts":{"x":null}}`, `{"texts":["\\\"",`} {
+	for _, seed := range []string{full, `{"a":[[{}]],"text":"\ud800"}`, `null`, `{"slice":[null,{}]}`, `{"devices":{"":[""]},"amounts":{"x":null}}`, `{"texts":["\\\"",`, `{"class":[{"l3":0,"ways":"0-31"},{"l3":0,"ways":"40"}],"ways":"31"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

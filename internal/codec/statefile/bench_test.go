@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/classtest"
 )
 
 // FuzzDecode checks that Decode returns either a file or an error and never panics, and that a
@@ -21,6 +22,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
+	f.Add(encoded(f, classtest.State(f)))
 	f.Add([]byte(`{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`))
 	f.Add([]byte(`{"format":"paddock-state","version":1,"generation":1,` + "\n" + `"machine":{"cpus":"0-65535","nodes":[]},"policy":{},"grants":null,` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -15,7 +16,11 @@ import (
 // Changes returns the differences between this machine and policy and those for which the file was
 // written, as one line per change. Not every change matters; node.Restore checks that.
 func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
-	lines := machineChanges(f.Machine, Describe(m, p))
+	now := Describe(m, p)
+	if !f.Policy.CPU.DividesCaches || !p.CPU.DividesCaches {
+		now.Caches = f.Machine.Caches // That the option has changed is among the settings.
+	}
+	lines := machineChanges(f.Machine, now)
 	if was, is := f.Machine.Isolated, m.Isolation().Isolated; f.knowsIsolated() && !was.Equal(is) {
 		lines = append(lines, fmt.Sprintf("isolated CPUs (boot parameter isolcpus): was %s, now %s", orNone(was.String()), orNone(is.String())))
 	}
@@ -55,6 +60,7 @@ func machineChanges(then, now Machine) []string {
 		}
 	}
 	differ("CPUs", then.CPUs.String(), now.CPUs.String())
+	differ("division of the L3 caches", caches(then.Caches), caches(now.Caches))
 	for _, n := range then.Nodes {
 		if now.node(n.ID) == nil {
 			lines = append(lines, fmt.Sprintf("NUMA node %d with CPUs %s and %s is gone", n.ID, orNone(n.CPUs.String()), n.Memory))
@@ -70,6 +76,30 @@ func machineChanges(then, now Machine) []string {
 		differ(fmt.Sprintf("memory of NUMA node %d", n.ID), old.Memory.String(), n.Memory.String())
 	}
 	return lines
+}
+
+// caches describes how caches can be divided, as /sys/fs/resctrl/info lists it. It is empty if they
+// cannot.
+func caches(c machine.Caches) string {
+	if c.IsEmpty() {
+		return ""
+	}
+	text := fmt.Sprintf("%d classes", c.Classes)
+	if c.Ways > 0 {
+		text += fmt.Sprintf(", %d ways from %d on, hardware uses %s", c.Ways, c.LeastWays, cache.Ways(c.HardwareWays))
+	}
+	if c.DividesBandwidth() {
+		text += fmt.Sprintf(", memory bandwidth from %d%% on in steps of %d%%", c.LeastBandwidth, c.BandwidthStep)
+	}
+	for _, x := range []struct {
+		is   bool
+		text string
+	}{{c.Sparse, "ways with gaps"}, {c.CodeAndData, "code and data apart"}, {c.AbsoluteBandwidth, "memory bandwidth in GB/s"}} {
+		if x.is {
+			text += ", " + x.text
+		}
+	}
+	return text
 }
 
 func (m *Machine) node(id int) *Node {

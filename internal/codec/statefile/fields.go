@@ -5,10 +5,12 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -42,6 +44,7 @@ var fileFields = form.Object[content]{
 var machineFields = form.Object[Machine]{
 	form.CPUs("cpus", func(m *Machine) *cpuset.Set { return &m.CPUs }),
 	form.CPUs("isolated", func(m *Machine) *cpuset.Set { return &m.Isolated }),
+	form.Nested("caches", cachesFields, func(m *Machine) *machine.Caches { return &m.Caches }),
 	form.List[Machine, Node]{
 		Name: "nodes", Indent: "\n ", Members: form.Object[Node]{
 			form.Number("id", func(n *Node) *int { return &n.ID }).Always(),
@@ -52,6 +55,18 @@ var machineFields = form.Object[Machine]{
 		At:  func(m *Machine, i int) *Node { return &m.Nodes[i] },
 		Add: func(m *Machine) { m.Nodes = append(m.Nodes, Node{}) },
 	}.Field().Always(),
+}
+
+var cachesFields = form.Object[machine.Caches]{
+	form.Number("classes", func(c *machine.Caches) *int { return &c.Classes }),
+	form.Number("ways", func(c *machine.Caches) *int { return &c.Ways }),
+	form.Number("leastWays", func(c *machine.Caches) *int { return &c.LeastWays }),
+	form.Ways("hardwareWays", func(c *machine.Caches) *uint32 { return &c.HardwareWays }),
+	form.Flag("sparse", func(c *machine.Caches) *bool { return &c.Sparse }),
+	form.Flag("codeAndData", func(c *machine.Caches) *bool { return &c.CodeAndData }),
+	form.Number("leastBandwidth", func(c *machine.Caches) *int { return &c.LeastBandwidth }),
+	form.Number("bandwidthStep", func(c *machine.Caches) *int { return &c.BandwidthStep }),
+	form.Flag("absoluteBandwidth", func(c *machine.Caches) *bool { return &c.AbsoluteBandwidth }),
 }
 
 var policyFields = form.Object[node.Policy]{
@@ -121,6 +136,8 @@ var podFields = form.Object[node.Grant]{
 	form.Named("qos", qosNames, func(g *node.Grant) *request.QoS { return &g.Pod.QoS }),
 	form.Named("kind", kindNames, func(g *node.Grant) *request.Kind { return &g.Pod.Kind }),
 	form.Flag("sharesIsolated", func(g *node.Grant) *bool { return &g.Pod.SharesIsolated }),
+	form.Nested("poolCacheAsked", askedFields, func(g *node.Grant) *request.Cache { return &g.Pod.PoolCache }),
+	form.Text("cacheUnclear", func(g *node.Grant) *string { return &g.Pod.CacheUnclear }),
 	form.Flag("estimated", func(g *node.Grant) *bool { return &g.Pod.Estimated }),
 	form.Number("budgetCPUs", func(g *node.Grant) *int { return &g.Pod.BudgetCPUs }),
 	form.Number("budgetCPUMilli", func(g *node.Grant) *int64 { return &g.Pod.BudgetCPUMilli }),
@@ -136,9 +153,9 @@ var podFields = form.Object[node.Grant]{
 	form.Slice("resourceClaims", claimFields, func(g *node.Grant) *[]request.Claim { return &g.Pod.ResourceClaims }, func(before, c *request.Claim) bool {
 		return before == nil || before.Name < c.Name
 	}),
-	poolCPUs, poolBaseline, poolMemory,
+	poolCPUs, poolBaseline, poolMemory, poolCache,
 	form.Optional("moving", form.Object[node.Grant]{
-		poolCPUs, poolBaseline, poolMemory,
+		poolCPUs, poolBaseline, poolMemory, poolCache,
 		form.Slice("containers", grantFields, func(g *node.Grant) *[]node.ContainerGrant { return &g.Containers }, nil).Always(),
 	}, func(g *node.Grant) **node.Grant { return &g.Moving }),
 	form.List[node.Grant, container]{
@@ -155,6 +172,7 @@ var (
 	poolCPUs     = form.CPUs("poolCPUs", func(g *node.Grant) *cpuset.Set { return &g.Pool })
 	poolBaseline = form.CPUs("poolBaseline", func(g *node.Grant) *cpuset.Set { return &g.PoolBaseline })
 	poolMemory   = form.Slice("poolMemory", blockFields, func(g *node.Grant) *[]memory.Block { return &g.PoolMemory }, nil)
+	poolCache    = form.Class("poolCache", func(g *node.Grant) *cache.Class { return &g.PoolCache })
 )
 
 var blockFields = form.Object[memory.Block]{
@@ -182,6 +200,7 @@ var asksFields = form.Object[request.Container]{
 	form.Amounts("memory", func(c *request.Container) *request.Amounts { return &c.Memory }),
 	form.Texts("hugePages", func(c *request.Container) *[]string { return &c.HugePages }),
 	form.Amounts("devices", func(c *request.Container) *request.Amounts { return &c.Devices }),
+	form.Nested("cache", askedFields, func(c *request.Container) *request.Cache { return &c.Cache }),
 	form.Flag("equivalent", func(c *request.Container) *bool { return &c.Equivalent }),
 	form.Number("cpuRequestMilli", func(c *request.Container) *int64 { return &c.CPURequest }),
 	form.Number("cpuLimitMilli", func(c *request.Container) *int64 { return &c.CPULimit }),
@@ -198,12 +217,20 @@ var asksFields = form.Object[request.Container]{
 	}),
 }
 
+// askedFields are the members of what an annotation asks of the caches.
+var askedFields = form.Object[request.Cache]{
+	form.Number("ways", func(c *request.Cache) *int { return &c.Ways }),
+	form.Number("percent", func(c *request.Cache) *int { return &c.Percent }),
+	form.Number("bandwidth", func(c *request.Cache) *int { return &c.Bandwidth }),
+}
+
 var grantFields = form.Object[node.ContainerGrant]{
 	form.CPUs("cpus", func(c *node.ContainerGrant) *cpuset.Set { return &c.CPUs }),
 	form.CPUs("baseline", func(c *node.ContainerGrant) *cpuset.Set { return &c.Baseline }),
 	form.SliceOrNone("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }),
 	form.Nodes("memoryNodes", func(c *node.ContainerGrant) *mask.Mask { return &c.MemoryNodes }),
 	form.Devices("devices", func(c *node.ContainerGrant) *[]device.Assigned { return &c.Devices }),
+	form.Class("cache", func(c *node.ContainerGrant) *cache.Class { return &c.Cache }),
 	form.Nested("affinity", form.Object[hint.Choice]{
 		form.Nodes("nodes", func(a *hint.Choice) *mask.Mask { return &a.Mask }),
 		form.Flag("hasMask", func(a *hint.Choice) *bool { return &a.HasMask }),

@@ -54,6 +54,8 @@ type Machine struct {
 	// Isolated are the kernel's isolated CPUs. It is empty without the option isolated-cpus, which
 	// alone depends on them.
 	Isolated cpuset.Set
+	// Caches are how its L3 caches can be divided. A file has them if the policy divides them.
+	Caches machine.Caches
 	// Nodes are the machine's NUMA nodes, in ascending order of their ids.
 	Nodes []Node
 }
@@ -69,6 +71,9 @@ type Node struct {
 // Describe returns the summary of a machine for a policy.
 func Describe(m *machine.Machine, p node.Policy) Machine {
 	d := Machine{CPUs: m.AllCPUs(), Isolated: p.CPU.IsolatedCPUs(m)}
+	if p.CPU.DividesCaches {
+		d.Caches = m.Caches()
+	}
 	for _, n := range m.Nodes() {
 		memory := request.Amounts{{Resource: machine.Memory, Value: n.Memory}}
 		for _, p := range n.HugePages {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -364,7 +365,8 @@ func everyField() (*node.Grant, node.Policy) {
 			Identity: request.Identity{UID: "u", Namespace: "s", Name: "n"}, Ask: request.Ask{
 				QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
 				BudgetCPUMilli: 2, CPULimit: 3, SharesIsolated: true, Estimated: true, Containers: []request.Container{{
-					Name: "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
+					Cache: request.Cache{Ways: 4, Percent: 30, Bandwidth: 20},
+					Name:  "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
 					HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
 					Given: []request.Given{
 						{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(0, 63)},
@@ -372,8 +374,8 @@ func everyField() (*node.Grant, node.Policy) {
 					},
 					ContainerNotes: request.ContainerNotes{Claims: []string{"gpu", "nic"}},
 				}},
-				DevicesUnknown: "no answer",
-				Stock:          []request.Stock{{Of: "example.com/fpga"}, {Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(1), Devices: 3}, {Nodes: mask.Of(0, 63), Devices: 1}}}},
+				PoolCache: request.Cache{Ways: 64, Percent: 100, Bandwidth: 30}, CacheUnclear: "no number", DevicesUnknown: "no answer",
+				Stock: []request.Stock{{Of: "example.com/fpga"}, {Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(1), Devices: 3}, {Nodes: mask.Of(0, 63), Devices: 1}}}},
 			}, Notes: request.Notes{
 				Priority: -7, Created: 8, Moves: request.MoveMemory,
 				ResourceClaims: []request.Claim{
@@ -387,17 +389,20 @@ func everyField() (*node.Grant, node.Policy) {
 				},
 			},
 		},
-		Sequence: node.MaxGeneration, Resized: 9, Pool: cpuset.Of(1, 65535), PoolBaseline: cpuset.Of(1), PoolMemory: block,
+		Sequence: node.MaxGeneration, Resized: 9, Pool: cpuset.Of(1, 65535), PoolBaseline: cpuset.Of(1), PoolMemory: block, PoolCache: cache.Class{{Cache: 0, Bandwidth: 100}},
 		Containers: []node.ContainerGrant{{
 			CPUs: cpuset.Of(2), Baseline: cpuset.Of(3), Memory: block, MemoryNodes: mask.Of(0, 63), Removed: true,
+			Cache:    cache.Class{{Cache: 0, Ways: 1 << 31}, {Cache: 7, Ways: cache.Run(0, 32), Bandwidth: 20}},
 			Devices:  []device.Assigned{{Resource: "example.com/gpu", IDs: []string{"a", "b"}}, {Resource: "example.com/nic", IDs: []string{"c"}}},
 			Affinity: hint.Choice{Mask: mask.Of(5), HasMask: true, Preferred: true, Admit: true, Steps: 1, Unproven: true, Unsolved: true, Why: "w"},
 		}},
 	}
 	place := *grant
 	place.Pool, place.PoolBaseline, place.PoolMemory = cpuset.Of(3, 4), cpuset.Of(4), []blocks.Block{{Type: "memory", Size: 3, Nodes: mask.Of(2)}}
+	place.PoolCache = cache.Class{{Cache: 1, Ways: cache.Run(2, 2)}}
 	place.Containers = []node.ContainerGrant{{
 		CPUs: cpuset.Of(4), Baseline: cpuset.Of(4), Memory: place.PoolMemory, MemoryNodes: mask.Of(2), Removed: true,
+		Cache:   cache.Class{{Cache: 9, Bandwidth: 10}},
 		Devices: grant.Containers[0].Devices, Affinity: hint.Choice{Mask: mask.Of(2), HasMask: true, Admit: true},
 	}}
 	grant.Moving = &place
@@ -406,7 +411,7 @@ func everyField() (*node.Grant, node.Policy) {
 		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 		CPU: cpu.Options{
 			FullPCPUsOnly: true, DistributeAcrossNUMA: true, DistributeAcrossCores: true, AlignBySocket: true, StrictReservation: true, PreferUncore: true,
-			Isolated: cpu.IsolatedOnly,
+			Isolated: cpu.IsolatedOnly, DividesCaches: true,
 		},
 		ReservedCPUs: cpuset.Of(0), StaticMemory: true, ReservedMemory: map[int]map[string]int64{2: {"memory": 1}},
 		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true,

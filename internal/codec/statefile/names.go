@@ -57,6 +57,7 @@ var topologyOptions = form.Switches[node.Policy]{
 
 var cpuOptions = form.Switches[node.Policy]{
 	{"align-by-socket", func(p *node.Policy) *bool { return &p.CPU.AlignBySocket }},
+	{"cache-allocation", func(p *node.Policy) *bool { return &p.CPU.DividesCaches }},
 	{"distribute-cpus-across-cores", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossCores }},
 	{"distribute-cpus-across-numa", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }},
 	{"full-pcpus-only", func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }},

@@ -84,10 +84,10 @@ func memory(n int64) request.Amounts {
 
 // equalGrants reports whether two grants are equal except for the remarks about the search.
 func equalGrants(a, b *node.Grant) bool {
-	return a.Pod.Equal(b.Pod) && a.Sequence == b.Sequence && a.Pool.Equal(b.Pool) && slices.Equal(a.PoolMemory, b.PoolMemory) &&
+	return a.Pod.Equal(b.Pod) && a.Sequence == b.Sequence && a.Pool.Equal(b.Pool) && slices.Equal(a.PoolMemory, b.PoolMemory) && a.PoolCache.Equal(b.PoolCache) &&
 		slices.EqualFunc(a.Containers, b.Containers, func(c, d node.ContainerGrant) bool {
 			return c.CPUs.Equal(d.CPUs) && slices.Equal(c.Memory, d.Memory) && c.MemoryNodes == d.MemoryNodes && reflect.DeepEqual(c.Devices, d.Devices) &&
-				answer(c.Affinity) == answer(d.Affinity) && c.Removed == d.Removed
+				answer(c.Affinity) == answer(d.Affinity) && c.Removed == d.Removed && c.Cache.Equal(d.Cache)
 		})
 }
 
