@@ -77,7 +77,8 @@ func (x *podText) pod(r *reader) request.Pod {
 		Ask: request.Ask{
 			QoS: request.QoS(r.value(qosNames, x.QoS)), Kind: request.Kind(r.value(kindNames, x.Kind)),
 			BudgetCPUs: x.BudgetCPUs, BudgetMemory: r.amounts(x.BudgetMemory), BudgetCPUMilli: x.BudgetMilli, CPULimit: x.LimitMilli,
-			SharesIsolated: x.SharesIsolated, Estimated: x.Estimated, DevicesUnknown: x.Unknown,
+			SharesIsolated: x.SharesIsolated, PoolCache: x.PoolCache.cache(r), CacheUnclear: x.CacheUnclear,
+			Estimated: x.Estimated, DevicesUnknown: x.Unknown,
 		}, Notes: request.Notes{Priority: x.Priority, Created: x.Created},
 	}
 	for i := range x.Stock {
@@ -94,11 +95,19 @@ func (x *podText) pod(r *reader) request.Pod {
 		p.Containers = append(p.Containers, request.Container{
 			Name: c.Name, Type: request.ContainerType(r.value(typeNames, c.Type)), CPUs: c.CPUs,
 			Sharing: request.Sharing(r.value(sharesNames, c.Shares)), Memory: r.amounts(c.Memory), Equivalent: c.Equivalent,
-			HugePages: c.HugePages, Devices: r.amounts(c.Devices), CPURequest: c.RequestMilli, CPULimit: c.LimitMilli, Given: r.given(c.Given),
+			HugePages: c.HugePages, Devices: r.amounts(c.Devices), Cache: c.Cache.cache(r), CPURequest: c.RequestMilli, CPULimit: c.LimitMilli, Given: r.given(c.Given),
 			ContainerNotes: request.ContainerNotes{MemoryRequest: r.amounts(c.MemoryRequest), MemoryLimit: r.amounts(c.MemoryLimit), Claims: c.Claims},
 		})
 	}
 	return p
+}
+
+func (x *cacheText) cache(r *reader) request.Cache {
+	if x == nil {
+		return request.Cache{}
+	}
+	r.counts("an annotation for the caches", int64(x.Ways), int64(x.Percent), int64(x.Bandwidth))
+	return request.Cache{Ways: x.Ways, Percent: x.Percent, Bandwidth: x.Bandwidth}
 }
 
 func (x *whyText) rejection(r *reader) *rejection.Rejection {

@@ -90,7 +90,8 @@ func podTextOf(p request.Pod) (podText, error) {
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name,
 		QoS: n.name(qosNames, int(p.QoS)), Kind: n.name(kindNames, int(p.Kind)),
 		BudgetCPUs: p.BudgetCPUs, BudgetMemory: mapOf(p.BudgetMemory), BudgetMilli: p.BudgetCPUMilli, LimitMilli: p.CPULimit,
-		SharesIsolated: p.SharesIsolated, Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Unknown: p.DevicesUnknown, Containers: make([]containerText, len(p.Containers)),
+		SharesIsolated: p.SharesIsolated, PoolCache: cacheTextOf(p.PoolCache), CacheUnclear: p.CacheUnclear,
+		Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Unknown: p.DevicesUnknown, Containers: make([]containerText, len(p.Containers)),
 	}
 	for _, s := range p.Stock {
 		stock := stockText{Of: s.Of, Places: []placeText{}}
@@ -103,7 +104,7 @@ func podTextOf(p request.Pod) (podText, error) {
 		c := &p.Containers[i]
 		out.Containers[i] = containerText{
 			Name: c.Name, Type: n.name(typeNames, int(c.Type)), CPUs: c.CPUs, Shares: n.name(sharesNames, int(c.Sharing)),
-			Memory: mapOf(c.Memory), Equivalent: c.Equivalent, HugePages: c.HugePages, Devices: mapOf(c.Devices),
+			Memory: mapOf(c.Memory), Equivalent: c.Equivalent, HugePages: c.HugePages, Devices: mapOf(c.Devices), Cache: cacheTextOf(c.Cache),
 			RequestMilli: c.CPURequest, LimitMilli: c.CPULimit,
 			MemoryRequest: mapOf(c.MemoryRequest), MemoryLimit: mapOf(c.MemoryLimit), Claims: c.Claims, Given: givenTextOf(c.Given),
 		}
@@ -140,6 +141,13 @@ func givenTextOf(list []request.Given) []givenText {
 		out = append(out, givenText{g.Resource, g.Claim, g.Driver, g.Pool, g.Name, g.Nodes.Nodes()})
 	}
 	return out
+}
+
+func cacheTextOf(c request.Cache) *cacheText {
+	if c.IsZero() {
+		return nil
+	}
+	return &cacheText{c.Ways, c.Percent, c.Bandwidth}
 }
 
 func mapOf(a request.Amounts) map[string]int64 {

@@ -39,12 +39,20 @@ type (
 		BudgetMilli    int64            `json:"budgetCPUMilli,omitempty"`
 		LimitMilli     int64            `json:"cpuLimitMilli,omitempty"`
 		SharesIsolated bool             `json:"sharesIsolated,omitempty"`
+		PoolCache      *cacheText       `json:"poolCache,omitempty"`
+		CacheUnclear   string           `json:"cacheUnclear,omitempty"`
 		Estimated      bool             `json:"estimated,omitempty"`
 		Priority       int32            `json:"priority,omitempty"`
 		Created        int64            `json:"created,omitempty"`
 		Stock          []stockText      `json:"stock,omitempty"`
 		Unknown        string           `json:"devicesUnknown,omitempty"`
 		Containers     []containerText  `json:"containers"`
+	}
+	// cacheText is what an annotation asks of the caches.
+	cacheText struct {
+		Ways      int `json:"ways,omitempty"`
+		Percent   int `json:"percent,omitempty"`
+		Bandwidth int `json:"bandwidth,omitempty"`
 	}
 	stockText struct {
 		Of     string      `json:"of"`
@@ -63,6 +71,7 @@ type (
 		Equivalent    bool             `json:"equivalent,omitempty"`
 		HugePages     []string         `json:"hugePages,omitempty"`
 		Devices       map[string]int64 `json:"devices,omitempty"`
+		Cache         *cacheText       `json:"cache,omitempty"`
 		RequestMilli  int64            `json:"cpuRequestMilli,omitempty"`
 		LimitMilli    int64            `json:"cpuLimitMilli,omitempty"`
 		MemoryRequest map[string]int64 `json:"memoryRequest,omitempty"`

@@ -27,12 +27,13 @@ func example() journal.Journal {
 		Identity: request.Identity{UID: "4cdf", Namespace: "prod", Name: "db"}, Ask: request.Ask{
 			QoS: request.Guaranteed, Kind: request.PodLevel,
 			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6500, BudgetMemory: request.Amounts{{Resource: "hugepages-2Mi", Value: 8 << 20}, {Resource: "memory", Value: 4 << 30}},
-			SharesIsolated: true, Estimated: true, DevicesUnknown: "no answer",
+			SharesIsolated: true, PoolCache: request.Cache{Ways: 2, Percent: 1, Bandwidth: 10}, CacheUnclear: "no number", Estimated: true, DevicesUnknown: "no answer",
 			Containers: []request.Container{
 				{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
 				{
 					Name: "main <&>", Type: request.App, CPUs: 4, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi", "hugepages-1Gi"},
 					Memory: request.Amounts{{Resource: "hugepages-2Mi", Value: 0}, {Resource: "memory", Value: 3}}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 2}},
+					Cache:      request.Cache{Ways: 4, Percent: 30, Bandwidth: 20},
 					CPURequest: 4000, CPULimit: 4000,
 					Given: []request.Given{
 						{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(1)},
