@@ -30,12 +30,13 @@ const (
 	OtherMachine // machine
 	OtherPolicy  // policy
 	OtherRequest // request
-	// Shape, CPUs, Memory, Devices and Alignment mean that the grant is against the rules. See
+	// Shape, CPUs, Memory, Devices, Caches and Alignment mean that the grant is against the rules. See
 	// node.Misplaced.
 	Shape     // shape
 	CPUs      // cpus
 	Memory    // memory
 	Devices   // devices
+	Caches    // caches
 	Alignment // alignment
 )
 
@@ -82,7 +83,7 @@ func (o *Outcome) Applied() bool { return o.Reason == Applied }
 // Contested reports whether the grant needs something that another pod has or that is not free.
 func (o *Outcome) Contested() bool {
 	switch o.Reason {
-	case CPUs, Memory, Devices, Alignment:
+	case CPUs, Memory, Devices, Caches, Alignment:
 		return true
 	default:
 		return false
@@ -146,5 +147,5 @@ func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.
 
 var misplaced = map[node.Misplaced]Reason{
 	node.MisplacedShape: Shape, node.MisplacedCPUs: CPUs, node.MisplacedMemory: Memory,
-	node.MisplacedDevices: Devices, node.MisplacedNodes: Alignment,
+	node.MisplacedDevices: Devices, node.MisplacedCaches: Caches, node.MisplacedNodes: Alignment,
 }

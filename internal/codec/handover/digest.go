@@ -40,6 +40,9 @@ func PolicyDigest(p node.Policy) (string, error) {
 // state file, because other versions compute it too.
 func RequestDigest(p request.Pod) (string, error) {
 	asks := request.Pod{Identity: p.Identity, Ask: p.Own()}
+	if asks.CacheUnclear != "" {
+		asks.CacheUnclear = "yes" // The reason is for people, and may have other words in another version.
+	}
 	text, err := statefile.EncodeGrant(&node.Grant{Pod: asks, Containers: make([]node.ContainerGrant, len(asks.Containers))})
 	if err != nil {
 		return "", err

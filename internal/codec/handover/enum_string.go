@@ -22,12 +22,13 @@ func _() {
 	_ = x[CPUs-11]
 	_ = x[Memory-12]
 	_ = x[Devices-13]
-	_ = x[Alignment-14]
+	_ = x[Caches-14]
+	_ = x[Alignment-15]
 }
 
-const _Reason_name = "appliedabsentversiontoo-largedamagednodepodmachinepolicyrequestshapecpusmemorydevicesalignment"
+const _Reason_name = "appliedabsentversiontoo-largedamagednodepodmachinepolicyrequestshapecpusmemorydevicescachesalignment"
 
-var _Reason_index = [...]uint8{0, 7, 13, 20, 29, 36, 40, 43, 50, 56, 63, 68, 72, 78, 85, 94}
+var _Reason_index = [...]uint8{0, 7, 13, 20, 29, 36, 40, 43, 50, 56, 63, 68, 72, 78, 85, 91, 100}
 
 func (i Reason) String() string {
 	idx := int(i) - 0

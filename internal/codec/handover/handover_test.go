@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/classtest"
 	"github.com/paddock-project/paddock/internal/testing/golden"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
@@ -172,6 +173,9 @@ func FuzzDecode(f *testing.F) {
 	p := pod("u", 4, 8*gib)
 	f.Add(textOf(f, s.Plan(p).Grant))
 	f.Add(`{"v":1,"node":"n7","uid":"u","machine":"","policy":"","request":"","containers":[]}`)
+	for _, g := range classtest.State(f).Grants() {
+		f.Add(textOf(f, g))
+	}
 	f.Add(`{"v":2,`)
 	f.Fuzz(func(t *testing.T, data string) {
 		text, err := handover.Decode(data)

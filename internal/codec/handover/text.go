@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -64,6 +65,7 @@ var fields = form.Object[content]{
 	form.Text("request", func(c *content) *string { return &c.Request }).Always(),
 	form.CPUs("pool", func(c *content) *cpuset.Set { return &c.Grant.Pool }),
 	form.Slice("poolMemory", blockFields, func(c *content) *[]memory.Block { return &c.Grant.PoolMemory }, nil),
+	form.Class("poolCache", func(c *content) *cache.Class { return &c.Grant.PoolCache }),
 	form.List[content, node.ContainerGrant]{
 		Name: "containers", Members: containerFields,
 		Len: func(c *content) int { return len(c.Grant.Containers) },
@@ -86,6 +88,7 @@ var containerFields = form.Object[node.ContainerGrant]{
 	form.CPUs("cpus", func(c *node.ContainerGrant) *cpuset.Set { return &c.CPUs }),
 	form.Slice("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }, nil),
 	form.Devices("devices", func(c *node.ContainerGrant) *[]device.Assigned { return &c.Devices }),
+	form.Class("cache", func(c *node.ContainerGrant) *cache.Class { return &c.Cache }),
 	form.NodeList("nodes", func(c *node.ContainerGrant) *mask.Mask { return &c.Affinity.Mask }),
 	form.Through(form.Flag("all", func(all *bool) *bool { return all }),
 		func(c *node.ContainerGrant) bool { return !c.Affinity.HasMask }, func(c *node.ContainerGrant, all bool) { c.Affinity.HasMask = !all }),
