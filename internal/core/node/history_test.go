@@ -19,8 +19,8 @@ type history struct {
 	// tight histories have small NUMA nodes, memory as the only managed resource, and pods of
 	// several containers.
 	tight bool
-	// isolated histories have isolated CPUs.
-	isolated bool
+	// isolated histories have isolated CPUs. Those with caches have caches that can be divided.
+	isolated, caches bool
 	// starts is how many restarts were compared.
 	starts int
 	// given is how many devices others can choose, by resource and driver.
@@ -83,6 +83,12 @@ func start(t *rapid.T) *history { return startOn(t, rapid.IntRange(0, 4).Draw(t,
 
 func startOn(t *rapid.T, isolated bool) *history {
 	h := &history{t: t, n: scenario.New(nil), isolated: isolated}
+	h.begin()
+	return h
+}
+
+// begin draws the machine, the settings and the devices.
+func (h *history) begin() {
 	if h.chance(2, "irregular machine") {
 		h.irregularMachine()
 	} else {
@@ -100,6 +106,7 @@ func startOn(t *rapid.T, isolated bool) *history {
 	for _, config := range []string{
 		topology + scope + cpu + memory + options + gates,
 		topology + scope + cpu + memory + h.onlyIsolated(options) + gates,
+		topology + scope + cpu + memory + h.onlyCaches(options) + gates,
 		topology + scope + cpu + memory + gates,
 		topology + scope + cpu + gates,
 		scope + " cpu=none",
@@ -111,11 +118,10 @@ func startOn(t *rapid.T, isolated bool) *history {
 			if h.chance(3, "with given devices") {
 				h.give()
 			}
-			return h
+			return
 		}
 	}
 	h.fatalf("no settings are legal")
-	return nil
 }
 
 func (h *history) options() string {
@@ -128,6 +134,9 @@ func (h *history) options() string {
 		if h.chance(5, o) {
 			some = append(some, o)
 		}
+	}
+	if h.caches {
+		some = append(some, "cache-allocation")
 	}
 	if h.isolated {
 		some = append(some, "isolated-cpus="+h.pick("isolated-cpus", "only", "only", "prefer"))
@@ -157,7 +166,7 @@ func (h *history) regularMachine() {
 	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%d numbering=%s uncore=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
 		sockets, numa, cores, threads,
 		h.pick("numbering", "interleaved", "adjacent", "round-robin"), h.intn(0, 3, "uncore"),
-		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")) + h.isolate(sockets*numa*cores*threads))
+		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")) + h.isolate(sockets*numa*cores*threads) + h.divide())
 }
 
 // irregularMachine draws NUMA nodes with gaps in their ids and of different sizes. Some have only
@@ -188,7 +197,7 @@ func (h *history) irregularMachine() {
 			lines[i] += fmt.Sprintf(" hugepages-2Mi=%d", pages)
 		}
 	}
-	h.do("machine"+h.isolate(next), lines...)
+	h.do("machine"+h.isolate(next)+h.divide(), lines...)
 }
 
 // describePod describes a pod under a new name or, rarely, a known pod again. It returns the name,
@@ -224,6 +233,7 @@ func (h *history) describePod() string {
 		if h.isolated && h.chance(4, "shares isolated CPUs") {
 			words += " shared-pool=isolated"
 		}
+		words += h.poolCache()
 		cpus, mib = cpus+h.intn(0, 3, "more cpus"), mib+h.intn(0, 3, "more memory")*512
 		words += fmt.Sprintf(" cpu=%d%s%s memory=%dMi", max(1, cpus), h.pick("fraction", "", "", "", "", "", ".5"), limit, max(1, mib))
 		if pages += h.intn(0, 1, "more pages"); pages > 0 && h.chance(2, "pages at pod level") {
@@ -245,7 +255,7 @@ func (h *history) container(containerType, name string, level bool, most int, cp
 	} else if h.chance(5, "fraction") {
 		kind = "fraction"
 	}
-	text := containerType + " " + name + h.deviceRequests()
+	text := containerType + " " + name + h.cacheRequest(containerType, kind) + h.deviceRequests()
 	if kind == "shared" {
 		return text
 	}

@@ -119,6 +119,8 @@ func (h *history) admit(name string) {
 	h.checkDeviceShape(g)
 	h.checkAligned(g)
 	h.checkIsolated(g)
+	h.checkCaches()
+	h.checkClassesOf(g)
 }
 
 // checkAccount checks that the account of the CPUs or devices of a NUMA node in a rejection adds

@@ -1,0 +1,235 @@
+package node_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cache"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+)
+
+// startDivided is start on a machine whose caches can be divided, with a policy that has the option
+// cache-allocation if that is possible on the machine.
+func startDivided(t *rapid.T) *history {
+	h := &history{t: t, n: scenario.New(nil), caches: true, isolated: rapid.IntRange(0, 9).Draw(t, "isolated") == 9}
+	h.begin()
+	return h
+}
+
+// divide draws how the caches of a machine can be divided.
+func (h *history) divide() string {
+	if !h.caches {
+		return ""
+	}
+	ways := h.intn(1, 20, "ways")
+	text := fmt.Sprintf(" caches=ways:%d,least:%d,classes:%d", ways, h.intn(1, min(2, ways), "least ways"), h.intn(2, 16, "classes"))
+	if h.chance(2, "hardware ways") {
+		first := h.intn(0, ways-1, "first hardware way")
+		text += fmt.Sprintf(",hardware:%x", uint32(cache.Run(first, h.intn(1, min(2, ways-first), "hardware ways"))))
+	}
+	if h.chance(4, "sparse") {
+		text += ",sparse"
+	}
+	return text + h.pick("bandwidth", "", ",mb:10", ",mb:20")
+}
+
+// onlyCaches returns the option cache-allocation of options alone.
+func (h *history) onlyCaches(options string) string {
+	if strings.Contains(options, "cache-allocation") {
+		return " options=cache-allocation"
+	}
+	return ""
+}
+
+// cacheRequest draws what a container asks of its caches. A few ask for what they cannot have.
+func (h *history) cacheRequest(containerType, kind string) string {
+	if !h.caches || (containerType == "init" || kind != "whole") && !h.chance(30, "misplaced cache") || h.chance(3, "no cache") {
+		return ""
+	}
+	return " cache=" + h.pick("cache", "l3=1way", "l3=1way", "l3=2ways", "l3=3ways", "l3=5ways", "l3=10%", "l3=50%", "mb=10%", "mb=30%", "l3=2ways,mb=20%", "l3=1way,mb=45%")
+}
+
+func (h *history) poolCache() string {
+	if !h.caches || !h.chance(3, "cache of the pool") {
+		return ""
+	}
+	return " shared-pool-cache=" + h.pick("pool cache", "l3=1way", "l3=2ways", "mb=10%", "l3=1way,mb=10%")
+}
+
+// usesCaches reports whether the node divides its caches.
+func (h *history) usesCaches() bool { return h.state().Policy().CPU.DividesCaches }
+
+// checkCaches reads the rules R-CACHE-10, R-CACHE-13, R-CACHE-14 and R-CACHE-20 literally: for each
+// cache, it adds up what the classes of all pods have.
+func (h *history) checkCaches() {
+	if !h.usesCaches() {
+		return
+	}
+	s := h.state()
+	m, rules := s.Machine(), s.Machine().Caches()
+	ways, bandwidth, classes := map[int]cache.Ways{}, map[int]int{}, 0
+	add := func(who string, c cache.Class, cpus cpuset.Set, ask request.Cache) {
+		if len(c) == 0 {
+			return
+		}
+		classes++
+		want, err := cache.Resolve(ask, m)
+		if err != nil {
+			h.fatalf("%s has %s: %v", who, c, err)
+		}
+		var used []int
+		for _, unit := range m.Uncores() {
+			if unit.CPUs.Intersects(cpus) {
+				used = append(used, unit.ID)
+			}
+		}
+		var has []int
+		for _, share := range c {
+			has = append(has, share.Cache)
+			taken := ways[share.Cache]
+			switch {
+			case share.Ways.Len() != want.Ways || share.Bandwidth != want.Bandwidth:
+				h.fatalf("%s asks for %s and has %s", who, want.Words(), c)
+			case share.Ways != 0 && !share.Ways.Contiguous():
+				h.fatalf("%s has %s, with a gap", who, c)
+			case taken&share.Ways != 0:
+				h.fatalf("%s has %s, and others have ways %s of L3 %d", who, c, taken, share.Cache)
+			case uint32(share.Ways)&rules.HardwareWays != 0:
+				h.fatalf("%s has %s, and hardware uses ways %s", who, c, cache.Ways(rules.HardwareWays))
+			}
+			ways[share.Cache] |= share.Ways
+			bandwidth[share.Cache] += share.Bandwidth
+		}
+		if !slices.Equal(used, has) {
+			h.fatalf("%s runs on CPUs %s of the caches %v and has %s", who, cpus, used, c)
+		}
+	}
+	for _, g := range s.Grants() {
+		if s.OfflineOf(g).Len() > 0 {
+			continue
+		}
+		var shared cpuset.Builder
+		for i := range g.Containers {
+			if g.Containers[i].Removed {
+				continue
+			}
+			if g.Isolation(i) == node.PodIsolation {
+				shared.AddSet(g.Containers[i].CPUs)
+			}
+			add(g.Pod.Name+"/"+g.Pod.Containers[i].Name, g.Containers[i].Cache, g.Containers[i].CPUs, g.Pod.Containers[i].Cache)
+		}
+		if !slices.ContainsFunc(g.Containers, func(c node.ContainerGrant) bool { return c.Removed }) { // A class does not shrink with its containers.
+			add(g.Pod.Name, g.PoolCache, shared.Set(), g.Pod.PoolCache)
+		}
+	}
+	if classes >= rules.Classes {
+		h.fatalf("%d classes are in use, and the processor has %d with the default one", classes, rules.Classes)
+	}
+	for _, rest := range s.Caches().Rest() {
+		least := min(cache.Floor, max(1, rules.Ways/2))
+		switch {
+		case rest.Ways&ways[rest.Cache] != 0:
+			h.fatalf("the default class has ways %s of L3 %d, and others have %s", rest.Ways, rest.Cache, ways[rest.Cache])
+		case rest.Ways.Len() < max(rules.LeastWays, least) || !rules.Sparse && !rest.Ways.Contiguous():
+			h.fatalf("the default class has ways %s of L3 %d", rest.Ways, rest.Cache)
+		case uint32(rest.Ways)&rules.HardwareWays != rules.HardwareWays:
+			h.fatalf("the default class has ways %s of L3 %d, and hardware uses %s", rest.Ways, rest.Cache, cache.Ways(rules.HardwareWays))
+		case rules.DividesBandwidth() && (rest.Bandwidth < rules.LeastBandwidth || bandwidth[rest.Cache]+rest.Bandwidth > 100):
+			h.fatalf("the default class has %d%% of the bandwidth of L3 %d, and others have %d%%", rest.Bandwidth, rest.Cache, bandwidth[rest.Cache])
+		}
+	}
+}
+
+// checkClassesOf checks that a pod that was admitted has a class for everything that asks for one.
+func (h *history) checkClassesOf(g *node.Grant) {
+	if !h.usesCaches() {
+		return
+	}
+	for i := range g.Containers {
+		if asks := g.Pod.Containers[i].Cache; asks.IsZero() != (len(g.Containers[i].Cache) == 0) {
+			h.fatalf("%s/%s asks for %q and has %s", g.Pod.Name, g.Pod.Containers[i].Name, asks, g.Containers[i].Cache)
+		}
+	}
+	if g.Pod.PoolCache.IsZero() != (len(g.PoolCache) == 0) {
+		h.fatalf("the pool of %s asks for %q and has %s", g.Pod.Name, g.Pod.PoolCache, g.PoolCache)
+	}
+}
+
+// TestCacheHistories is TestHistories on machines whose caches can be divided.
+func TestCacheHistories(t *testing.T) {
+	setChecksTo(t, histories)
+	classes, rejected := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := startDivided(t)
+		for range h.intn(1, 12, "steps") {
+			h.step()
+			h.checkCPUs()
+			h.checkCaches()
+		}
+		used, _ := h.state().Caches().Classes()
+		classes += used
+		if strings.Contains(h.script(), " of L3") {
+			rejected++
+		}
+		h.checkRestart()
+		h.checkRestore()
+		h.releaseAll()
+		if used, _ := h.state().Caches().Classes(); used != 0 {
+			h.fatalf("%d classes are left without pods", used)
+		}
+	})
+	if classes == 0 || rejected == 0 {
+		t.Errorf("%d classes were given, and %d histories have a rejection for caches: want both", classes, rejected)
+	}
+}
+
+// TestModelOfCaches is TestModel on machines whose caches can be divided.
+func TestModelOfCaches(t *testing.T) { modelHistories(t, startDivided) }
+
+// TestCachesWithoutOption plays histories of nodes without the option again, on a machine whose
+// caches can be divided and with pods that ask for them: every answer is the same but for a note.
+func TestCachesWithoutOption(t *testing.T) {
+	setChecksTo(t, modelled)
+	rapid.Check(t, func(t *rapid.T) {
+		h := startOn(t, false)
+		for range h.intn(1, 8, "steps") {
+			h.step()
+		}
+		h.caches = true
+		n, caches := scenario.New(nil), strings.TrimSpace(h.divide())
+		for _, b := range h.blocks {
+			c := b.Command
+			switch c.Name {
+			case "machine":
+				c.Args = append(slices.Clone(c.Args), caches)
+			case "pod":
+				c.Input = slices.Clone(c.Input)
+				for i, line := range c.Input {
+					if words := strings.Fields(line); len(words) > 1 && words[0] != "given" {
+						c.Input[i] = strings.Join(append([]string{words[0], words[1], "cache=l3=2ways,mb=20%"}, words[2:]...), " ")
+					}
+				}
+			}
+			answer := n.Run(c)
+			if c.Name == "machine" || c.Name == "pod" { // They describe the caches.
+				continue
+			}
+			if want := strings.Join(b.Answer, "\n"); withoutCacheNote(answer) != want {
+				h.fatalf("with %s, %s %v is answered with\n%s\nwithout, with\n%s", caches, c.Name, c.Args, answer, want)
+			}
+		}
+	})
+}
+
+func withoutCacheNote(answer string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(answer, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "note: the pod asks for a part of the caches")
+	}), "\n")
+}
