@@ -53,7 +53,7 @@ type room struct {
 var (
 	values     = []string{"core/mask", "core/cpuset"}
 	vocabulary = append([]string{"core/machine", "core/request", "core/layout", "core/hint"}, values...)
-	deciders   = append([]string{"core/cpu", "core/memory", "core/device"}, vocabulary...)
+	deciders   = append([]string{"core/cpu", "core/memory", "core/device", "core/cache"}, vocabulary...)
 )
 
 const adviceCore = "inside the core the arrows point one way; what both sides need belongs to the package below both, the combination to core/node"
@@ -69,6 +69,7 @@ var rooms = []room{
 	{"core/cpu", vocabulary},
 	{"core/memory", vocabulary},
 	{"core/device", vocabulary},
+	{"core/cache", vocabulary},
 	{"core/account", deciders},
 	{"core/rejection", []string{"core/account", "core/mask", "core/request"}},
 	{"core/node", slices.Concat(deciders, []string{"core/account", "core/rejection"})},

@@ -30,8 +30,8 @@ const (
 	OtherMachine // machine
 	OtherPolicy  // policy
 	OtherRequest // request
-	// Shape, CPUs, Memory, Devices, Caches and Alignment mean that the grant is against the rules. See
-	// node.Misplaced.
+	// Shape, CPUs, Memory, Devices, Caches and Alignment mean that the grant is against the rules.
+	// See node.Misplaced.
 	Shape     // shape
 	CPUs      // cpus
 	Memory    // memory

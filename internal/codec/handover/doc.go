@@ -16,11 +16,10 @@
 //
 // machine and policy are the digests of the machine and the policy with which the grant was
 // planned. request is the digest of what the pod asks for. Containers are in the order of the pod.
-// The members poolCache and cache are classes of the L3 caches, as in the state file. A node that does
-// not know them takes the text for damaged, and plans by itself.
-// CPUs and NUMA nodes are lists as in cpuset(7), and memory is in bytes. Members that are empty or
-// false are omitted. The same grant always has the same bytes, and Decode rejects other bytes with
-// the same content.
+// The members poolCache and cache are classes of the L3 caches, as in the state file. A node that
+// does not know them takes the text for damaged, and plans by itself. CPUs and NUMA nodes are lists
+// as in cpuset(7), and memory is in bytes. Members that are empty or false are omitted. The same
+// grant always has the same bytes, and Decode rejects other bytes with the same content.
 //
 // The text does not contain the request, because the pod's specification is its only source. A
 // reader combines a text and the request that it knows into a node.Grant. The digest proves that

@@ -53,8 +53,8 @@ func ParseCache(text string) (request.Cache, error) {
 	return c, nil
 }
 
-// Caches checks the annotations of a pod about caches. It returns the first error: a value that cannot
-// be read, or a container that the pod does not have.
+// Caches checks the annotations of a pod about caches. It returns the first error: a value that
+// cannot be read, or a container that the pod does not have.
 func Caches(pod *v1.Pod) error {
 	var out request.Pod
 	for i := range pod.Spec.InitContainers {

@@ -38,9 +38,10 @@
 // ("moving").
 //
 // On a node that divides its L3 caches (cache-allocation), a container and the pool of a pod have
-// their part of each cache: the ways, as a list as in cpuset(7), and percent of the memory bandwidth
-// ("cache", "poolCache"). What an annotation asks for is among the asks of a container, and in
-// "poolCacheAsked". The machine has how the caches can be divided ("caches") on such a node only.
+// their part of each cache: the ways, as a list as in cpuset(7), and percent of the memory
+// bandwidth ("cache", "poolCache"). What an annotation asks for is among the asks of a container,
+// and in "poolCacheAsked". The machine has how the caches can be divided ("caches") on such a node
+// only.
 //
 // CPUs are lists as in cpuset(7), and NUMA nodes are lists of ids. Memory is in bytes. Members
 // whose names end in Milli are thousandths of a CPU. Members that are empty, zero or false are

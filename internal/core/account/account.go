@@ -127,7 +127,7 @@ func Caches(resource request.Resource, m *machine.Machine, usage cache.Usage, sh
 	var accounts []Node
 	for _, n := range m.CPUNodes() {
 		a := Node{Node: n.ID}
-		held := make([]int64, len(shares))
+		most := make([]int64, len(shares))
 		for i, unit := range m.Uncores() {
 			if !unit.CPUs.Intersects(n.CPUs) {
 				continue
@@ -138,10 +138,10 @@ func Caches(resource request.Resource, m *machine.Machine, usage cache.Usage, sh
 			}
 			a.Free, a.Total = max(a.Free, int64(free)), max(a.Total, int64(all))
 			for k := range shares {
-				held[k] = max(held[k], amountIn(unit.ID, resource, shares[k].Classes))
+				most[k] = max(most[k], amountIn(unit.ID, resource, shares[k].Classes))
 			}
 		}
-		for k, amount := range held {
+		for k, amount := range most {
 			if amount > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: shares[k].Holder, Amount: amount, Nodes: mask.Of(n.ID)})
 			}

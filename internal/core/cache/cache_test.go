@@ -188,61 +188,25 @@ func TestTake(t *testing.T) {
 	}
 }
 
+const layoutCaches = 3
+
 // TestLayouts places random classes and takes those whose CPUs use a cache. It compares the result
 // with a literal reading of the rules, way by way.
 func TestLayouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		intn := func(low, high int, label string) int { return rapid.IntRange(low, high).Draw(t, label) }
-		ways := intn(1, 20, "ways")
-		rules := machine.Caches{Classes: intn(2, 8, "classes"), Ways: ways, LeastWays: intn(1, min(ways, 2), "least"), LeastBandwidth: 10, BandwidthStep: 10}
-		if rapid.Bool().Draw(t, "hardware") {
-			rules.HardwareWays = uint32(cache.Run(intn(0, ways-1, "first"), 1))
-		}
-		const caches = 3
-		n := machine.NodeDescription{Memory: 1 << 30}
-		for id := range caches {
-			n.Cores = append(n.Cores, machine.CoreDescription{Uncore: id, Threads: []int{id}})
-		}
-		m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{n}, Caches: rules})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m, rules := drawMachine(t)
 		u, held := cache.NewUsage(m), []cache.Class(nil)
-		for range intn(1, 8, "steps") {
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			if len(held) > 0 && rapid.Bool().Draw(t, "return") {
-				k := intn(0, len(held)-1, "which")
+				k := rapid.IntRange(0, len(held)-1).Draw(t, "which")
 				u = u.Return(held[k])
 				held = slices.Delete(held, k, k+1)
 				continue
 			}
-			wants := make([]cache.Want, intn(1, 3, "wants"))
-			for k := range wants {
-				wants[k] = cache.Want{Ways: intn(0, 5, "want"), Bandwidth: 10 * intn(0, 4, "bandwidth")}
-			}
-			l := u.Layout(wants)
-			used := 0
-			for k := range wants {
-				var cpus cpuset.Builder
-				for id := range caches {
-					if rapid.Bool().Draw(t, "uses") && l.CPUs().Has(id) {
-						cpus.Add(id)
-					}
-				}
-				c := l.Class(k, cpus.Set())
-				if len(c) == 0 {
-					continue
-				}
-				used++
-				next, err := u.Take(c)
-				if err != nil {
-					t.Fatalf("class %d of %v has the place %s, and taking it fails: %v", k, wants, c, err)
-				}
-				u, held = next, append(held, c)
-			}
-			if used > 0 && l.Short() {
-				t.Fatalf("%d classes were placed, and there are too few", used)
-			}
-			checkHeld(t, u, rules, held, caches)
+			var more []cache.Class
+			u, more = place(t, u)
+			held = append(held, more...)
+			checkHeld(t, u, rules, held)
 		}
 		for _, c := range held {
 			u = u.Return(c)
@@ -253,12 +217,62 @@ func TestLayouts(t *testing.T) {
 	})
 }
 
+// drawMachine draws a machine with one CPU for each cache.
+func drawMachine(t *rapid.T) (*machine.Machine, machine.Caches) {
+	intn := func(low, high int, label string) int { return rapid.IntRange(low, high).Draw(t, label) }
+	ways := intn(1, 20, "ways")
+	rules := machine.Caches{Classes: intn(2, 8, "classes"), Ways: ways, LeastWays: intn(1, min(ways, 2), "least"), LeastBandwidth: 10, BandwidthStep: 10}
+	if rapid.Bool().Draw(t, "hardware") {
+		rules.HardwareWays = uint32(cache.Run(intn(0, ways-1, "first"), 1))
+	}
+	n := machine.NodeDescription{Memory: 1 << 30}
+	for id := range layoutCaches {
+		n.Cores = append(n.Cores, machine.CoreDescription{Uncore: id, Threads: []int{id}})
+	}
+	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{n}, Caches: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, rules
+}
+
+// place lays out a few classes, and takes those whose CPUs use a cache.
+func place(t *rapid.T, u cache.Usage) (cache.Usage, []cache.Class) {
+	wants := make([]cache.Want, rapid.IntRange(1, 3).Draw(t, "wants"))
+	for k := range wants {
+		wants[k] = cache.Want{Ways: rapid.IntRange(0, 5).Draw(t, "want"), Bandwidth: 10 * rapid.IntRange(0, 4).Draw(t, "bandwidth")}
+	}
+	l := u.Layout(wants)
+	var placed []cache.Class
+	for k := range wants {
+		var cpus cpuset.Builder
+		for id := range layoutCaches {
+			if rapid.Bool().Draw(t, "uses") && l.CPUs().Has(id) {
+				cpus.Add(id)
+			}
+		}
+		c := l.Class(k, cpus.Set())
+		if len(c) == 0 {
+			continue
+		}
+		next, err := u.Take(c)
+		if err != nil {
+			t.Fatalf("class %d of %v has the place %s, and taking it fails: %v", k, wants, c, err)
+		}
+		u, placed = next, append(placed, c)
+	}
+	if len(placed) > 0 && l.Short() {
+		t.Fatalf("%d classes were placed, and there are too few", len(placed))
+	}
+	return u, placed
+}
+
 // checkHeld reads the rules literally.
-func checkHeld(t *rapid.T, u cache.Usage, rules machine.Caches, held []cache.Class, caches int) {
+func checkHeld(t *rapid.T, u cache.Usage, rules machine.Caches, held []cache.Class) {
 	if used, _ := u.Classes(); used != len(held) || used >= rules.Classes {
 		t.Fatalf("%d classes, want %d of %d", used, len(held), rules.Classes-1)
 	}
-	for id := range caches {
+	for id := range layoutCaches {
 		var owner [32]int // number of classes with the way
 		sum := 0
 		for _, c := range held {

@@ -10,13 +10,14 @@
 // The ways of a class are contiguous in each cache, because most processors require that. No two
 // classes have a way in common. The default class has contiguous ways as well: it begins with the
 // ways that hardware also uses (shareable_bits), or with the highest ones, and it shrinks from
-// there. So it always has these, and never less than Floor. Ways that hardware uses are in no
-// other class: I/O would disturb it there, and the kernel does not allow a class of its own on them.
+// there. So it always has these, and never less than Floor. Ways that hardware uses are in no other
+// class: I/O would disturb it there, and the kernel does not allow a class of its own on them.
 //
 // A class gets the smallest run of free ways that has room for it, and of runs of the same size the
-// lowest. The default class has the last run, so that it shrinks only if no other run has room. Of several
-// classes that are placed together, the largest is placed first. This can fail where another order
-// would not: ways are never moved, because a container would lose what it has in the cache.
+// lowest. The default class has the last run, so that it shrinks only if no other run has room. Of
+// several classes that are placed together, the largest is placed first. This can fail where
+// another order would not: ways are never moved, because a container would lose what it has in the
+// cache.
 //
 // # Bandwidth
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -33,7 +34,7 @@ func (u Usage) Extend(wants []Want, have []Class) *Layout {
 	for k, w := range wants {
 		if !w.IsZero() {
 			order = append(order, k)
-			if have == nil || len(have[k]) == 0 {
+			if k >= len(have) || len(have[k]) == 0 {
 				more++
 			}
 		}
@@ -55,7 +56,7 @@ func (l *Layout) place(i int, order []int, have []Class) {
 	free, ways := allWays(rules)&^core(rules)&^t.ways, make([]Ways, len(l.wants))
 	bandwidth := t.bandwidth
 	for _, k := range order {
-		if have != nil {
+		if k < len(have) {
 			if s, has := have[k].Share(l.u.m.Uncores()[i].ID); has {
 				ways[k] = s.Ways
 				continue
@@ -66,7 +67,7 @@ func (l *Layout) place(i int, order []int, have []Class) {
 		if n == 0 {
 			continue
 		}
-		run := l.bestRun(free, i, n)
+		run := bestRun(rules, free, n)
 		if run == 0 {
 			return
 		}
@@ -80,8 +81,7 @@ func (l *Layout) place(i int, order []int, have []Class) {
 
 // bestRun returns n ways of the smallest free run that has as many. The run next to the ways that
 // the default class keeps comes last.
-func (l *Layout) bestRun(free Ways, i, n int) Ways {
-	rules := l.u.m.Caches()
+func bestRun(rules machine.Caches, free Ways, n int) Ways {
 	rest := (free | core(rules)).runWith(core(rules)) // the default class, if nothing else were placed
 	best, size := Ways(0), 0
 	for first, length := range free.runs {

@@ -5,9 +5,9 @@ import (
 )
 
 // WithCPUs returns m with the CPUs of now, which is m after CPUs went offline or came online. NUMA
-// nodes, memory, huge pages, distances, isolation and caches are those of m. A NUMA node without online
-// CPUs remains, without CPUs. A NUMA node that m does not have is not added, and its CPUs are
-// ignored.
+// nodes, memory, huge pages, distances, isolation and caches are those of m. A NUMA node without
+// online CPUs remains, without CPUs. A NUMA node that m does not have is not added, and its CPUs
+// are ignored.
 //
 // An offline thread counts in the averages (R-CPU-3) while another thread of its core is online.
 // Otherwise one offline thread on a machine with two threads per core would make the average 1, and

@@ -66,53 +66,22 @@ func (h *history) poolCache() string {
 // usesCaches reports whether the node divides its caches.
 func (h *history) usesCaches() bool { return h.state().Policy().CPU.DividesCaches }
 
-// checkCaches reads the rules R-CACHE-10, R-CACHE-13, R-CACHE-14 and R-CACHE-20 literally: for each
-// cache, it adds up what the classes of all pods have.
+// taken adds up what the classes of all pods have of each cache.
+type taken struct {
+	h         *history
+	ways      map[int]cache.Ways
+	bandwidth map[int]int
+	classes   int
+}
+
+// checkCaches reads the rules R-CACHE-10, R-CACHE-13, R-CACHE-14 and R-CACHE-20 literally.
 func (h *history) checkCaches() {
 	if !h.usesCaches() {
 		return
 	}
-	s := h.state()
-	m, rules := s.Machine(), s.Machine().Caches()
-	ways, bandwidth, classes := map[int]cache.Ways{}, map[int]int{}, 0
-	add := func(who string, c cache.Class, cpus cpuset.Set, ask request.Cache) {
-		if len(c) == 0 {
-			return
-		}
-		classes++
-		want, err := cache.Resolve(ask, m)
-		if err != nil {
-			h.fatalf("%s has %s: %v", who, c, err)
-		}
-		var used []int
-		for _, unit := range m.Uncores() {
-			if unit.CPUs.Intersects(cpus) {
-				used = append(used, unit.ID)
-			}
-		}
-		var has []int
-		for _, share := range c {
-			has = append(has, share.Cache)
-			taken := ways[share.Cache]
-			switch {
-			case share.Ways.Len() != want.Ways || share.Bandwidth != want.Bandwidth:
-				h.fatalf("%s asks for %s and has %s", who, want.Words(), c)
-			case share.Ways != 0 && !share.Ways.Contiguous():
-				h.fatalf("%s has %s, with a gap", who, c)
-			case taken&share.Ways != 0:
-				h.fatalf("%s has %s, and others have ways %s of L3 %d", who, c, taken, share.Cache)
-			case uint32(share.Ways)&rules.HardwareWays != 0:
-				h.fatalf("%s has %s, and hardware uses ways %s", who, c, cache.Ways(rules.HardwareWays))
-			}
-			ways[share.Cache] |= share.Ways
-			bandwidth[share.Cache] += share.Bandwidth
-		}
-		if !slices.Equal(used, has) {
-			h.fatalf("%s runs on CPUs %s of the caches %v and has %s", who, cpus, used, c)
-		}
-	}
-	for _, g := range s.Grants() {
-		if s.OfflineOf(g).Len() > 0 {
+	t := &taken{h: h, ways: map[int]cache.Ways{}, bandwidth: map[int]int{}}
+	for _, g := range h.state().Grants() {
+		if h.state().OfflineOf(g).Len() > 0 {
 			continue
 		}
 		var shared cpuset.Builder
@@ -123,26 +92,69 @@ func (h *history) checkCaches() {
 			if g.Isolation(i) == node.PodIsolation {
 				shared.AddSet(g.Containers[i].CPUs)
 			}
-			add(g.Pod.Name+"/"+g.Pod.Containers[i].Name, g.Containers[i].Cache, g.Containers[i].CPUs, g.Pod.Containers[i].Cache)
+			t.add(g.Pod.Name+"/"+g.Pod.Containers[i].Name, g.Containers[i].Cache, g.Containers[i].CPUs, g.Pod.Containers[i].Cache)
 		}
 		if !slices.ContainsFunc(g.Containers, func(c node.ContainerGrant) bool { return c.Removed }) { // A class does not shrink with its containers.
-			add(g.Pod.Name, g.PoolCache, shared.Set(), g.Pod.PoolCache)
+			t.add(g.Pod.Name, g.PoolCache, shared.Set(), g.Pod.PoolCache)
 		}
 	}
-	if classes >= rules.Classes {
-		h.fatalf("%d classes are in use, and the processor has %d with the default one", classes, rules.Classes)
+	if most := h.state().Machine().Caches().Classes; t.classes >= most {
+		h.fatalf("%d classes are in use, and the processor has %d with the default one", t.classes, most)
 	}
-	for _, rest := range s.Caches().Rest() {
-		least := min(cache.Floor, max(1, rules.Ways/2))
+	t.checkRest()
+}
+
+// add compares a class with what was asked for, and with the classes so far.
+func (t *taken) add(who string, c cache.Class, cpus cpuset.Set, ask request.Cache) {
+	if len(c) == 0 {
+		return
+	}
+	t.classes++
+	m := t.h.state().Machine()
+	want, err := cache.Resolve(ask, m)
+	if err != nil {
+		t.h.fatalf("%s has %s: %v", who, c, err)
+	}
+	var used, has []int
+	for _, unit := range m.Uncores() {
+		if unit.CPUs.Intersects(cpus) {
+			used = append(used, unit.ID)
+		}
+	}
+	for _, share := range c {
+		has = append(has, share.Cache)
+		others := t.ways[share.Cache]
 		switch {
-		case rest.Ways&ways[rest.Cache] != 0:
-			h.fatalf("the default class has ways %s of L3 %d, and others have %s", rest.Ways, rest.Cache, ways[rest.Cache])
-		case rest.Ways.Len() < max(rules.LeastWays, least) || !rules.Sparse && !rest.Ways.Contiguous():
+		case share.Ways.Len() != want.Ways || share.Bandwidth != want.Bandwidth:
+			t.h.fatalf("%s asks for %s and has %s", who, want.Words(), c)
+		case !share.Ways.Contiguous():
+			t.h.fatalf("%s has %s, with a gap", who, c)
+		case others&share.Ways != 0:
+			t.h.fatalf("%s has %s, and others have ways %s of L3 %d", who, c, others, share.Cache)
+		}
+		t.ways[share.Cache] |= share.Ways
+		t.bandwidth[share.Cache] += share.Bandwidth
+	}
+	if !slices.Equal(used, has) {
+		t.h.fatalf("%s runs on CPUs %s of the caches %v and has %s", who, cpus, used, c)
+	}
+}
+
+// checkRest checks what the default class has.
+func (t *taken) checkRest() {
+	h, rules := t.h, t.h.state().Machine().Caches()
+	least := max(rules.LeastWays, min(cache.Floor, max(1, rules.Ways/2)))
+	for _, rest := range h.state().Caches().Rest() {
+		others, sum := t.ways[rest.Cache], t.bandwidth[rest.Cache]
+		switch {
+		case rest.Ways&others != 0:
+			h.fatalf("the default class has ways %s of L3 %d, and others have %s", rest.Ways, rest.Cache, others)
+		case rest.Ways.Len() < least || !rules.Sparse && !rest.Ways.Contiguous():
 			h.fatalf("the default class has ways %s of L3 %d", rest.Ways, rest.Cache)
 		case uint32(rest.Ways)&rules.HardwareWays != rules.HardwareWays:
 			h.fatalf("the default class has ways %s of L3 %d, and hardware uses %s", rest.Ways, rest.Cache, cache.Ways(rules.HardwareWays))
-		case rules.DividesBandwidth() && (rest.Bandwidth < rules.LeastBandwidth || bandwidth[rest.Cache]+rest.Bandwidth > 100):
-			h.fatalf("the default class has %d%% of the bandwidth of L3 %d, and others have %d%%", rest.Bandwidth, rest.Cache, bandwidth[rest.Cache])
+		case rules.DividesBandwidth() && (rest.Bandwidth < rules.LeastBandwidth || sum+rest.Bandwidth > 100):
+			h.fatalf("the default class has %d%% of the bandwidth of L3 %d, and others have %d%%", rest.Bandwidth, rest.Cache, sum)
 		}
 	}
 }

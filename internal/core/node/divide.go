@@ -118,9 +118,9 @@ func (d *draft) classes(i int) *cache.Layout {
 	return d.caches.Layout([]cache.Want{d.demand.Containers[i].Cache})
 }
 
-// nearCaches returns those of the CPUs whose caches have room for the classes of container i or, for a pod
-// that is aligned as one, of the pod (R-CACHE-12). A place that was handed over is checked when its class
-// is taken.
+// nearCaches returns those of the CPUs whose caches have room for the classes of container i or,
+// for a pod that is aligned as one, of the pod (R-CACHE-12). A place that was handed over is
+// checked when its class is taken.
 func (d *draft) nearCaches(i int, cpus cpuset.Set) cpuset.Set {
 	if !d.s.policy.CPU.DividesCaches || d.way == handed {
 		return cpus

@@ -79,7 +79,13 @@ func startTight(t *rapid.T) *history {
 }
 
 // start draws a machine and settings that are valid on it. Some machines have isolated CPUs.
-func start(t *rapid.T) *history { return startOn(t, rapid.IntRange(0, 4).Draw(t, "isolated") == 4) }
+// Some have caches that can be divided.
+func start(t *rapid.T) *history {
+	h := &history{t: t, n: scenario.New(nil)}
+	h.isolated, h.caches = h.chance(5, "isolated"), h.chance(5, "caches")
+	h.begin()
+	return h
+}
 
 func startOn(t *rapid.T, isolated bool) *history {
 	h := &history{t: t, n: scenario.New(nil), isolated: isolated}

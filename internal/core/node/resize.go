@@ -57,8 +57,8 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 }
 
 // sameBut returns pod with the fields of old that no resize changes: the devices that others chose
-// for it, whether it shares isolated CPUs, what it asks of the caches, and its notes, except for the
-// consent to moves.
+// for it, whether it shares isolated CPUs, what it asks of the caches, and its notes, except for
+// the consent to moves.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	pod.Stock, pod.DevicesUnknown, pod.SharesIsolated = old.Stock, old.DevicesUnknown, old.SharesIsolated
 	pod.PoolCache, pod.CacheUnclear = old.PoolCache, old.CacheUnclear

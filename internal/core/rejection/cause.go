@@ -78,8 +78,8 @@ const (
 	MemoryNotTogether
 	// MemoryOutside means that the memory would be on more than the aligned NUMA nodes.
 	MemoryOutside
-	// CacheUnclear means that what the pod asks of the caches cannot be read, or is not possible for
-	// the container or on the machine.
+	// CacheUnclear means that what the pod asks of the caches cannot be read, or is not possible
+	// for the container or on the machine.
 	CacheUnclear
 	// NoCache means that the caches, or the classes, have no room for what the pod asks of them.
 	NoCache
