@@ -11,7 +11,7 @@ import (
 
 // Layout has the places that classes would have in each cache, if their CPUs used it.
 type Layout struct {
-	u     Usage
+	u     *usage
 	wants []Want
 	// ways has the ways of each want, by the position of the cache in the machine's Uncores. It is
 	// nil for a cache in which the wants do not fit. fitsWays is set where only the bandwidth is
@@ -28,7 +28,10 @@ func (u Usage) Layout(wants []Want) *Layout { return u.Extend(wants, nil) }
 // Extend plans places for classes of which some may exist: they keep their shares, and get more of
 // them where their CPUs come to other caches. have is parallel to wants, or nil.
 func (u Usage) Extend(wants []Want, have []Class) *Layout {
-	l := &Layout{u: u, wants: wants, ways: make([][]Ways, len(u.taken)), fitsWays: make([]bool, len(u.taken))}
+	if u.of == nil {
+		return &Layout{wants: wants, short: true}
+	}
+	l := &Layout{u: u.of, wants: wants, ways: make([][]Ways, len(u.of.taken)), fitsWays: make([]bool, len(u.of.taken))}
 	more := 0
 	order := make([]int, 0, len(wants))
 	for k, w := range wants {
@@ -139,8 +142,8 @@ func (l *Layout) Class(k int, cpus cpuset.Set) Class {
 		return nil
 	}
 	var c Class
-	for i, cache := range l.u.m.Uncores() {
-		if l.ways[i] != nil && cache.CPUs.Intersects(cpus) {
+	for i := range l.ways {
+		if cache := l.u.m.Uncores()[i]; l.ways[i] != nil && cache.CPUs.Intersects(cpus) {
 			c = append(c, Share{Cache: cache.ID, Ways: l.ways[i][k], Bandwidth: l.wants[k].Bandwidth})
 		}
 	}

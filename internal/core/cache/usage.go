@@ -18,8 +18,14 @@ const Floor = 2
 
 // Usage is what classes have of the caches of a machine. The zero Usage has no caches.
 type Usage struct {
+	// of never changes. It is nil if the machine divides nothing, so that a usage costs one word
+	// where plans copy it.
+	of *usage
+}
+
+type usage struct {
 	m *machine.Machine
-	// taken is parallel to the machine's Uncores. It is nil if the machine divides nothing.
+	// taken is parallel to the machine's Uncores.
 	taken []taken
 	// classes is the number of classes, without the default one.
 	classes int
@@ -32,45 +38,44 @@ type taken struct {
 
 // NewUsage returns the usage of a machine without classes.
 func NewUsage(m *machine.Machine) Usage {
-	u := Usage{m: m}
-	if !m.Caches().IsEmpty() {
-		u.taken = make([]taken, len(m.Uncores()))
+	if m.Caches().Classes < 2 {
+		return Usage{}
 	}
-	return u
+	return Usage{&usage{m: m, taken: make([]taken, len(m.Uncores()))}}
 }
 
 // Divides reports whether the machine can have classes.
-func (u Usage) Divides() bool { return len(u.taken) > 0 && u.m.Caches().Classes > 1 }
+func (u Usage) Divides() bool { return u.of != nil }
 
 // Classes returns the number of classes, without the default one, and how many there can be.
 func (u Usage) Classes() (used, most int) {
-	if u.m == nil {
+	if u.of == nil {
 		return 0, 0
 	}
-	return u.classes, max(0, u.m.Caches().Classes-1)
+	return u.of.classes, u.of.m.Caches().Classes - 1
 }
 
 // Take adds a class. If a way or a part of the bandwidth is not free, Take returns an error and
 // adds nothing. A class without shares adds nothing.
 func (u Usage) Take(c Class) (Usage, error) {
-	if len(c) == 0 || len(u.taken) == 0 {
+	if len(c) == 0 || u.of == nil {
 		return u, nil
 	}
 	if used, most := u.Classes(); used >= most {
 		return u, fmt.Errorf("%w: all %d classes of the machine are in use", ErrNotFree, most)
 	}
 	n := u.with(c, 1)
-	rules := u.m.Caches()
+	rules := u.of.m.Caches()
 	for _, s := range c {
-		i := u.index(s.Cache)
+		i := u.of.index(s.Cache)
 		switch {
 		case i < 0:
-		case s.Ways&u.taken[i].ways != 0:
-			return u, fmt.Errorf("%w: another class has ways %s of L3 %d", ErrNotFree, s.Ways&u.taken[i].ways, s.Cache)
+		case s.Ways&u.of.taken[i].ways != 0:
+			return u, fmt.Errorf("%w: another class has ways %s of L3 %d", ErrNotFree, s.Ways&u.of.taken[i].ways, s.Cache)
 		case s.Ways&core(rules) != 0 || s.Ways&^allWays(rules) != 0:
 			return u, fmt.Errorf("%w: classes cannot have ways %s of L3 %d", ErrNotFree, s.Ways&core(rules)|s.Ways&^allWays(rules), s.Cache)
-		case s.Bandwidth < 0 || s.Bandwidth > 0 && n.taken[i].bandwidth > 100-rules.LeastBandwidth:
-			return u, fmt.Errorf("%w: the classes of L3 %d would have %d%% of the memory bandwidth", ErrNotFree, s.Cache, n.taken[i].bandwidth)
+		case s.Bandwidth < 0 || s.Bandwidth > 0 && n.of.taken[i].bandwidth > 100-rules.LeastBandwidth:
+			return u, fmt.Errorf("%w: the classes of L3 %d would have %d%% of the memory bandwidth", ErrNotFree, s.Cache, n.of.taken[i].bandwidth)
 		}
 	}
 	return n, nil
@@ -78,32 +83,36 @@ func (u Usage) Take(c Class) (Usage, error) {
 
 // Return takes away a class that was taken.
 func (u Usage) Return(c Class) Usage {
-	if len(c) == 0 || len(u.taken) == 0 {
+	if len(c) == 0 || u.of == nil {
 		return u
 	}
 	return u.with(c, -1)
 }
 
 func (u Usage) with(c Class, classes int) Usage {
-	u.taken = slices.Clone(u.taken)
-	u.classes += classes
+	n := &usage{m: u.of.m, taken: slices.Clone(u.of.taken), classes: u.of.classes + classes}
 	for _, s := range c {
-		if i := u.index(s.Cache); i >= 0 {
-			t := &u.taken[i]
+		if i := n.index(s.Cache); i >= 0 {
+			t := &n.taken[i]
 			t.bandwidth += classes * s.Bandwidth
 			if t.ways |= s.Ways; classes < 0 {
 				t.ways &^= s.Ways
 			}
 		}
 	}
-	return u
+	return Usage{n}
 }
 
 // Equal reports whether the same ways and parts are taken, by as many classes.
-func (u Usage) Equal(v Usage) bool { return u.classes == v.classes && slices.Equal(u.taken, v.taken) }
+func (u Usage) Equal(v Usage) bool {
+	if u.of == nil || v.of == nil {
+		return u.of == v.of
+	}
+	return u.of.classes == v.of.classes && slices.Equal(u.of.taken, v.of.taken)
+}
 
 // index returns the position of a cache in taken, or -1.
-func (u Usage) index(cache int) int {
+func (u *usage) index(cache int) int {
 	return slices.IndexFunc(u.m.Uncores(), func(c machine.Unit) bool { return c.ID == cache })
 }
 
@@ -111,15 +120,18 @@ func (u Usage) index(cache int) int {
 // contiguous with those that it always keeps, and what is left of the bandwidth. Parts of a machine
 // that divides nothing are zero.
 func (u Usage) Rest() []Share {
-	rest := make([]Share, len(u.taken))
-	rules := u.m.Caches()
+	if u.of == nil {
+		return nil
+	}
+	rest := make([]Share, len(u.of.taken))
+	rules := u.of.m.Caches()
 	for i := range rest {
-		rest[i].Cache = u.m.Uncores()[i].ID
-		if rest[i].Ways = allWays(rules) &^ u.taken[i].ways; !rules.Sparse {
+		rest[i].Cache = u.of.m.Uncores()[i].ID
+		if rest[i].Ways = allWays(rules) &^ u.of.taken[i].ways; !rules.Sparse {
 			rest[i].Ways = rest[i].Ways.runWith(core(rules))
 		}
 		if rules.DividesBandwidth() {
-			rest[i].Bandwidth = max(rules.LeastBandwidth, 100-u.taken[i].bandwidth)
+			rest[i].Bandwidth = max(rules.LeastBandwidth, 100-u.of.taken[i].bandwidth)
 		}
 	}
 	return rest
@@ -128,19 +140,19 @@ func (u Usage) Rest() []Share {
 // FreeWays returns the largest number of ways that a class could have of a cache, by its position
 // in the machine's Uncores. All is the number of ways that it could have of an empty one.
 func (u Usage) FreeWays(i int) (free, all int) {
-	rules := u.m.Caches()
+	rules := u.of.m.Caches()
 	own := allWays(rules) &^ core(rules)
-	return (own &^ u.taken[i].ways).longest(), own.longest()
+	return (own &^ u.of.taken[i].ways).longest(), own.longest()
 }
 
 // FreeBandwidth is FreeWays for the memory bandwidth, in percent.
 func (u Usage) FreeBandwidth(i int) (free, all int) {
-	rules := u.m.Caches()
+	rules := u.of.m.Caches()
 	if !rules.DividesBandwidth() {
 		return 0, 0
 	}
 	all = 100 - rules.LeastBandwidth
-	return max(0, all-u.taken[i].bandwidth), all
+	return max(0, all-u.of.taken[i].bandwidth), all
 }
 
 func allWays(c machine.Caches) Ways { return Run(0, c.Ways) }
