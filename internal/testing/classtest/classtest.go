@@ -2,9 +2,6 @@
 package classtest
 
 import (
-	"slices"
-
-	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -96,32 +93,17 @@ func identity(namespace, name string) request.Identity {
 // State returns a node with the pods.
 func State(t failer) *node.State {
 	s, err := node.New(Machine(t), Policy())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, pod := range Pods() {
-		if err == nil {
-			s, err = s.Apply(s.Plan(pod))
+		plan := s.Plan(pod)
+		if plan.Rejection != nil {
+			t.Fatal(plan.Rejection)
+		}
+		if s, err = s.Apply(plan); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return With(t, s, map[string]cache.Class{
-		"db": {{Cache: 0, Ways: cache.Run(0, 4), Bandwidth: 20}}, "packets": {{Cache: 1, Ways: cache.Run(0, 3)}},
-	}, map[string]cache.Class{"packets": {{Cache: 1, Ways: cache.Run(3, 2)}}})
-}
-
-// With returns a state in which the first container of each pod, and its pool, has these classes,
-// by the UID of the pod.
-func With(t failer, s *node.State, own, pools map[string]cache.Class) *node.State {
-	grants := slices.Clone(s.Grants())
-	for i, g := range grants {
-		changed := *g
-		changed.Containers = slices.Clone(g.Containers)
-		changed.Containers[0].Cache, changed.PoolCache = own[g.Pod.UID], pools[g.Pod.UID]
-		grants[i] = &changed
-	}
-	n, err := node.Restore(s.Machine(), s.Policy(), grants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n.Resume(s.Generation())
+	return s
 }
