@@ -73,6 +73,44 @@ func TestClassesNotGiven(t *testing.T) {
 	}
 }
 
+// TestClassesAreApplied checks that a node that divides its caches applies a grant with the classes
+// that its rules allow, also other ones than its own choice, and that it plans by itself if the
+// grant has none: one of a scheduler that knows no classes.
+func TestClassesAreApplied(t *testing.T) {
+	s, err := node.New(classtest.Machine(t), classtest.Policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own, other = `"ways":"0-3","bandwidth":20`, `"ways":"4-7","bandwidth":20`
+	pod := classtest.Pods()[0]
+	good := textOf(t, s.Plan(pod).Grant)
+	for text, want := range map[string]handover.Reason{
+		good:                                 handover.Applied,
+		strings.Replace(good, own, other, 1): handover.Applied,
+		strings.Replace(good, own, `"ways":"0-4","bandwidth":20`, 1):  handover.Caches, // more than it asks for
+		strings.Replace(good, own, `"ways":"0-3"`, 1):                 handover.Caches, // less
+		strings.Replace(good, own, `"ways":"6-9","bandwidth":20`, 1):  handover.Caches, // a way of the hardware
+		strings.Replace(good, own, `"ways":"9-12","bandwidth":20`, 1): handover.Caches,
+		strings.Replace(good, `"l3":0`, `"l3":1`, 1):                  handover.Caches,
+		strings.Replace(good, `,"cache":[{"l3":0,`+own+`}]`, ``, 1):   handover.Caches,
+	} {
+		plan, err := handover.Check(s, here, pod, text)
+		if got := handover.OutcomeOf(err).Reason; got != want || (plan != nil) != (want == handover.Applied) {
+			t.Errorf("%s: %v, plan %v, want %s", text, err, plan != nil, want)
+		}
+	}
+	busy, err := s.Apply(s.Plan(pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.UID = "second"
+	taken := busy.Plan(pod).Grant
+	taken.Containers[0].Cache[0].Ways = 0xf
+	if _, err := handover.Check(busy, here, pod, textOf(t, taken)); handover.OutcomeOf(err).Reason != handover.Caches {
+		t.Errorf("ways of another pod are given: %v", err)
+	}
+}
+
 // TestRequestDigestHasCaches checks that what a pod asks of the caches is part of the digest of its
 // request: a grant is not applied to a pod that asks for something else now. The words by which an
 // annotation is unclear do not count.
