@@ -23,6 +23,11 @@ const (
 	SharedPoolCacheAnnotation = "paddock-project.github.io/shared-pool-cache"
 )
 
+// IsCacheAnnotation reports whether an annotation of a pod asks for a part of the caches.
+func IsCacheAnnotation(key string) bool {
+	return strings.HasPrefix(key, CacheAnnotationPrefix) || key == SharedPoolCacheAnnotation
+}
+
 // Cache is what a container, or the containers that share a pool, ask for of each L3 cache that
 // their CPUs use. The zero value asks for nothing: they use what no other class has.
 type Cache struct {
