@@ -86,8 +86,8 @@ func (s *specs) take(p *v1.Pod) (*pod, error) {
 	}
 	slim := podspec.Slim(p)
 	slim.ObjectMeta = metav1.ObjectMeta{}
-	for _, key := range []string{podspec.MovesAnnotation, request.SharedPoolAnnotation} { // what podspec reads
-		if value, there := p.Annotations[key]; there {
+	for key, value := range p.Annotations {
+		if key == podspec.MovesAnnotation || key == request.SharedPoolAnnotation || request.IsCacheAnnotation(key) { // what podspec reads
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
 		}
 	}

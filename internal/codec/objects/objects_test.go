@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/classtest"
 )
 
 // machines returns all machines of the examples and of the recorded scenarios.
@@ -91,7 +92,7 @@ var everyField = node.Policy{
 	Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 	CPU: cpu.Options{
 		FullPCPUsOnly: true, DistributeAcrossNUMA: true, DistributeAcrossCores: true, AlignBySocket: true, StrictReservation: true, PreferUncore: true,
-		Isolated: cpu.IsolatedOnly,
+		Isolated: cpu.IsolatedOnly, DividesCaches: true,
 	},
 	ReservedCPUs: cpuset.Of(0, 4, 5), StaticMemory: true, ReservedMemory: map[int]map[string]int64{2: {"memory": 1, "hugepages-1Gi": 7}},
 	PodLevelResources: true, PodLevelManagers: true, LiftQuota: true,
@@ -164,6 +165,15 @@ func TestDevicesAndGrants(t *testing.T) {
 	again, err := objects.ReadGrant(published)
 	if err != nil || !again.SameAssignments(g) || !again.Pod.Equal(g.Pod) || again.Sequence != g.Sequence {
 		t.Errorf("%v: %s", err, published.Grant)
+	}
+	for _, g := range classtest.State(t).Grants() {
+		divided, err := objects.Grant(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := objects.ReadGrant(divided); err != nil || !again.SameAssignments(g) || !again.Pod.Equal(g.Pod) {
+			t.Errorf("%v: %s", err, divided.Grant)
+		}
 	}
 	published.UID = "v"
 	if _, err := objects.ReadGrant(published); err == nil {

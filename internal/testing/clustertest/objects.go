@@ -44,11 +44,20 @@ func New(t testing.TB, cpus int) *Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Kind{cpus: cpus}
-	if k.State, err = node.New(m, node.Policy{Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), PodLevelResources: true, PodLevelManagers: true}); err != nil {
+	s, err := node.New(m, node.Policy{Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), PodLevelResources: true, PodLevelManagers: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if k.Object, err = objects.Machine(m); err != nil {
+	return Of(t, s, cpus)
+}
+
+// Of returns the kind of the nodes with an empty state and two NUMA nodes with the given number of
+// CPUs on each.
+func Of(t testing.TB, s *node.State, cpus int) *Kind {
+	t.Helper()
+	k := &Kind{State: s, cpus: cpus}
+	var err error
+	if k.Object, err = objects.Machine(s.Machine()); err != nil {
 		t.Fatal(err)
 	}
 	k.Object.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PaddockMachine"}
