@@ -110,7 +110,32 @@ func classOf(pod *request.Pod) string {
 			parts = append(parts, fmt.Sprintf("%d %s", a.Value, a.Resource))
 		}
 	}
+	if asks := cachesOf(pod); asks != "" {
+		parts = append(parts, asks)
+	}
 	return strings.Join(parts, ", ")
+}
+
+// cachesOf describes what a pod requests of the caches.
+func cachesOf(pod *request.Pod) string {
+	var asks []request.Cache
+	if !pod.PoolCache.IsZero() {
+		asks = append(asks, pod.PoolCache)
+	}
+	for i := range pod.Containers {
+		if c := pod.Containers[i].Cache; !c.IsZero() && !slices.Contains(asks, c) {
+			asks = append(asks, c)
+		}
+	}
+	switch {
+	case pod.CacheUnclear != "":
+		return "an unclear part of the caches"
+	case len(asks) == 0:
+		return ""
+	case len(asks) > 1:
+		return "several parts of the caches"
+	}
+	return "cache " + asks[0].String()
 }
 
 func sumOf(pod *request.Pod) (cpus int64, amounts request.Amounts) {
