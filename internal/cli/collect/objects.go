@@ -162,7 +162,11 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// annotations are the annotations of pods by which the kubelet or Paddock decides.
+// unreadable replaces what an annotation asks of the caches if it cannot be read.
+const unreadable = "unreadable"
+
+// annotations are the annotations of pods by which the kubelet or Paddock decides, beside
+// those about caches.
 var annotations = []string{
 	v1.MirrorPodAnnotationKey, "kubernetes.io/config.hash", "kubernetes.io/config.source",
 	podspec.MovesAnnotation, podspec.QuietAnnotation, request.SharedPoolAnnotation, handover.Annotation,
@@ -171,9 +175,19 @@ var annotations = []string{
 // conditions are the conditions of pods that explain why a pod waits.
 var conditions = []string{string(v1.PodScheduled), string(v1.PodResizePending), string(v1.PodResizeInProgress)}
 
-// reduce removes what the type keeps and the pod does not need.
+// reduce removes what the type keeps and the pod does not need. What an annotation asks of the
+// caches is kept if it can be read. Otherwise a text is left that cannot be read either.
 func (p *pod) reduce() {
-	maps.DeleteFunc(p.Metadata.Annotations, func(key, _ string) bool { return !slices.Contains(annotations, key) })
+	for key, value := range p.Metadata.Annotations {
+		switch {
+		case request.IsCacheAnnotation(key):
+			if _, err := podspec.ParseCache(value); err != nil {
+				p.Metadata.Annotations[key] = unreadable
+			}
+		case !slices.Contains(annotations, key):
+			delete(p.Metadata.Annotations, key)
+		}
+	}
 	if p.Metadata.ResourceVersion != "" && p.Metadata.OwnerReferences == nil {
 		p.Metadata.OwnerReferences = []owner{}
 	}
