@@ -10,13 +10,14 @@ import (
 )
 
 // Concerns reports whether a pod requests anything that a node may assign to it exclusively under
-// some policy. The planner has nothing to decide about other pods, and every node takes them.
+// some policy, or for which it may reject it. The planner has nothing to decide about other pods,
+// and every node takes them.
 func Concerns(pod *request.Pod) bool {
-	if pod.Kind == request.Unmanaged || pod.BudgetCPUs > 0 || len(pod.BudgetMemory) > 0 {
+	if pod.Kind == request.Unmanaged || pod.BudgetCPUs > 0 || len(pod.BudgetMemory) > 0 || !pod.PoolCache.IsZero() || pod.CacheUnclear != "" {
 		return true
 	}
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.CPUs > 0 || len(c.Memory) > 0 || len(c.Devices) > 0 || len(c.Given) > 0 {
+		if c := &pod.Containers[i]; c.CPUs > 0 || len(c.Memory) > 0 || len(c.Devices) > 0 || len(c.Given) > 0 || !c.Cache.IsZero() {
 			return true
 		}
 	}

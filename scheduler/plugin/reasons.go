@@ -45,7 +45,8 @@ func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) stri
 // hopeless reports whether a cause remains regardless of which pods on the node end.
 func hopeless(c rejection.Cause) bool {
 	switch c {
-	case rejection.ResourcesOff, rejection.ContainersAboveBound, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType:
+	case rejection.ResourcesOff, rejection.ContainersAboveBound, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType,
+		rejection.CacheUnclear:
 		return true
 	default:
 		return false
@@ -89,6 +90,10 @@ func (r reason) sentence(pod *request.Pod) string {
 		return what + " are free only on NUMA nodes that serve other groups of memory"
 	case rejection.MemoryOutside:
 		return what + " do not fit on the NUMA nodes of the CPUs"
+	case rejection.NoCache:
+		return what + " " + are + " not free in the caches of the free CPUs, or no class of the caches is free"
+	case rejection.CacheUnclear:
+		return "the pod cannot have the part of the caches that its annotations ask for"
 	case rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn:
 		return "the containers of the pod do not fit into its pod-level " + r.Resource
 	case rejection.ResourcesOff:
@@ -109,6 +114,8 @@ func (r reason) amount() string {
 		return cpus(r.wanted)
 	case request.IsMemory(r.Resource):
 		return request.Bytes(r.wanted) + " of " + r.Resource
+	case request.IsCache(r.Resource):
+		return request.Words(r.Resource, r.wanted)
 	}
 	return fmt.Sprintf("%d %s", r.wanted, r.Resource)
 }
