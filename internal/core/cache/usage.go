@@ -137,6 +137,14 @@ func (u Usage) Rest() []Share {
 	return rest
 }
 
+// Kept returns the ways of every cache that the default class always has.
+func (u Usage) Kept() Ways {
+	if u.of == nil {
+		return 0
+	}
+	return core(u.of.m.Caches())
+}
+
 // FreeWays returns the largest number of ways that a class could have of a cache, by its position
 // in the machine's Uncores. All is the number of ways that it could have of an empty one.
 func (u Usage) FreeWays(i int) (free, all int) {
