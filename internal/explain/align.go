@@ -84,6 +84,9 @@ func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (o
 	}
 	for i, f := range a.HintSets {
 		fit := fitOf(s, f, a.Outcome)
+		if request.IsCache(f.Resource) {
+			fit.Wanted = []Amount{{f.Resource, cacheOf(p, a.Container).Amount(f.Resource)}}
+		}
 		if i < len(a.Given) {
 			fit.Wanted = []Amount{{a.Given[i].Of, int64(len(a.Given[i].Devices))}}
 			fit.Given = givenNames(a.Given[i].Devices)
@@ -110,6 +113,9 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 	switch f.Kind {
 	case hint.None:
 		out.Sets = "nowhere: " + f.Why
+		if request.IsCache(f.Resource) { // The reason is about CPUs.
+			out.Sets, out.Rule = "nowhere: too few of the free CPUs have caches with room", "R-CACHE-11"
+		}
 		return out
 	case hint.Any:
 		switch {
@@ -229,7 +235,7 @@ func whyChosen(policy node.Policy, a *node.Alignment) node.Why {
 		return node.Why{Text: c.Why}
 	case node.Unsatisfiable:
 		i := slices.IndexFunc(a.HintSets, func(f hint.Set) bool { return f.Kind == hint.None })
-		text := a.HintSets[i].Resource + " fits nowhere, so that no set can be preferred"
+		text := resourceName(a.HintSets[i].Resource) + " fits nowhere, so that no set can be preferred"
 		if c.Admit {
 			text += "; best-effort goes on with the others"
 		}
@@ -344,7 +350,7 @@ func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 			continue
 		}
 		if !f.Prefers(m) {
-			dislikes = dislikes.And(node.Why{Text: fmt.Sprintf("%s prefers %s", f.Resource, countText(f.Preferred, "NUMA node"))})
+			dislikes = dislikes.And(node.Why{Text: fmt.Sprintf("%s prefers %s", resourceName(f.Resource), countText(f.Preferred, "NUMA node"))})
 			v.faults++
 		}
 	}
@@ -393,7 +399,7 @@ func spread(s *node.State, m mask.Mask) int {
 // amount that is missing on m.
 func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 	if !f.Kept.IsEmpty() {
-		return node.Why{Text: fmt.Sprintf("%s: the pod keeps what it has on %s", f.Resource, f.Kept.Text())}, 0
+		return node.Why{Text: fmt.Sprintf("%s: the pod keeps what it has on %s", resourceName(f.Resource), f.Kept.Text())}, 0
 	}
 	for i := range f.Needs {
 		n := &f.Needs[i]
@@ -402,15 +408,19 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 			if request.IsMemory(n.Resource) {
 				free = request.RoundedBytes(have)
 			}
+			if request.IsCache(f.Resource) {
+				text := fmt.Sprintf("%s: %s free CPUs have caches with room, %d asked for", resourceName(f.Resource), free, n.Amount)
+				return node.Why{Text: text, Rule: "R-CACHE-11"}, float64(n.Amount-have) / float64(n.Amount)
+			}
 			text := fmt.Sprintf("%s: %s free, %s asked for", strings.TrimSpace(n.Which+" "+n.Resource), free, Amount{n.Resource, n.Amount}.Text())
 			return node.Why{Text: text}, float64(n.Amount-have) / float64(n.Amount)
 		}
 	}
 	if !m.Contains(f.Required) {
-		return node.Why{Text: fmt.Sprintf("%s: what init containers have on %s is to be reused", f.Resource, f.Required.Text()), Rule: "R-HINT-24"}, 0
+		return node.Why{Text: fmt.Sprintf("%s: what init containers have on %s is to be reused", resourceName(f.Resource), f.Required.Text()), Rule: "R-HINT-24"}, 0
 	}
 	if !request.IsMemory(f.Resource) {
-		return node.Why{Text: fmt.Sprintf("%s: %s has none", f.Resource, (m &^ f.Candidates).Text())}, 1
+		return node.Why{Text: fmt.Sprintf("%s: %s has none", resourceName(f.Resource), (m &^ f.Candidates).Text())}, 1
 	}
 	groups, single := s.Memory().Serving(m) // The rule of groups forbids memory on m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {

@@ -23,6 +23,8 @@ type Asks struct {
 	Together     []Amount `json:"together,omitempty"`
 	WhyTogether  string   `json:"whyTogether,omitempty"`
 	RuleTogether string   `json:"ruleTogether,omitempty"`
+	// PoolCache is what the containers that share the pod's pool ask of their caches.
+	PoolCache []Amount `json:"poolCache,omitempty"`
 }
 
 // Ask describes what one container requests.
@@ -39,6 +41,8 @@ type Ask struct {
 	RuleMemory string   `json:"ruleMemory,omitempty"`
 	// Devices are the devices from an inventory.
 	Devices []Amount `json:"devices,omitempty"`
+	// Cache is the part of its caches: ways of L3, and percent of the memory bandwidth.
+	Cache []Amount `json:"cache,omitempty"`
 }
 
 func asksOf(pod *request.Pod, demand *node.Demand) Asks {
@@ -46,12 +50,14 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 	if n := demand.Together.CPUs; n > 0 {
 		together = append(together, Amount{request.CPU, int64(n)})
 	}
+	together = append(together, cacheAmounts(demand.Together.Cache)...)
 	slices.SortFunc(together, func(a, b Amount) int { return strings.Compare(a.Resource, b.Resource) })
 	way, why := wayOf(pod, demand), whyTogether(demand)
 	a := Asks{
 		QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way.Text, Rule: way.Rule,
 		Together: together, WhyTogether: why.Text, RuleTogether: why.Rule,
 	}
+	a.PoolCache = cacheAmounts(demand.PoolCache)
 	if pod.Estimated {
 		a.Way = "estimated from cgroup numbers; " + a.Way
 	}
@@ -60,7 +66,7 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 		whyCPUs, whyMemory := asks.WhyCPUs(), asks.WhyMemory()
 		a.Containers = append(a.Containers, Ask{
 			Container: c.Name, Kind: c.Type.String(), CPUs: asks.CPUs, WhyCPUs: whyCPUs.Text, RuleCPUs: whyCPUs.Rule,
-			Memory: listed(asks.Memory), WhyMemory: whyMemory.Text, RuleMemory: whyMemory.Rule, Devices: listed(asks.Devices),
+			Memory: listed(asks.Memory), WhyMemory: whyMemory.Text, RuleMemory: whyMemory.Rule, Devices: listed(asks.Devices), Cache: cacheAmounts(asks.Cache),
 		})
 	}
 	return a

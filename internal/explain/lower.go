@@ -199,6 +199,10 @@ func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
 // apply sets one amount, and the copies of it that the request has in thousandths.
 func (c Change) apply(pod request.Pod) request.Pod {
 	if c.Container == "" {
+		if request.IsCache(c.Resource) {
+			pod.PoolCache = c.setCache(pod.PoolCache)
+			return pod
+		}
 		if c.Resource == request.CPU {
 			pod.BudgetCPUs, pod.BudgetCPUMilli = int(c.To), c.To*1000
 			if pod.CPULimit > 0 {
@@ -241,6 +245,8 @@ func applied(pod request.Pod, changes []Change) request.Pod {
 // set applies the change to a container.
 func (c Change) set(at *request.Container) {
 	switch _, device := at.Devices.Get(c.Resource); {
+	case request.IsCache(c.Resource):
+		at.Cache = c.setCache(at.Cache)
 	case c.Resource == request.CPU:
 		at.CPUs, at.CPURequest = int(c.To), c.To*1000
 		if at.CPULimit > 0 {

@@ -3,6 +3,7 @@ package explain
 import (
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -31,6 +32,12 @@ type Pick struct {
 	// Devices has the ids of devices by resource. Devices left by init containers come first, then
 	// those that are near.
 	Devices map[string][]string `json:"devices,omitempty"`
+
+	// Cache describes the class of the caches that was taken. WhyCache describes why it has these
+	// ways.
+	Cache     string `json:"cache,omitempty"`
+	WhyCache  string `json:"whyCache,omitempty"`
+	RuleCache string `json:"ruleCache,omitempty"`
 }
 
 func picksOf(s *node.State, p *node.Plan) []Pick {
@@ -45,6 +52,7 @@ func picksOf(s *node.State, p *node.Plan) []Pick {
 			pool.Memory = append(pool.Memory, Amount{b.Type, b.Size})
 			pool.memoryOn(b.Nodes, whyMemory(g.Containers[0], b.Nodes))
 		}
+		pool.class(g.PoolCache)
 		picks = append(picks, pool)
 	}
 	return append(picks, containerPicks(s, &p.Trace, p.Grant)...)
@@ -87,6 +95,7 @@ func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 			}
 			pick.Devices[h.Resource] = h.IDs
 		}
+		pick.class(c.Cache)
 		if pick.CPUs != "" || pick.MemoryNUMANodes != nil || pick.Devices != nil {
 			picks = append(picks, pick)
 		}
@@ -100,6 +109,13 @@ func (p *Pick) cpus(s *node.State, set cpuset.Set, why node.Why) {
 	}
 	p.CPUs, p.Shape, p.WhyCPUs, p.RuleCPUs = set.String(), shape(s.Machine(), set), why.Text, why.Rule
 	p.NUMANodes = s.Machine().NodesOf(set).Nodes()
+}
+
+func (p *Pick) class(c cache.Class) {
+	if len(c) == 0 {
+		return
+	}
+	p.Cache, p.WhyCache, p.RuleCache = c.String(), "the smallest run of free ways with room, then the lowest; the run of the default class last", "R-CACHE-15"
 }
 
 func (p *Pick) memoryOn(nodes mask.Mask, why node.Why) {

@@ -162,7 +162,7 @@ type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 // search ends with the context. The error is then the context's, and the result is empty.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	paddock := func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }
-	return remedies(ctx, paddock, nil, []look{(*search).amounts, (*search).more, (*search).annotations, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+	return remedies(ctx, paddock, nil, []look{(*search).amounts, (*search).more, (*search).annotations, (*search).caches, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
 // SearchOfKubelet is Search for a node on which a kubelet decides, whose behavior the state has. A

@@ -24,6 +24,8 @@ type Report struct {
 	// their containers. Unknown has the pods for which this is not known (R-DEV-4, R-DEV-7).
 	Remote  []RemoteDevice `json:"remoteDevices,omitempty"`
 	Unknown []Unknown      `json:"unknownDevices,omitempty"`
+	// Caches is set if the node divides its L3 caches (cache-allocation).
+	Caches *Caches `json:"caches,omitempty"`
 }
 
 // NodeReport describes one NUMA node.
@@ -124,6 +126,7 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 		lost(s, &report)
 		r.Nodes = append(r.Nodes, report)
 	}
+	r.Caches = CachesOf(s)
 	r.Largest = largestPods(ctx, s)
 	return r, ctx.Err()
 }

@@ -21,6 +21,8 @@ func (a Amount) Text() string {
 		return request.RoundedBytes(a.Value)
 	case request.IsMemory(a.Resource):
 		return request.RoundedBytes(a.Value) + " " + a.Resource
+	case request.IsCache(a.Resource):
+		return request.Words(a.Resource, a.Value)
 	}
 	return strconv.FormatInt(a.Value, 10) + " " + a.Resource
 }
