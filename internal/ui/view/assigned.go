@@ -24,6 +24,9 @@ func Assigned(cpus string, memory []PlanBlock) string {
 // Assigned describes briefly what is assigned to the container.
 func (c PlanContainer) Assigned() string {
 	text := Assigned(c.CPUs, c.Memory)
+	if cache := SharesText(c.Cache); cache != "" {
+		text += ", " + cache
+	}
 	if c.RunsOn != "" {
 		return text + ", offline: runs on " + ShortCPUs(c.RunsOn)
 	}

@@ -65,7 +65,16 @@ func HasOn(s *node.State, g *node.Grant) string {
 	if len(parts) == 0 {
 		return "no CPUs and no memory of its own"
 	}
-	return strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List()
+	text := strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List()
+	for i := range g.Containers {
+		if c := g.Containers[i].Cache; len(c) > 0 {
+			text += "; container " + g.Pod.Containers[i].Name + " has " + SharesText(SharesOf(c))
+		}
+	}
+	if len(g.PoolCache) > 0 {
+		text += "; the pool has " + SharesText(SharesOf(g.PoolCache))
+	}
+	return text
 }
 
 // AccountOf returns the explanation of a rejection of which only the reason and the account are
@@ -302,7 +311,10 @@ func (w *explanation) asks(a explain.Asks) {
 		if w.verbose {
 			memory += ": " + w.ruled(c.WhyMemory, c.RuleMemory)
 		}
-		rows = append(rows, []terminal.Cell{{Text: c.Container}, terminal.Faint.Of(c.Kind), {Text: cpus}, {Text: memory}, {Text: amountsText(c.Devices)}})
+		rows = append(rows, []terminal.Cell{{Text: c.Container}, terminal.Faint.Of(c.Kind), {Text: cpus}, {Text: memory}, {Text: amountsText(append(slices.Clip(c.Devices), c.Cache...))}})
+	}
+	if len(a.PoolCache) > 0 {
+		rows = append(rows, []terminal.Cell{{Text: "pool"}, {}, {}, {}, {Text: amountsText(a.PoolCache)}})
 	}
 	if len(a.Together) > 0 {
 		rows = append(rows, []terminal.Cell{terminal.Strong.Of("together"), {}, {Text: amountsText(a.Together)}, terminal.Faint.Of(w.ruled(a.WhyTogether, a.RuleTogether))})
@@ -456,6 +468,10 @@ func (w *explanation) picks(admitted bool, picks []explain.Pick) {
 		}
 		if len(p.Devices) > 0 {
 			rows = append(rows, []terminal.Cell{{Text: who}, {Text: pickedText(p.Devices)}, terminal.Faint.Of("what init containers left first, then the nearest to where it was aligned")})
+			who = ""
+		}
+		if p.Cache != "" {
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: p.Cache}, terminal.Faint.Of(w.ruled(p.WhyCache, p.RuleCache))})
 		}
 	}
 	w.table(rows)

@@ -45,8 +45,12 @@ type PlanPod struct {
 	// Pool has the CPUs and PoolMemory the memory of a pod-level pod.
 	Pool       string      `json:"poolCPUs,omitempty"`
 	PoolMemory []PlanBlock `json:"poolMemory,omitempty"`
-	NUMANodes  []int       `json:"numaNodes,omitempty"`
-	Quota      string      `json:"quota,omitempty"`
+	// PoolCache is the part of the caches of the containers that share the pool, and
+	// PoolCacheAsked what the pod's annotation asks for.
+	PoolCache      []Share `json:"poolCache,omitempty"`
+	PoolCacheAsked string  `json:"poolCacheAsked,omitempty"`
+	NUMANodes      []int   `json:"numaNodes,omitempty"`
+	Quota          string  `json:"quota,omitempty"`
 	// Offline are those of the pod's CPUs that are offline. If not empty, the pod is degraded.
 	Offline string `json:"offlineCPUs,omitempty"`
 	// Remote is the distance of the pod's farthest device: "another NUMA node" or "another socket".
@@ -85,6 +89,10 @@ type PlanContainer struct {
 	// devices that others chose, and has the NUMA nodes of all.
 	Devices    map[string][]string `json:"devices,omitempty"`
 	AllDevices []explain.Device    `json:"allDevices,omitempty"`
+	// Cache is the part of the caches that only this container has, and CacheAsked what the pod's
+	// annotation asks for.
+	Cache      []Share `json:"cache,omitempty"`
+	CacheAsked string  `json:"cacheAsked,omitempty"`
 	// Quota is "none", a number of CPUs, "pod" if it equals the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
 	// Shares is why the container has no exclusive CPUs, and Rule is the rule for that.
@@ -146,9 +154,13 @@ type NodeTotals struct {
 	NUMANodes        []NodeTotal `json:"numaNodes"`
 	ManagesCPUs      bool        `json:"managesCPUs"`
 	ManagesBytes     bool        `json:"managesMemory"`
-	Groups           []([]int)   `json:"memoryGroups,omitempty"`
-	types            []string
-	devices          []string
+	// Classes is how many classes of the caches can exist beside the default one, and FreeClasses
+	// how many more. Both are 0 if the node does not divide its caches.
+	Classes     int       `json:"cacheClasses,omitempty"`
+	FreeClasses int       `json:"freeCacheClasses,omitempty"`
+	Groups      []([]int) `json:"memoryGroups,omitempty"`
+	types       []string
+	devices     []string
 }
 
 // NodeTotal describes one NUMA node: the CPUs and bytes that pods can have exclusively, in total
@@ -160,6 +172,13 @@ type NodeTotal struct {
 	Memory   []TypeTotal `json:"memory,omitempty"`
 	// A device on several NUMA nodes counts on each of them.
 	Devices []DeviceTotal `json:"devices,omitempty"`
+	// Ways is how many ways a class can have of an L3 cache of this NUMA node, and FreeWays how
+	// many one more class can have, in the cache with the most. Bandwidth and FreeBandwidth are the
+	// same for the memory bandwidth, in percent.
+	Ways          int `json:"l3Ways,omitempty"`
+	FreeWays      int `json:"freeL3Ways,omitempty"`
+	Bandwidth     int `json:"bandwidthPercent,omitempty"`
+	FreeBandwidth int `json:"freeBandwidthPercent,omitempty"`
 }
 
 // DeviceTotal counts the devices of one resource.
@@ -202,6 +221,7 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 	if !g.Pool.IsEmpty() {
 		out.NUMANodes = m.NodesOf(g.Pool).Nodes()
 	}
+	out.PoolCache, out.PoolCacheAsked = SharesOf(g.PoolCache), g.Pod.PoolCache.String()
 	out.Quota = milliCPUs(g.Pod.CPULimit)
 	if quota.PodHasNone(g, s.Policy()) {
 		out.Quota = "none"
@@ -246,7 +266,7 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 	asked, got := g.Pod.Containers[i], g.Containers[i]
 	c := PlanContainer{
 		Name: asked.Name, Kind: asked.Type.String(), Isolation: g.Isolation(i).String(),
-		CPUs: got.CPUs.String(), Memory: BlocksOf(got.Memory),
+		CPUs: got.CPUs.String(), Memory: BlocksOf(got.Memory), Cache: SharesOf(got.Cache), CacheAsked: asked.Cache.String(),
 	}
 	for _, h := range got.Devices {
 		if c.Devices == nil {
@@ -358,6 +378,10 @@ func totals(s *node.State) NodeTotals {
 		ManagesCPUs: p.StaticCPU, ManagesBytes: p.StaticMemory, types: s.Machine().MemoryTypes(),
 		devices: s.Devices().Inventory().Resources(),
 	}
+	divided := explain.CachesOf(s)
+	if divided != nil {
+		t.Classes, t.FreeClasses = divided.Classes, divided.Classes-divided.UsedClasses
+	}
 	capacity, usage := s.Memory().Capacity().Nodes(), s.Memory().Nodes()
 	for i, n := range s.Machine().Nodes() {
 		total := NodeTotal{
@@ -376,6 +400,7 @@ func totals(s *node.State) NodeTotals {
 				}
 			}
 		}
+		total.addCaches(divided)
 		t.NUMANodes = append(t.NUMANodes, total)
 		if group := usage[i].Group; group.Len() > 1 && group.Lowest() == n.ID {
 			t.Groups = append(t.Groups, group.Nodes())

@@ -111,7 +111,7 @@ func PolicyList(policy string) []string {
 }
 
 func (p Plan) admitted(wide bool) *terminal.Table {
-	t := &terminal.Table{Columns: terminal.Columns("POD / CONTAINER", "KIND", "ISOLATION", ">CPUS", "CPU SET", "NUMA", "MEMORY", "QUOTA", "DEVICES", "AFFINITY", "SHARES BECAUSE")}
+	t := &terminal.Table{Columns: terminal.Columns("POD / CONTAINER", "KIND", "ISOLATION", ">CPUS", "CPU SET", "NUMA", "MEMORY", "QUOTA", "DEVICES", "CACHE", "AFFINITY", "SHARES BECAUSE")}
 	for _, pod := range p.Pods {
 		if !pod.Admitted {
 			continue
@@ -133,7 +133,7 @@ func (p Plan) admitted(wide bool) *terminal.Table {
 		}
 		t.Cells(terminal.Strong.Of(pod.Pod), terminal.Faint.Of(kind), terminal.Faint.Of(pool),
 			terminal.Cell{Text: cpuCount(pod.Pool)}, terminal.Cell{Text: cpuText(pod.Pool, wide)}, terminal.Cell{Text: nodesText(pod.NUMANodes, memory.Nodes())},
-			terminal.Cell{Text: blocksText(pod.PoolMemory)}, terminal.Cell{Text: pod.Quota})
+			terminal.Cell{Text: blocksText(pod.PoolMemory)}, terminal.Cell{Text: pod.Quota}, terminal.Cell{}, cacheCell(pod.PoolCache, pod.PoolCacheAsked, wide))
 		for _, c := range pod.Containers {
 			t.Cells(c.cells(wide)...)
 		}
@@ -160,6 +160,7 @@ func (c PlanContainer) cells(wide bool) []terminal.Cell {
 		{Text: blocksText(c.Memory)},
 		{Text: c.Quota},
 		devicesCell(c.AllDevices, wide),
+		cacheCell(c.Cache, c.CacheAsked, wide),
 	}
 	if wide {
 		cells = append(cells, terminal.Cell{Text: c.affinity()}, terminal.Faint.Of(ruled(c.Shares, c.Rule, wide)))
@@ -265,6 +266,9 @@ func (n NodeTotals) text(style terminal.Style) string {
 		}
 	}
 	out.WriteString(n.table().Text(style))
+	if n.Classes > 0 {
+		out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("Classes of the caches"), terminal.Plain.Of(fmt.Sprintf("%d of %d free", n.FreeClasses, n.Classes))))
+	}
 	for _, group := range n.Groups {
 		out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("NUMA nodes "+nodeList(group)+" serve memory together: no pod of one NUMA node fits there until they are free")))
 	}
@@ -279,6 +283,9 @@ func (n NodeTotals) table() *terminal.Table {
 	}
 	for _, resource := range n.devices {
 		t.Columns = append(t.Columns, terminal.Column{Title: "FREE " + resource, Align: terminal.Right})
+	}
+	if n.Classes > 0 {
+		t.Columns = append(t.Columns, terminal.Column{Title: "FREE L3 WAYS", Align: terminal.Right}, terminal.Column{Title: "FREE BANDWIDTH", Align: terminal.Right})
 	}
 	for _, node := range n.NUMANodes {
 		row := []string{strconv.Itoa(node.Node), ""}
@@ -298,6 +305,9 @@ func (n NodeTotals) table() *terminal.Table {
 				free = fmt.Sprintf("%d of %d", node.Devices[at].Free, node.Devices[at].Total)
 			}
 			row = append(row, free)
+		}
+		if n.Classes > 0 {
+			row = append(row, partOf(node.FreeWays, node.Ways, ""), partOf(node.FreeBandwidth, node.Bandwidth, "%"))
 		}
 		if slices.ContainsFunc(row[1:], func(cell string) bool { return cell != "" }) {
 			t.Row(row...)

@@ -76,7 +76,7 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of("as the last of them found the NUMA nodes:")))
 	}
 	if r.Resource != request.CPU && !request.IsMemory(r.Resource) {
-		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of(r.Resource+" by NUMA node:")))
+		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of(resourceTitle(r.Resource)+" by NUMA node:")))
 	}
 	t := terminal.Table{Columns: terminal.Columns(">  NUMA NODE", ">FOR PODS", ">FREE", "ASSIGNED TO")}
 	for _, n := range r.Nodes {
@@ -85,6 +85,17 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 		}
 	}
 	return out.String() + t.Text(style)
+}
+
+// resourceTitle returns the title of an account.
+func resourceTitle(resource string) string {
+	switch resource {
+	case request.L3:
+		return "ways of L3, in the cache with the most in a row,"
+	case request.Bandwidth:
+		return "percent of the memory bandwidth, in the cache with the most,"
+	}
+	return resource
 }
 
 // names lists pods. It shortens long lists to maxNames and the number of the others.

@@ -88,6 +88,10 @@ func (r Report) Text(style terminal.Style) string {
 	if r.Usage.ManagesMemory {
 		out.WriteString("\n" + r.memory().Text(style))
 	}
+	if c := r.Usage.Caches; c != nil {
+		out.WriteString("\n" + CachesTable(c).Text(style))
+		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(ClassesText(c)+".")))
+	}
 	for _, n := range r.Usage.Nodes {
 		if n.Lost != "" {
 			out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("lost to alignment"), terminal.Plain.Of(fmt.Sprintf("NUMA node %d: %s", n.Node, lostText(n)))))

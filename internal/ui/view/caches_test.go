@@ -1,0 +1,87 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/cache"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/testing/classtest"
+	"github.com/paddock-project/paddock/internal/testing/golden"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// divided returns the documents of classtest's node.
+func divided(t *testing.T) (view.Plan, view.Report) {
+	t.Helper()
+	s := classtest.State(t)
+	var plans []*node.Plan
+	for _, pod := range classtest.Pods() {
+		plans = append(plans, s.Plan(pod))
+	}
+	usage, err := explain.Usage(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view.PlanOf("two", "single-numa-node", plans, s), view.ReportOf("two", "single-numa-node", s, usage)
+}
+
+// TestCaches checks the parts of the caches in a plan, in both widths, and in a report.
+func TestCaches(t *testing.T) {
+	plan, report := divided(t)
+	style := terminal.Style{Width: 0}
+	golden.Compare(t, "testdata/caches.txt", plan.Text(style, false)+"\n"+plan.Text(style, true)+"\n"+report.Text(style))
+}
+
+// TestCachesOff checks that a node without the option has no word about them.
+func TestCachesOff(t *testing.T) {
+	p := classtest.Policy()
+	p.CPU.DividesCaches = false
+	s, err := node.New(classtest.Machine(t), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := s.Plan(classtest.Pods()[2])
+	if s, err = s.Apply(plan); err != nil {
+		t.Fatal(err)
+	}
+	usage, err := explain.Usage(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := view.PlanOf("two", "", []*node.Plan{plan}, s).Text(terminal.Style{}, true) + view.ReportOf("two", "", s, usage).Text(terminal.Style{})
+	for _, word := range []string{"ache", "CLASS", "class", "L3", "BANDWIDTH"} {
+		if strings.Contains(text, word) {
+			t.Errorf("there is %q in\n%s", word, text)
+		}
+	}
+}
+
+func TestSharesText(t *testing.T) {
+	for want, class := range map[string]cache.Class{
+		"":                     nil,
+		"ways 0-3 of L3 0":     {{Cache: 0, Ways: 15}},
+		"ways 0-3 of L3 0-2,5": {{Cache: 0, Ways: 15}, {Cache: 1, Ways: 15}, {Cache: 2, Ways: 15}, {Cache: 5, Ways: 15}},
+		"ways 0 of L3 0,2, 20% of the bandwidth; ways 4-5 of L3 1, 20% of the bandwidth": {{Cache: 0, Ways: 1, Bandwidth: 20}, {Cache: 1, Ways: 48, Bandwidth: 20}, {Cache: 2, Ways: 1, Bandwidth: 20}},
+		"30% of the bandwidth of L3 1": {{Cache: 1, Bandwidth: 30}},
+	} {
+		if got := view.SharesText(view.SharesOf(class)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestDivisionText(t *testing.T) {
+	for want, c := range map[string]machine.Caches{
+		"": {},
+		"15 classes beside the default one; 11 ways of each L3 cache, at least 1 for a class, hardware uses ways 9-10; memory bandwidth from 10% on in steps of 10%": classtest.Caches(),
+		"1 class beside the default one; memory bandwidth in GB/s, which cannot be divided":                                                                          {Classes: 2, AbsoluteBandwidth: true},
+	} {
+		if got := view.DivisionText(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
