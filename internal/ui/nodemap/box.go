@@ -11,6 +11,7 @@ const (
 	boxUncore
 	boxCPU    // a cell of one thread
 	boxDevice // a cell of one device
+	boxWay    // a cell of one way of a cache
 	boxBar    // a bar with its name and value above it
 	boxHead   // lines of text, from large to small
 	boxText

@@ -33,6 +33,7 @@ type metrics struct {
 	node             int // least width of the content of a NUMA node
 	legend           int // least width of a column of the legend
 	swatch           int
+	way, wayPad      int // width of a way of a cache, and its height beyond a line of text
 }
 
 // maxCells is the largest number of devices of a resource that are drawn as cells. More are a bar.
@@ -119,6 +120,7 @@ func (l layout) unit(u machine.Unit, levels []view.Level) *box {
 			content, note = append(content, line), ""
 		}
 		content = append(content, l.resources(u.ID, width)...)
+		content = append(content, l.caches(u, width)...)
 		return l.numaFrame(u.ID, note, stack(content, l.gap/2))
 	case view.Socket:
 	}

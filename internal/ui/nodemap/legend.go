@@ -51,6 +51,9 @@ func (l layout) key(width int) *box {
 	if slices.ContainsFunc(l.m.Devices, func(d Device) bool { return d.remote() }) {
 		notes = append(notes, "≠ remote: its container's CPUs or memory are on another NUMA node")
 	}
+	if l.m.Caches != nil {
+		notes = append(notes, "a cell below L3: one of its ways; hardware or the default class always uses those with the filling of reserved CPUs")
+	}
 	for _, text := range notes {
 		entries = append(entries, l.faint(text, width))
 	}
@@ -126,6 +129,12 @@ func (l layout) legendLine(text, note, about string, kind boxKind, x, width int)
 // assigned describes briefly what is assigned to a pod.
 func (p Pod) assigned() string {
 	text := view.Assigned(p.CPUs, p.Memory)
+	if len(p.Containers) == 1 && len(p.Containers[0].Cache) > 0 { // Several containers have lines of their own.
+		text += ", " + view.SharesText(p.Containers[0].Cache)
+	}
+	if len(p.PoolCache) > 0 {
+		text += ", its pool has " + view.SharesText(p.PoolCache)
+	}
 	if p.moving != "" {
 		text += ", being moved to " + p.moving
 	}

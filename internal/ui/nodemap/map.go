@@ -55,6 +55,8 @@ type Map struct {
 	Pods []Pod `json:"pods"`
 	// Devices are in ascending order of resource or driver, pool and name.
 	Devices []Device `json:"devices,omitempty"`
+	// Caches is set if the node divides its L3 caches (cache-allocation).
+	Caches *Caches `json:"caches,omitempty"`
 
 	state  *node.State
 	byID   map[int]int // positions in CPUs
@@ -163,6 +165,7 @@ func Of(name, policy string, s *node.State, slots []int32) Map {
 		m.occupy(i, g)
 	}
 	m.findDevices()
+	m.findCaches()
 	return m
 }
 
@@ -287,6 +290,9 @@ func (m Map) Summary() string {
 	text := strconv.Itoa(shared.Len()) + " in the node shared pool"
 	if reserved := shared.IntersectionLen(m.state.Policy().ReservedCPUs); reserved > 0 {
 		text += " (" + strconv.Itoa(reserved) + " of them reserved)"
+	}
+	if c := m.Caches; c != nil {
+		text += ", " + strconv.Itoa(c.UsedClasses) + " of " + strconv.Itoa(c.Classes) + " classes of the caches in use"
 	}
 	return strings.Join(append(parts, text), ", ")
 }

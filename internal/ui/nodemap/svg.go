@@ -32,7 +32,7 @@ const (
 // pixels are the dimensions of the SVG.
 var pixels = metrics{
 	width: 1216, cellW: 29, cellH: 22, threadGap: 1, coreGap: 4, rowGap: 6, gap: 14, padX: 10, padY: 8, title: 18, uncore: 15,
-	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 72, deviceH: 24, node: 224, legend: 500, swatch: 30,
+	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 72, deviceH: 24, node: 224, legend: 500, swatch: 30, way: 22, wayPad: 3,
 }
 
 // tagLetter is the width of a letter of a tag, in pixels.
@@ -120,6 +120,16 @@ func (w *svgWriter) draw(b *box) {
 		w.put("</g>\n")
 	case boxDevice:
 		w.device(b)
+	case boxWay:
+		uid := ""
+		if b.pod != noPod {
+			uid = w.m.Pods[b.pod].UID
+		}
+		w.put(`<g class="part way" data-pod="%s">`, escape(uid))
+		inset := *b
+		inset.h = b.h - 2
+		w.cell(&inset)
+		w.put("</g>\n")
 	case boxBar:
 		w.bar(b)
 	case boxSwatch:

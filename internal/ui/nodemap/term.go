@@ -31,7 +31,7 @@ func (m Map) terminal(width int) layout {
 	}
 	return layout{metrics{
 		width: max(width, minTerm), cellW: tag + 1, cellH: 1, gap: 1, padX: 2, padY: 1, uncore: 1,
-		line: 1, letter: 1, head: 1, headLine: 1, bar: 1, deviceW: 15, deviceH: 1, node: 30, legend: 60, swatch: tag + 1,
+		line: 1, letter: 1, head: 1, headLine: 1, bar: 1, deviceW: 15, deviceH: 1, node: 30, legend: 60, swatch: tag + 1, way: tag + 1,
 	}, m}
 }
 
@@ -112,7 +112,7 @@ func (c *canvas) draw(m Map, b *box) {
 		room := b.w - 1 - terminal.Width(sign)
 		name := terminal.Fit(b.device.Name, room)
 		c.write(b.x, b.y, sign+name+strings.Repeat(" ", room-terminal.Width(name)), m.paint(b.use, b.pod))
-	case boxCPU, boxSwatch:
+	case boxCPU, boxSwatch, boxWay:
 		c.write(b.x, b.y, m.sign(b), m.paint(b.use, b.pod))
 	case boxBar:
 		c.texts(b, "")
