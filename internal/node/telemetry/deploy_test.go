@@ -30,7 +30,7 @@ var scrapeLabels = []string{"job", "instance"}
 // agentOfANode returns a rig with every metric that an agent can have.
 func agentOfANode(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
+	r := newRig(emptyNode(t, divided), telemetry.Check{Name: "state", Ready: func() error { return nil }})
 	r.telemetry.NewRuntime()
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
 	r.telemetry.NewUse(func() int { return 0 })

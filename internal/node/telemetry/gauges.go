@@ -57,6 +57,7 @@ func (g gauges) Describe(to chan<- *prometheus.Desc) {
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
 		strandedCPUs, offlineCPUs, degradedPods, displacedContainers, remoteDevices, unknownDevices,
 		revision, pods, containers, assigned, unreleased, ready,
+		cacheWays, freeCacheWays, contiguousWays, bandwidth, freeBandwidth, cacheClasses, freeCacheClasses,
 	} {
 		to <- d
 	}
@@ -82,6 +83,7 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	set(revision, float64(s.Generation()))
 	set(unreleased, float64(len(snapshot.Unreleased)))
 	collectResources(s, set)
+	collectCaches(s, set)
 	if g.stranded != nil && s.Policy().StaticCPU {
 		for id, cpus := range g.stranded(s) {
 			set(strandedCPUs, cpus, strconv.Itoa(id))

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-const hardware = "sockets=2 cores=8 threads=2 memory=8Gi hugepages-2Mi=512 uncore=4"
+const hardware = "sockets=2 cores=8 threads=2 memory=8Gi hugepages-2Mi=512 uncore=4 caches=ways:11,classes:16,hardware:600,mb:10"
 
 // emptyNode returns a node without pods. All tests that play no scenario create their nodes with
 // it.
@@ -38,7 +38,11 @@ var configs = []string{
 	"topology=single-numa-node scope=container cpu=static memory=Static",
 	"topology=best-effort scope=pod cpu=static options=distribute-cpus-across-numa",
 	"topology=none cpu=static memory=Static",
+	divided,
 }
+
+// divided is a configuration of a node that divides its caches.
+const divided = "topology=restricted scope=pod cpu=static memory=Static options=cache-allocation=true"
 
 // TestGaugesAreTheStateAndCountersAddUp plays random histories in which writes sometimes fail.
 func TestGaugesAreTheStateAndCountersAddUp(t *testing.T) {
