@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/podres"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
@@ -32,6 +33,9 @@ type Verified struct {
 	// Degraded has a line for each pod with offline CPUs. They do not count as differences: until
 	// the CPUs are back, the containers run on the correct other CPUs.
 	Degraded []string `json:"degraded,omitempty"`
+	// WithoutClass has a line for each container that asks for a part of the caches and has none.
+	// They are no differences either: nothing but a new pod gives it one.
+	WithoutClass []string `json:"withoutClass,omitempty"`
 }
 
 // differ adds a line to the differences.
@@ -56,7 +60,7 @@ func Verify(ctx context.Context, c Config, log *slog.Logger, after func(time.Dur
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{Differences: []string{}}
+	v := &Verified{Differences: []string{}, WithoutClass: explain.WithoutClass(s)}
 	for _, d := range s.Degraded() {
 		line := fmt.Sprintf("%s (uid %s): degraded: its CPUs %s are offline", d.Grant.Pod.ID(), d.Grant.Pod.UID, d.Offline)
 		if elsewhere := displaced(s, d); elsewhere != "" {

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"fmt"
+
 	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -123,6 +125,31 @@ func cacheAmounts(w cache.Want) []Amount {
 		}
 	}
 	return out
+}
+
+// WithoutClass returns a sentence for each container, and for each pool, that asks for a part of the
+// caches and has none: it was admitted before the option was on, or its part was given up (R-CACHE-32).
+// It returns nothing if the policy does not divide the caches.
+func WithoutClass(s *node.State) []string {
+	if !s.Policy().CPU.DividesCaches {
+		return nil
+	}
+	var lines []string
+	add := func(g *node.Grant, who string, asked request.Cache) {
+		lines = append(lines, fmt.Sprintf("%s (uid %s): %s asks for %s of the caches and is in the default class; delete the pod when that is acceptable, so that it is created again", g.Pod.ID(), g.Pod.UID, who, asked))
+	}
+	for g := range s.AllGrants() {
+		for i := range g.Containers {
+			asks, has := &g.Pod.Containers[i], &g.Containers[i]
+			if !asks.Cache.IsZero() && len(has.Cache) == 0 && !has.Removed && g.Isolation(i) == node.ContainerIsolation {
+				add(g, "container "+asks.Name, asks.Cache)
+			}
+		}
+		if !g.Pod.PoolCache.IsZero() && len(g.PoolCache) == 0 && !g.Pool.IsEmpty() {
+			add(g, "its pool", g.Pod.PoolCache)
+		}
+	}
+	return lines
 }
 
 // ownersIn returns the classes of a pod that have a share of a cache. If the pod is being moved, a

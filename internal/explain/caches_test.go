@@ -81,6 +81,41 @@ func TestCachesOfOthers(t *testing.T) {
 	}
 }
 
+// TestWithoutClass checks that containers and pools that ask for a part of the caches and have none
+// are named, and nothing else.
+func TestWithoutClass(t *testing.T) {
+	s := classtest.State(t)
+	if lines := explain.WithoutClass(s); len(lines) > 0 {
+		t.Errorf("%q", lines)
+	}
+	grants := slices.Clone(s.Grants())
+	for i, g := range grants {
+		without := *g
+		without.PoolCache, without.Containers = nil, slices.Clone(g.Containers)
+		for k := range without.Containers {
+			without.Containers[k].Cache = nil
+		}
+		grants[i] = &without
+	}
+	bare, err := node.Restore(s.Machine(), s.Policy(), grants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const do = " of the caches and is in the default class; delete the pod when that is acceptable, so that it is created again"
+	want := []string{
+		"prod/db (uid db): container main asks for l3=4ways,mb=20%" + do, "prod/packets (uid packets): container worker asks for l3=25%" + do,
+		"prod/packets (uid packets): its pool asks for l3=2ways" + do,
+	}
+	if lines := explain.WithoutClass(bare); !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q", lines, want)
+	}
+	p := s.Policy()
+	p.CPU.DividesCaches = false
+	if bare, err = node.Restore(s.Machine(), p, grants); err != nil || explain.WithoutClass(bare) != nil {
+		t.Errorf("%v: without the option, pods are named", err)
+	}
+}
+
 // TestCachesOfMovingPod checks that both places of a pod that is being moved are in the report.
 func TestCachesOfMovingPod(t *testing.T) {
 	s := classtest.State(t)

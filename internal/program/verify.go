@@ -86,7 +86,7 @@ func printVerified(out io.Writer, v *agent.Verified) error {
 	if len(lines) == 0 {
 		lines = []string{fmt.Sprintf("%d containers run as they should", v.Containers)}
 	}
-	lines = slices.Concat(v.Degraded, lines)
+	lines = slices.Concat(v.Degraded, v.WithoutClass, lines)
 	t := v.Throttling
 	for _, note := range t.Notes {
 		lines = append(lines, "note: "+note)

@@ -20,6 +20,12 @@ func TestVerifyPrintsThrottling(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()
+	v.WithoutClass = []string{"default/a asks for l3=1way"}
+	if err := printVerified(&out, &v); err != nil || out.String() != "default/a asks for l3=1way\n3 containers run as they should\n"+line {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	out.Reset()
+	v.WithoutClass = nil
 	v.Differences = []string{"d"}
 	if err := printVerified(&out, &v); err == nil || out.String() != "d\n"+line {
 		t.Errorf("%q, %v", out.String(), err)

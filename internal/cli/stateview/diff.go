@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // Diff has the differences between two state files.
@@ -25,7 +26,8 @@ type Change struct {
 	Pod string `json:"pod,omitempty"`
 	// Container is empty for a property of the pod.
 	Container string `json:"container,omitempty"`
-	// What is "policy", "node shared pool", "pod", "pool CPUs", "CPUs", "pool memory" or "memory".
+	// What is "policy", "node shared pool", "pod", "pool CPUs", "CPUs", "pool memory", "memory",
+	// "pool cache" or "cache".
 	What string `json:"what"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
@@ -62,6 +64,9 @@ func DiffOf(before, now *State) (Diff, error) {
 		}
 		if bytes {
 			d.assigned(title, b, n, "memory", memoryText)
+		}
+		if before.Manager == "Paddock" && now.Manager == "Paddock" {
+			d.assigned(title, b, n, "cache", func(a Assigned) string { return view.SharesText(a.Cache) })
 		}
 	}
 	return d, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // State is the content of a state file.
@@ -68,6 +69,8 @@ type Assigned struct {
 	// Offline are the CPUs that are not online on the machine, if it is known.
 	Offline string  `json:"offlineCPUs,omitempty"`
 	Memory  []Block `json:"memory,omitempty"`
+	// Cache is the part of the caches, of Paddock's own state.
+	Cache []view.Share `json:"cache,omitempty"`
 }
 
 // Block is memory of one type on a set of NUMA nodes.
@@ -198,10 +201,13 @@ func ofGrants(name string, f *statefile.File, m *machine.Machine) *State {
 		p := Pod{UID: g.Pod.UID, Name: g.Pod.ID(), Estimated: g.Pod.Estimated, Containers: []Container{}}
 		if g.HasPool() {
 			pool := assigned(g.Pool.String(), m, g.PoolMemory...)
+			pool.Cache = view.SharesOf(g.PoolCache)
 			p.Pool = &pool
 		}
 		for i, c := range g.Containers {
-			p.Containers = append(p.Containers, Container{g.Pod.Containers[i].Name, assigned(c.CPUs.String(), m, c.Memory...)})
+			has := assigned(c.CPUs.String(), m, c.Memory...)
+			has.Cache = view.SharesOf(c.Cache)
+			p.Containers = append(p.Containers, Container{g.Pod.Containers[i].Name, has})
 		}
 		s.Pods = append(s.Pods, p)
 	}

@@ -106,7 +106,7 @@ func cpusText(list string) string {
 }
 
 func (s *State) podTable() *terminal.Table {
-	t := &terminal.Table{Columns: terminal.Columns("POD", "CONTAINER", "CPUS", "NUMA NODES", "MEMORY")}
+	t := &terminal.Table{Columns: terminal.Columns("POD", "CONTAINER", "CPUS", "NUMA NODES", "MEMORY", "CACHE")}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		title := p.title()
@@ -137,7 +137,8 @@ func addRow(t *terminal.Table, pod, container string, tone terminal.Tone, a Assi
 		cpus += ", offline: " + a.Offline
 	}
 	t.Cells(terminal.Cell{Text: pod, Tone: terminal.Strong}, terminal.Cell{Text: container, Tone: tone}, terminal.Cell{Text: cpus, Tone: tone},
-		terminal.Cell{Text: a.NUMANodes, Tone: tone}, terminal.Cell{Text: memoryText(a), Tone: tone})
+		terminal.Cell{Text: a.NUMANodes, Tone: tone}, terminal.Cell{Text: memoryText(a), Tone: tone},
+		terminal.Cell{Text: view.SharesText(a.Cache), Tone: tone})
 }
 
 func nodeList(nodes []int) string {

@@ -40,6 +40,9 @@ func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error
 		if g.Pod.Estimated && g.HasPool() {
 			c.lose(g.Pod.UID, "its containers are not known, because its request was estimated from cgroup numbers: the kubelet gives its pool back for container %q, and runs its containers elsewhere", request.AnyContainer)
 		}
+		if len(g.Classes()) > 0 {
+			c.lose(g.Pod.UID, "its parts of the caches have no place: a kubelet divides no caches, so its containers are in the default class")
+		}
 		for _, h := range g.Devices() {
 			c.lose(g.Pod.UID, "its devices %s of %s have no place: the kubelet keeps them in kubelet_internal_checkpoint", strings.Join(h.IDs, ", "), h.Resource)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/cache"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -186,26 +185,4 @@ func classCount(n int) string {
 		return "1 class"
 	}
 	return strconv.Itoa(n) + " classes"
-}
-
-// DivisionText describes how the caches of a machine can be divided. It is empty if they cannot.
-func DivisionText(c machine.Caches) string {
-	if c.IsEmpty() {
-		return ""
-	}
-	parts := []string{classCount(max(0, c.Classes-1)) + " beside the default one"}
-	if c.Ways > 0 {
-		text := fmt.Sprintf("%d ways of each L3 cache, at least %d for a class", c.Ways, c.LeastWays)
-		if c.HardwareWays != 0 {
-			text += ", hardware uses ways " + cache.Ways(c.HardwareWays).String()
-		}
-		parts = append(parts, text)
-	}
-	switch {
-	case c.AbsoluteBandwidth:
-		parts = append(parts, "memory bandwidth in GB/s, which cannot be divided")
-	case c.DividesBandwidth():
-		parts = append(parts, fmt.Sprintf("memory bandwidth from %d%% on in steps of %d%%", c.LeastBandwidth, c.BandwidthStep))
-	}
-	return strings.Join(parts, "; ")
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/cache"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/testing/classtest"
 	"github.com/paddock-project/paddock/internal/testing/golden"
@@ -74,14 +74,33 @@ func TestSharesText(t *testing.T) {
 	}
 }
 
-func TestDivisionText(t *testing.T) {
-	for want, c := range map[string]machine.Caches{
-		"": {},
-		"15 classes beside the default one; 11 ways of each L3 cache, at least 1 for a class, hardware uses ways 9-10; memory bandwidth from 10% on in steps of 10%": classtest.Caches(),
-		"1 class beside the default one; memory bandwidth in GB/s, which cannot be divided":                                                                          {Classes: 2, AbsoluteBandwidth: true},
-	} {
-		if got := view.DivisionText(c); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+// TestResizedCaches checks that a resize that brings a container to another cache names its new part
+// of it.
+func TestResizedCaches(t *testing.T) {
+	p := classtest.Policy()
+	p.Topology = node.TopologyNone
+	s, err := node.New(classtest.Machine(t), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := classtest.Pods()[0]
+	set := func(cpus int) {
+		c := pod.Containers[0]
+		c.CPUs, c.CPURequest, c.CPULimit = cpus, int64(cpus)*1000, int64(cpus)*1000
+		pod.Containers = []request.Container{c}
+	}
+	set(14)
+	if s, err = s.Apply(s.Plan(pod)); err != nil {
+		t.Fatal(err)
+	}
+	set(18)
+	plan := s.Resize(pod.UID, pod)
+	if plan.Rejection != nil {
+		t.Fatal(plan.Rejection)
+	}
+	text := view.PlanOf("two", "", []*node.Plan{plan}, s).Text(terminal.Style{}, false)
+	const want = "ways 0-3 of L3 0, 20% of the bandwidth, then ways 0-3 of L3 0-1, 20% of the bandwidth"
+	if !strings.Contains(text, want) {
+		t.Errorf("there is no %q in\n%s", want, text)
 	}
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -12,6 +14,7 @@ type PlanResize struct {
 	// PoolBefore has the CPUs and PoolMemoryBefore the memory of a pod-level pod.
 	PoolBefore       string      `json:"poolCPUsBefore,omitempty"`
 	PoolMemoryBefore []PlanBlock `json:"poolMemoryBefore,omitempty"`
+	PoolCacheBefore  []Share     `json:"poolCacheBefore,omitempty"`
 	// PoolBaseline and the baselines of the containers are CPUs that no resize takes away.
 	PoolBaseline string        `json:"poolBaselineCPUs,omitempty"`
 	Containers   []PlanResized `json:"containers"`
@@ -22,14 +25,15 @@ type PlanResized struct {
 	Name     string      `json:"name"`
 	CPUs     string      `json:"cpusBefore,omitempty"`
 	Memory   []PlanBlock `json:"memoryBefore,omitempty"`
+	Cache    []Share     `json:"cacheBefore,omitempty"`
 	Baseline string      `json:"baselineCPUs,omitempty"`
 }
 
 func resizeOf(old, now *node.Grant) *PlanResize {
-	r := &PlanResize{PoolBefore: old.Pool.String(), PoolMemoryBefore: BlocksOf(old.PoolMemory), PoolBaseline: now.BaselineOfPool().String()}
+	r := &PlanResize{PoolBefore: old.Pool.String(), PoolMemoryBefore: BlocksOf(old.PoolMemory), PoolBaseline: now.BaselineOfPool().String(), PoolCacheBefore: SharesOf(old.PoolCache)}
 	for i := range old.Containers {
 		r.Containers = append(r.Containers, PlanResized{
-			Name: old.Pod.Containers[i].Name, CPUs: old.Containers[i].CPUs.String(), Memory: BlocksOf(old.Containers[i].Memory),
+			Name: old.Pod.Containers[i].Name, CPUs: old.Containers[i].CPUs.String(), Memory: BlocksOf(old.Containers[i].Memory), Cache: SharesOf(old.Containers[i].Cache),
 			Baseline: now.BaselineOf(i).String(),
 		})
 	}
@@ -55,10 +59,10 @@ func (p PlanPod) resizeText(style terminal.Style) string {
 			text += style.Paragraph("", "  ", terminal.Good.Of("resized"), terminal.Strong.Of(p.Pod+who+":"), terminal.Plain.Of(change))
 		}
 	}
-	line("", changeText(p.Resize.PoolBefore, p.Pool, p.Resize.PoolMemoryBefore, p.PoolMemory))
+	line("", changeText(p.Resize.PoolBefore, p.Pool, p.Resize.PoolMemoryBefore, p.PoolMemory, p.Resize.PoolCacheBefore, p.PoolCache))
 	for i, c := range p.Containers {
 		was := p.Resize.Containers[i]
-		line("/"+c.Name, changeText(was.CPUs, c.CPUs, was.Memory, c.Memory))
+		line("/"+c.Name, changeText(was.CPUs, c.CPUs, was.Memory, c.Memory, was.Cache, c.Cache))
 	}
 	if text == "" { // Only unpinned resources change: shared CPUs and quotas.
 		return style.Paragraph("", "  ", terminal.Good.Of("resized"), terminal.Strong.Of(p.Pod+":"), terminal.Plain.Of("its CPUs and NUMA nodes stay as they are"))
@@ -66,8 +70,9 @@ func (p PlanPod) resizeText(style terminal.Style) string {
 	return text
 }
 
-// changeText describes how CPUs and memory change: "gets CPUs 3,11; memory 2 GiB, then 4 GiB".
-func changeText(was, now string, blocksBefore, blocks []PlanBlock) string {
+// changeText describes how CPUs, memory and the part of the caches change: "gets CPUs 3,11; memory
+// 2 GiB, then 4 GiB".
+func changeText(was, now string, blocksBefore, blocks []PlanBlock, sharesBefore, shares []Share) string {
 	a, errA := cpuset.Parse(was)
 	b, errB := cpuset.Parse(now)
 	text := ""
@@ -90,6 +95,9 @@ func changeText(was, now string, blocksBefore, blocks []PlanBlock) string {
 	}
 	if from, to := placesText(blocksBefore), placesText(blocks); from != to {
 		add("memory on NUMA nodes " + from + ", then " + to)
+	}
+	if from, to := SharesText(sharesBefore), SharesText(shares); from != to {
+		add(cmp.Or(from, "nothing of the caches") + ", then " + cmp.Or(to, "nothing of the caches"))
 	}
 	return text
 }

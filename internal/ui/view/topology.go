@@ -32,9 +32,6 @@ func (t Topology) Tree(style terminal.Style) string {
 	out.WriteString(t.summary(style) + "\n")
 	out.WriteString(t.tree().Text(style))
 	out.WriteString(t.isolation(style))
-	if text := DivisionText(t.Machine.Caches()); text != "" {
-		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Faint.Of("caches can be divided (resctrl):"), terminal.Plain.Of(text)))
-	}
 	if matrix := t.distances(); matrix != nil {
 		out.WriteString("\n" + matrix.Text(style))
 	}
