@@ -41,9 +41,9 @@ func account(r *rejection.Rejection, room int) string {
 	}
 	const most = 3 // pods that are named for each NUMA node
 	var b strings.Builder
-	fmt.Fprintf(&b, "; %s wanted: %s", r.Resource, amount(r.Resource, r.Wanted))
+	fmt.Fprintf(&b, "; %s wanted: %s", name(r.Resource), amount(r.Resource, r.Wanted))
 	for i, n := range r.Nodes {
-		line := fmt.Sprintf("; NUMA node %d: %s of %s free", n.Node, amount(r.Resource, n.Free), amount(r.Resource, n.Total))
+		line := fmt.Sprintf("; NUMA node %d: %s of %s free", n.Node, strings.TrimSuffix(amount(r.Resource, n.Free), " ways"), amount(r.Resource, n.Total))
 		for _, h := range n.Holders[:min(len(n.Holders), most)] {
 			if h.Reserved() {
 				line += fmt.Sprintf(", %s %s", amount(r.Resource, h.Amount), h.Pod)
@@ -63,10 +63,27 @@ func account(r *rejection.Rejection, room int) string {
 	return b.String()
 }
 
-// amount formats a number of bytes or, for other resources, of CPUs or devices.
+// name returns the name of a resource for people.
+func name(resource request.Resource) string {
+	switch resource {
+	case request.L3:
+		return "L3"
+	case request.Bandwidth:
+		return "memory bandwidth"
+	}
+	return resource
+}
+
+// amount formats a number of bytes, of ways or of percent or, for other resources, of CPUs or
+// devices.
 func amount(resource request.Resource, n int64) string {
-	if request.IsMemory(resource) {
+	switch {
+	case request.IsMemory(resource):
 		return request.Bytes(n)
+	case resource == request.L3:
+		return fmt.Sprint(n, " ways")
+	case resource == request.Bandwidth:
+		return fmt.Sprint(n, "%")
 	}
 	return fmt.Sprint(n)
 }
