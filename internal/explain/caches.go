@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -150,6 +151,11 @@ func WithoutClass(s *node.State) []string {
 		}
 	}
 	return lines
+}
+
+// asksForCaches reports whether a pod asks for a part of the caches.
+func asksForCaches(pod *request.Pod) bool {
+	return !pod.PoolCache.IsZero() || slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return !c.Cache.IsZero() })
 }
 
 // ownersIn returns the classes of a pod that have a share of a cache. If the pod is being moved, a

@@ -353,6 +353,9 @@ func outcome(s *node.State, p *node.Plan) string {
 	if len(parts) == 0 {
 		parts = append(parts, "on the node shared pool")
 	}
+	if !s.Policy().CPU.DividesCaches && asksForCaches(&p.Grant.Pod) {
+		parts = append(parts, "without its part of the caches")
+	}
 	if s.Policy().Topology == node.TopologyNone ||
 		slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred }) {
 		parts = append(parts, "not aligned")

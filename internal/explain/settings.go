@@ -80,6 +80,7 @@ func knobs(of node.Policy) []knob {
 			},
 			set: func(p *node.Policy, _ string) { p.StaticMemory, p.ReservedMemory = false, nil },
 		},
+		flag("cpuManagerPolicyOptions[cache-allocation]", false, func(p *node.Policy) *bool { return &p.CPU.DividesCaches }),
 	}
 }
 

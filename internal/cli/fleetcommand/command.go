@@ -308,7 +308,7 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 	defer stop()
 	var answers []view.Trial
 	var interrupted error
-	tried, settings := 0, capacity.NumTrials(nil)*len(c.nodes)
+	tried, settings := 0, capacity.NumTrials(nil, nil)*len(c.nodes)
 	for _, name := range c.nodes {
 		q, err := c.question(ctx, s, name, true)
 		if err != nil {
@@ -317,8 +317,8 @@ func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
 		if err := q.nodes.Vacate(); err != nil {
 			return err
 		}
-		settings += capacity.NumTrials(q.nodes.Kinds) - capacity.NumTrials(nil) // There are more on machines with isolated CPUs.
-		trials, err := capacity.Try(ctx, q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
+		settings += capacity.NumTrials(q.nodes.Kinds, q.items) - capacity.NumTrials(nil, nil) // There are more on machines with isolated CPUs, and for pods that ask for a part of the caches.
+		trials, err := capacity.Try(ctx, q.nodes.Kinds, q.items, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
 			tried++
 			o := q.options
 			o.Scoring, o.Progress = scoring, s.Progress(fmt.Sprintf("pods tried under setting %d of %d", tried, settings))

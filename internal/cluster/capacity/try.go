@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Trial is the answer under changed settings.
@@ -49,24 +50,40 @@ func alignments() []change {
 	return out
 }
 
-// options lists the options that change where pods fit. Each of them is toggled.
-var options = []struct {
+// option is an option that changes where pods fit. It is toggled.
+type option struct {
 	name string
 	of   func(p *node.Policy) *bool
-}{
+}
+
+// options are tried for all nodes and pods.
+var options = []option{
 	{"full-pcpus-only", func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }},
 	{"distribute-cpus-across-numa", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }},
 	{"prefer-align-cpus-by-uncorecache", func(p *node.Policy) *bool { return &p.CPU.PreferUncore }},
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
-// NumTrials returns how many settings Try tries on nodes of these kinds.
-func NumTrials(kinds []Kind) int {
-	return 1 + len(alignments()) + len(options) + len(isolations(kinds)) + len(fleet.Scorings()) - 1
+// NumTrials returns how many settings Try tries for these pods on nodes of these kinds.
+func NumTrials(kinds []Kind, items []Item) int {
+	return 1 + len(alignments()) + len(optionsFor(kinds, items)) + len(isolations(kinds)) + len(fleet.Scorings()) - 1
+}
+
+// optionsFor returns the options, and cache-allocation if a pod asks for a part of the caches, all
+// machines can divide theirs, and no kubelet decides.
+func optionsFor(kinds []Kind, items []Item) []option {
+	asks := slices.ContainsFunc(items, func(item Item) bool {
+		return !item.Pod.PoolCache.IsZero() || slices.ContainsFunc(item.Pod.Containers, func(c request.Container) bool { return !c.Cache.IsZero() })
+	})
+	divides := func(k Kind) bool { return k.State.Caches().Divides() && k.State.Policy().Behavior == node.Behavior{} }
+	if !asks || slices.ContainsFunc(kinds, func(k Kind) bool { return !divides(k) }) {
+		return options
+	}
+	return append(slices.Clone(options), option{"cache-allocation", func(p *node.Policy) *bool { return &p.CPU.DividesCaches }})
 }
 
 // toggles returns every option, switched, on top of a change.
-func toggles(kinds []Kind, best change) []change {
+func toggles(kinds []Kind, items []Item, best change) []change {
 	var out []change
 	add := func(option string, apply func(p *node.Policy)) {
 		c := change{best.Setting, func(p *node.Policy) {
@@ -76,7 +93,7 @@ func toggles(kinds []Kind, best change) []change {
 		c.Option = option
 		out = append(out, c)
 	}
-	for _, o := range options {
+	for _, o := range optionsFor(kinds, items) {
 		policy := kinds[0].State.Policy()
 		on := !*o.of(&policy)
 		add(fmt.Sprintf("%s=%t", o.name, on), func(p *node.Policy) { *o.of(p) = on })
@@ -126,10 +143,11 @@ func unisolable(k Kind, p node.Policy) string {
 
 // Try asks a question about nodes as they are, and then the same question under other settings:
 // under every aligning policy and scope, under the best of these with every option toggled, and
-// with every other scoring. The option isolated-cpus is tried where machines have isolated CPUs.
-// ask is Fit or Fill with its arguments; it is called once per trial. The order of the trials is
+// with every other scoring. The option isolated-cpus is tried where machines have isolated CPUs,
+// and cache-allocation for pods that ask for a part of the caches, on machines that can divide
+// them. ask is Fit or Fill with the items; it is called once per trial. The order of the trials is
 // fixed. If ask returns an error, Try returns it with the trials before it.
-func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
+func Try(ctx context.Context, kinds []Kind, items []Item, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
 	unchanged, err := asTheyAre(kinds)
 	if err != nil {
@@ -161,7 +179,7 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 		}
 	}
 	best := base[max(0, Best(trials[1:]))]
-	for _, c := range toggles(kinds, best) {
+	for _, c := range toggles(kinds, items, best) {
 		if err := run(c, scoring); err != nil {
 			return trials, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/testing/classtest"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
@@ -31,8 +32,8 @@ func TestTry(t *testing.T) {
 			return Fit(ctx, kinds, items, Options{Scoring: scoring})
 		}
 	}
-	all, err := Try(t.Context(), []Kind{k}, fleet.LeastStranded, ask(NumTrials([]Kind{k})))
-	if err != nil || len(all) != NumTrials([]Kind{k}) || len(all[0].Now) != 1 || all[0].Policy != node.TopologySingleNUMANode || all[0].Result.Placed != 2 {
+	all, err := Try(t.Context(), []Kind{k}, items, fleet.LeastStranded, ask(NumTrials([]Kind{k}, items)))
+	if err != nil || len(all) != NumTrials([]Kind{k}, items) || len(all[0].Now) != 1 || all[0].Policy != node.TopologySingleNUMANode || all[0].Result.Placed != 2 {
 		t.Fatalf("%d trials, the first is %+v: %v", len(all), all[0], err)
 	}
 	for _, trial := range all[1:] {
@@ -40,8 +41,8 @@ func TestTry(t *testing.T) {
 			t.Errorf("%+v is not that of the nodes as they are", trial)
 		}
 	}
-	for _, most := range []int{0, 1, 3, 8, NumTrials([]Kind{k}) - 1} {
-		if some, err := Try(t.Context(), []Kind{k}, fleet.LeastStranded, ask(most)); !errors.Is(err, wrong) || len(some) != most {
+	for _, most := range []int{0, 1, 3, 8, NumTrials([]Kind{k}, items) - 1} {
+		if some, err := Try(t.Context(), []Kind{k}, items, fleet.LeastStranded, ask(most)); !errors.Is(err, wrong) || len(some) != most {
 			t.Errorf("%d trials and %v, expected %d", len(some), err, most)
 		}
 	}
@@ -80,11 +81,11 @@ func TestTryIsolated(t *testing.T) {
 			"isolated-cpus=prefer": "no kubelet has the option isolated-cpus, and one decides on isolated",
 		}},
 	} {
-		all, err := Try(t.Context(), c.kinds, fleet.LeastStranded, func(ctx context.Context, kinds []Kind, scoring fleet.Scoring) (*Result, error) {
+		all, err := Try(t.Context(), c.kinds, nil, fleet.LeastStranded, func(ctx context.Context, kinds []Kind, scoring fleet.Scoring) (*Result, error) {
 			return Fit(ctx, kinds, []Item{item("a", 4, 9)}, Options{Scoring: scoring})
 		})
-		if err != nil || len(all) != NumTrials(c.kinds) {
-			t.Fatalf("%s: %d trials, want %d: %v", name, len(all), NumTrials(c.kinds), err)
+		if err != nil || len(all) != NumTrials(c.kinds, nil) {
+			t.Fatalf("%s: %d trials, want %d: %v", name, len(all), NumTrials(c.kinds, nil), err)
 		}
 		got := map[string]string{}
 		for _, trial := range all {
@@ -112,4 +113,54 @@ func isolated(t failer, policy func(p *node.Policy)) Kind {
 	}
 	k.State, k.Name = s, "isolated"
 	return k
+}
+
+// TestTryCaches checks that the option of the caches is tried if a pod asks for a part of them and
+// every machine can divide its caches, and only then.
+func TestTryCaches(t *testing.T) {
+	s, err := node.New(classtest.Machine(t), classtest.Policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := classtest.Policy()
+	p.CPU.DividesCaches = false
+	off, err := node.New(classtest.Machine(t), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocatable := fleet.Amounts{Milli: 30_000, Memory: 1 << 40, Pods: 100}
+	divides, not := Kind{Name: "divides", Count: 1, State: s, Allocatable: allocatable}, Kind{Name: "off", Count: 1, State: off, Allocatable: allocatable}
+	asks := Item{Name: "db", Pod: fleet.Pod{Pod: classtest.Pods()[0], Asks: fleet.Amounts{Milli: 4000, Pods: 1}}, Count: 6}
+	for name, c := range map[string]struct {
+		kinds  []Kind
+		item   Item
+		option string
+		placed int64 // under that option, of 6 pods with 4 of 9 ways each
+	}{
+		"on":                {[]Kind{divides}, asks, "cache-allocation=false", 6},
+		"off":               {[]Kind{not}, asks, "cache-allocation=true", 4},
+		"another machine":   {[]Kind{divides, kind(t, 2)}, asks, "", 0},
+		"pods that ask not": {[]Kind{divides}, item("a", 5, 4), "", 0},
+		"a machine without": {[]Kind{kind(t, 2)}, asks, "", 0},
+	} {
+		items := []Item{c.item}
+		all, err := Try(t.Context(), c.kinds, items, fleet.LeastStranded, func(ctx context.Context, kinds []Kind, scoring fleet.Scoring) (*Result, error) {
+			return Fit(ctx, kinds, items, Options{Scoring: scoring})
+		})
+		if err != nil || len(all) != NumTrials(c.kinds, items) || (NumTrials(c.kinds, items) > NumTrials(c.kinds, nil)) != (c.option != "") {
+			t.Errorf("%s: %d trials, %v", name, len(all), err)
+		}
+		found := ""
+		for _, trial := range all {
+			if strings.HasPrefix(trial.Option, "cache-allocation") {
+				found = trial.Option
+				if trial.Result.Placed != c.placed {
+					t.Errorf("%s: %d pods are placed with %s", name, trial.Result.Placed, trial.Option)
+				}
+			}
+		}
+		if found != c.option {
+			t.Errorf("%s: %q is tried, want %q", name, found, c.option)
+		}
+	}
 }

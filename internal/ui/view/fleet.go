@@ -261,6 +261,8 @@ func counted(resource string, n int64) string {
 		return plain(resource, n) + " of " + resource
 	case resource == "pods":
 		return Count(int(n), "pod")
+	case request.IsCache(resource):
+		return request.Words(resource, n)
 	}
 	return plain(resource, n) + " " + resource
 }
