@@ -21,8 +21,8 @@ type Caches struct {
 	Kept cache.Ways `json:"-"`
 }
 
-// CacheReport describes one L3 cache. Amounts of memory bandwidth are in percent. They are absent if
-// the machine cannot divide it.
+// CacheReport describes one L3 cache. Amounts of memory bandwidth are in percent. They are absent
+// if the machine cannot divide it.
 type CacheReport struct {
 	ID        int    `json:"id"`
 	CPUs      string `json:"cpus"`
@@ -47,7 +47,8 @@ type CacheReport struct {
 	Owners []CacheOwner `json:"owners,omitempty"`
 }
 
-// CacheOwner is a class: that of a container, or that of the containers that share the pool of a pod.
+// CacheOwner is a class: that of a container, or that of the containers that share the pool of a
+// pod.
 type CacheOwner struct {
 	Pod string `json:"pod"`
 	UID string `json:"uid"`
@@ -128,9 +129,9 @@ func cacheAmounts(w cache.Want) []Amount {
 	return out
 }
 
-// WithoutClass returns a sentence for each container, and for each pool, that asks for a part of the
-// caches and has none: it was admitted before the option was on, or its part was given up (R-CACHE-32).
-// It returns nothing if the policy does not divide the caches.
+// WithoutClass returns a sentence for each container, and for each pool, that asks for a part of
+// the caches and has none: it was admitted before the option was on, or its part was given up
+// (R-CACHE-32). It returns nothing if the policy does not divide the caches.
 func WithoutClass(s *node.State) []string {
 	if !s.Policy().CPU.DividesCaches {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/classtest"
 )
 
-// TestClassesAreLost checks that the way back to the kubelet names the pods that lose their parts of
-// the caches.
+// TestClassesAreLost checks that the way back to the kubelet names the pods that lose their parts
+// of the caches.
 func TestClassesAreLost(t *testing.T) {
 	s := classtest.State(t)
 	_, remarks, err := doctor.FromPaddock(&statefile.File{Policy: s.Policy(), Grants: s.Grants()}, s.Machine())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/cache"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -109,6 +110,29 @@ func partOf(free, all int, unit string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d%s of %d%s", free, unit, all, unit)
+}
+
+// hasOfCaches is the end of a sentence about what a pod has: its parts of the caches.
+func hasOfCaches(g *node.Grant) string {
+	text := ""
+	for i := range g.Containers {
+		if c := g.Containers[i].Cache; len(c) > 0 {
+			text += "; container " + g.Pod.Containers[i].Name + " has " + SharesText(SharesOf(c))
+		}
+	}
+	if len(g.PoolCache) > 0 {
+		text += "; the pool has " + SharesText(SharesOf(g.PoolCache))
+	}
+	return text
+}
+
+// poolCacheRow returns the row for what the containers that share a pool ask of the caches, if they
+// do.
+func poolCacheRow(asks []explain.Amount) [][]terminal.Cell {
+	if len(asks) == 0 {
+		return nil
+	}
+	return [][]terminal.Cell{{{Text: "pool"}, {}, {}, {}, {Text: amountsText(asks)}}}
 }
 
 // addCaches adds what is free of the caches of a NUMA node.

@@ -74,8 +74,8 @@ func TestSharesText(t *testing.T) {
 	}
 }
 
-// TestResizedCaches checks that a resize that brings a container to another cache names its new part
-// of it.
+// TestResizedCaches checks that a resize that brings a container to another cache names its new
+// part of it.
 func TestResizedCaches(t *testing.T) {
 	p := classtest.Policy()
 	p.Topology = node.TopologyNone

@@ -65,16 +65,7 @@ func HasOn(s *node.State, g *node.Grant) string {
 	if len(parts) == 0 {
 		return "no CPUs and no memory of its own"
 	}
-	text := strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List()
-	for i := range g.Containers {
-		if c := g.Containers[i].Cache; len(c) > 0 {
-			text += "; container " + g.Pod.Containers[i].Name + " has " + SharesText(SharesOf(c))
-		}
-	}
-	if len(g.PoolCache) > 0 {
-		text += "; the pool has " + SharesText(SharesOf(g.PoolCache))
-	}
-	return text
+	return strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List() + hasOfCaches(g)
 }
 
 // AccountOf returns the explanation of a rejection of which only the reason and the account are
@@ -313,9 +304,7 @@ func (w *explanation) asks(a explain.Asks) {
 		}
 		rows = append(rows, []terminal.Cell{{Text: c.Container}, terminal.Faint.Of(c.Kind), {Text: cpus}, {Text: memory}, {Text: amountsText(append(slices.Clip(c.Devices), c.Cache...))}})
 	}
-	if len(a.PoolCache) > 0 {
-		rows = append(rows, []terminal.Cell{{Text: "pool"}, {}, {}, {}, {Text: amountsText(a.PoolCache)}})
-	}
+	rows = append(rows, poolCacheRow(a.PoolCache)...)
 	if len(a.Together) > 0 {
 		rows = append(rows, []terminal.Cell{terminal.Strong.Of("together"), {}, {Text: amountsText(a.Together)}, terminal.Faint.Of(w.ruled(a.WhyTogether, a.RuleTogether))})
 	}
