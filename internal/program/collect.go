@@ -69,6 +69,7 @@ script, and then run it where kubectl and paddock are. "paddock explain POD --st
   lscpu.json            CPUs, cores, sockets, caches and NUMA nodes
   numactl.txt           the sizes and distances of the NUMA nodes
   isolation.txt         the CPUs that the kernel isolates, without the other parameters of its command line
+  resctrl.txt           how the kernel can divide the L3 caches, if resctrl is mounted
   cpu_manager_state, memory_manager_state, dra_manager_state, kubelet_internal_checkpoint
                         the kubelet's own files, unchanged, those that it has
   allocatable_resources the kubelet's answer about its devices with their NUMA nodes, if curl is on the node

@@ -43,6 +43,7 @@ is assumed: to compare modes, save each with -o json and plan on it.
   ssh node7 lscpu -J -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE > node7/lscpu.json
   ssh node7 numactl -H > node7/numactl.txt     # the distances
   ssh node7 grep -H . /sys/devices/system/cpu/isolated /proc/cmdline > node7/isolation.txt
+  ssh node7 grep -rH . /sys/fs/resctrl/info /sys/fs/resctrl/schemata > node7/resctrl.txt   # if it is mounted
   ssh node7 sudo cat /var/lib/kubelet/memory_manager_state > node7/memory_manager_state
   paddock topology --machine node7`,
 		Args: console.NoArguments,

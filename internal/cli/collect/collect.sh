@@ -258,6 +258,17 @@ isolation_of_kernel > "$folder/isolation.txt" 2> /dev/null || {
     unknown "isolation.txt: which CPUs are isolated; $system/cpu/isolated or $root/proc/cmdline was not read"
 }
 
+# How the kernel can divide the caches: what resctrl describes, without its groups. Most nodes do
+# not have it mounted.
+if on_node ls "$root/sys/fs/resctrl/info" > /dev/null 2>&1; then
+    { on_node grep -rH . "$root/sys/fs/resctrl/info"; on_node grep -H . "$root/sys/fs/resctrl/schemata"; } 2> /dev/null |
+        sed -n 's,^.*\(/sys/fs/resctrl/[^:]*:\),\1,p' > "$folder/resctrl.txt"
+    [ -s "$folder/resctrl.txt" ] || {
+        rm -f -- "$folder/resctrl.txt"
+        unknown "resctrl.txt: how the L3 caches can be divided; $root/sys/fs/resctrl was not read"
+    }
+fi
+
 [ -n "$incomplete" ] || printf 'collected: %s\n' "$folder"
 [ -z "$missing" ] || printf 'not collected, and what is therefore not known:%s\n' "$missing" >&2
 [ "$anonymous" = yes ] || [ ! -e "$checkpoint" ] ||

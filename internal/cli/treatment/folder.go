@@ -41,6 +41,7 @@ const (
 	numactlFile = "numactl.txt"
 	lscpuFile   = "lscpu.json"
 	kernelFile  = "isolation.txt"
+	cachesFile  = "resctrl.txt"
 	nodeFile    = "node.json"
 	podsFile    = "pods.json"
 	pendingFile = "pending.json"
@@ -72,7 +73,7 @@ func FolderOf(path string) (Folder, error) {
 	if err != nil {
 		return f, err
 	}
-	if _, err := filesIn(path, kernelFile); err != nil { // It is no machine, but must not be damaged.
+	if _, err := filesIn(path, kernelFile, cachesFile); err != nil { // They are no machine, but must not be damaged.
 		return f, err
 	}
 	config, err := filesIn(path, configFiles...)

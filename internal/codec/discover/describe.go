@@ -15,6 +15,8 @@ type (
 		Topology []nodeText `json:"topology"`
 		// Isolation is left out if the kernel keeps nothing away from any CPU.
 		Isolation *isolationText `json:"isolation,omitempty"`
+		// Caches is left out if the kernel cannot divide the caches.
+		Caches *cachesText `json:"resctrl,omitempty"`
 	}
 	nodeText struct {
 		ID        int         `json:"node_id"`
@@ -42,7 +44,7 @@ type (
 // Machines with the same hardware have the same bytes, and Read of these bytes returns the same
 // machine.
 func Describe(m *machine.Machine) ([]byte, error) {
-	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets(), Isolation: isolationTextOf(m.Isolation())}
+	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets(), Isolation: isolationTextOf(m.Isolation()), Caches: cachesTextOf(m.Caches())}
 	for _, n := range m.Nodes() {
 		text := nodeText{ID: n.ID, Memory: n.Memory, HugePages: []pagesText{}, Cores: []coreText{}, Distances: distances(m, n.ID)}
 		for _, p := range n.HugePages {

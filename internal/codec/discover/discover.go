@@ -41,19 +41,31 @@ type Found struct {
 	recorded []byte
 }
 
+// kernel is what the kernel does with a machine, which a MachineInfo does not have.
+type kernel struct {
+	isolation machine.Isolation
+	caches    machine.Caches
+	// ids are the caches that the kernel divides. It is nil if they are not known.
+	ids []int
+}
+
 // found checks info and returns the machine that it describes.
-func found(name string, info *model.MachineInfo, isolation machine.Isolation) (*Found, error) {
+func found(name string, info *model.MachineInfo, k kernel) (*Found, error) {
 	description, err := FromInfo(info)
 	if err != nil {
 		return nil, err
 	}
-	description.Isolation = isolation
+	description.Isolation = k.isolation
+	why := withCaches(&description, info, k.caches, k.ids)
 	m, err := machine.New(description)
 	if err != nil {
 		return nil, err
 	}
 	f := &Found{Name: name, Info: info, Machine: m}
 	f.remark()
+	if why != "" {
+		f.add("The kernel can divide the L3 caches, and Paddock does not: %s.", why)
+	}
 	return f, nil
 }
 

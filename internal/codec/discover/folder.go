@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
@@ -54,6 +53,7 @@ const (
 	lscpuText               // CPUs, as "lscpu -J" writes them
 	numactlText             // NUMA nodes, as "numactl -H" writes them
 	kernelText              // isolation, as "grep -H" writes the kernel's files
+	resctrlText             // caches, as "grep -H" writes the files of resctrl
 )
 
 // The beginnings of the files of lscpu. Its JSON is not always valid, so it is recognised as text.
@@ -71,6 +71,8 @@ func kindOf(data []byte) kind {
 		return numactlText
 	case data[0] != '{' && kernelLine.Match(data):
 		return kernelText
+	case data[0] != '{' && resctrlLine.Match(data):
+		return resctrlText
 	case data[0] != '{':
 		return foreign
 	case tableBegin.Match(data):
@@ -98,8 +100,8 @@ func kindOf(data []byte) kind {
 func Describes(data []byte) bool { return kindOf(data) != foreign }
 
 // Assemble combines what can be taken from a node without Paddock: the output of "lscpu -J -e",
-// that of "numactl -H", the kernel's files about isolation as "grep -H" writes them, and the memory
-// that the node's kubelet counts. It ignores files about something else. name is the directory of
+// that of "numactl -H", the kernel's files about isolation and caches as "grep -H" writes them, and
+// the memory that the node's kubelet counts. It ignores files about something else. name is the directory of
 // the files, or the only file. If one of the files is a MachineInfo, that is the machine.
 //
 // Contradictions between files are errors. What the files leave open is a note of the machine.
@@ -118,7 +120,7 @@ func Assemble(name string, files []File, memory []Memory) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := found(name, info, p.isolation)
+	f, err := found(name, info, p.about)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -133,14 +135,14 @@ func Assemble(name string, files []File, memory []Memory) (*Found, error) {
 type parts struct {
 	name                             string
 	info, table, summary, numactlOut *File
-	kernel                           *File
+	kernel, resctrl                  *File
 	memory                           *Memory
 
 	// The following are read from the files.
 	cpus      *cpuList
 	numa      *numaList
 	placement []placement // to compare with cpus
-	isolation machine.Isolation
+	about     kernel
 	notes     []string
 }
 
@@ -167,6 +169,7 @@ func (p *parts) sort(files []File, memory []Memory) error {
 		{lscpuText, `outputs of "lscpu -J"`, &p.summary},
 		{numactlText, "outputs of " + numaCommand, &p.numactlOut},
 		{kernelText, "files about isolated CPUs", &p.kernel},
+		{resctrlText, "files about the division of caches", &p.resctrl},
 	} {
 		switch list := by[of.kind]; len(list) {
 		case 0:
@@ -200,8 +203,13 @@ func (p *parts) read() (err error) {
 		p.placement = append(p.placement, placement{p.numa.file, p.numa.cpus})
 	}
 	if p.kernel != nil {
-		if p.isolation, err = readKernel(*p.kernel); err != nil {
+		if p.about.isolation, err = readKernel(*p.kernel); err != nil {
 			return err
+		}
+	}
+	if p.resctrl != nil {
+		if p.about.caches, p.about.ids, err = readResctrl(*p.resctrl).caches(); err != nil {
+			return fmt.Errorf("%s: %w", p.resctrl.Name, err)
 		}
 	}
 	var summary *cpuSummary

@@ -323,7 +323,7 @@ func TestAssembleExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := found(name, withNodeCaches(read.Info), machine.Isolation{})
+			want, err := found(name, withNodeCaches(read.Info), kernel{})
 			if err != nil {
 				t.Fatal(err)
 			}

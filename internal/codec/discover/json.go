@@ -14,7 +14,7 @@ const lineWidth = 140
 // core, is at depth 6.
 const maxDepth = 8
 
-// WriteJSON writes the MachineInfo with the PCI devices and the isolation, such that Read returns
+// WriteJSON writes the MachineInfo with the PCI devices, the isolation and the caches, such that Read returns
 // the same machine. If the machine was read from a file, it writes every field of the file, known
 // or not, in the order of the file. Values that fit on a line are written on one line, so that a
 // core takes one line and not twenty.
@@ -22,7 +22,7 @@ func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(recording{f.Info, f.PCI, isolationTextOf(f.Machine.Isolation())}); err != nil {
+		if data, err = json.Marshal(recording{f.Info, f.PCI, isolationTextOf(f.Machine.Isolation()), cachesTextOf(f.Machine.Caches())}); err != nil {
 			return err
 		}
 	}

@@ -37,11 +37,18 @@ func Live(root fs.FS) (*Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
-	isolation, err := t.isolation()
-	if err != nil {
+	var k kernel
+	if k.isolation, err = t.isolation(); err != nil {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
-	f, err := found(LiveName, info, isolation)
+	files, err := t.resctrl()
+	if err == nil {
+		k.caches, k.ids, err = files.caches()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the caches: %w", err)
+	}
+	f, err := found(LiveName, info, k)
 	if err != nil {
 		return nil, fmt.Errorf("the topology below /sys/devices/system: %w", err)
 	}

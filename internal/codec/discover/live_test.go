@@ -66,7 +66,7 @@ func describe(f *Found, err error) string {
 //	node ID memory=KIB distance=A,B pages=KIB:COUNT,…
 //	pci PLACE class=C vendor=V device=D numa=N physfn=ADDRESS
 //	                                a PCI device at its place below sys/devices
-//	PATH = CONTENT                  any file
+//	PATH = CONTENT                  any file; "\n" in it is a line feed
 //
 // Comments start with '#'.
 func fixture(text string) (fs.FS, error) {
@@ -75,7 +75,7 @@ func fixture(text string) (fs.FS, error) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
 		if path, content, ok := strings.Cut(line, " = "); ok {
-			put(path, content)
+			put(path, strings.ReplaceAll(content, `\n`, "\n"))
 			continue
 		}
 		words := strings.Fields(line)

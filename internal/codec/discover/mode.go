@@ -51,7 +51,7 @@ func (f *Found) InMode(perSocket int) (*Found, error) {
 	}
 	same, other := f.distances(sockets)
 	m.setDistances(cmp.Or(same, sameSocketDistance), cmp.Or(other, otherSocketDistance))
-	out, err := found(f.Name, &info, f.Machine.Isolation())
+	out, err := found(f.Name, &info, kernel{isolation: f.Machine.Isolation(), caches: f.Machine.Caches()})
 	if err != nil {
 		return nil, err
 	}

@@ -141,9 +141,10 @@ func (t *tree) readPCI(d *PCIDevice) error {
 }
 
 // recording is the recorded form of a machine: a MachineInfo, and what it cannot represent, which
-// are PCI devices and what the kernel keeps away from CPUs.
+// are PCI devices, what the kernel keeps away from CPUs, and how it can divide caches.
 type recording struct {
 	*model.MachineInfo
 	PCI       []PCIDevice    `json:"pci_devices,omitempty"`
 	Isolation *isolationText `json:"isolation,omitempty"`
+	Caches    *cachesText    `json:"resctrl,omitempty"`
 }

@@ -50,7 +50,7 @@ func anInfo(t *rapid.T) *model.MachineInfo {
 func TestFromInfoKeepsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		info := anInfo(t)
-		f, err := found("m", info, machine.Isolation{})
+		f, err := found("m", info, kernel{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func checkCore(t *rapid.T, m *machine.Machine, node int, core model.Core) {
 // writing it again yields the same bytes.
 func TestWriteJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f, err := found("m", anInfo(t), anIsolation(t))
+		f, err := found("m", anInfo(t), kernel{isolation: anIsolation(t), caches: aDivision(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,6 +110,16 @@ func TestWriteJSONRoundTrip(t *testing.T) {
 		}
 		if got, want := again.Machine.Isolation(), f.Machine.Isolation(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("read back %+v, want %+v", got, want)
+		}
+		if got, want := again.Machine.Caches(), f.Machine.Caches(); got != want {
+			t.Fatalf("read back %+v, want %+v", got, want)
+		}
+		text, err := Describe(f.Machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if described, err := Read("described", text); err != nil || described.Machine.Caches() != f.Machine.Caches() {
+			t.Fatalf("described as %s: %v", text, err)
 		}
 		if !reflect.DeepEqual(again.Info, f.Info) {
 			t.Fatalf("read back %+v, want %+v", again.Info, f.Info)

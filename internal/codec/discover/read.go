@@ -24,15 +24,19 @@ func Read(name string, data []byte) (*Found, error) {
 	if err := recognize(data); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, err, expected)
 	}
-	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have no PCI devices and no isolation.
+	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have only that.
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, malformed.JSON(data, err), expected)
 	}
-	isolation, err := file.Isolation.isolation()
+	var k kernel
+	var err error
+	if k.isolation, err = file.Isolation.isolation(); err == nil {
+		k.caches, err = file.Caches.caches()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f, err := found(name, file.MachineInfo, isolation)
+	f, err := found(name, file.MachineInfo, k)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

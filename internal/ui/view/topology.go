@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -32,6 +33,7 @@ func (t Topology) Tree(style terminal.Style) string {
 	out.WriteString(t.summary(style) + "\n")
 	out.WriteString(t.tree().Text(style))
 	out.WriteString(t.isolation(style))
+	out.WriteString(t.caches(style))
 	if matrix := t.distances(); matrix != nil {
 		out.WriteString("\n" + matrix.Text(style))
 	}
@@ -65,6 +67,35 @@ func (t Topology) isolation(style terminal.Style) string {
 		return ""
 	}
 	return "\n" + out.String()
+}
+
+// caches describes how the kernel can divide the L3 caches. It returns "" if it cannot.
+func (t Topology) caches(style terminal.Style) string {
+	c := t.Machine.Caches()
+	if c.IsEmpty() {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("%d classes of service", c.Classes)}
+	if c.Ways > 0 {
+		text := Count(c.Ways, "way")
+		if c.CodeAndData {
+			text += " for code and for data (CDP)"
+		}
+		if c.LeastWays > 1 {
+			text += fmt.Sprintf(", at least %d for a class", c.LeastWays)
+		}
+		if c.HardwareWays != 0 {
+			text += ", of which hardware uses " + cache.Ways(c.HardwareWays).String()
+		}
+		parts = append(parts, text)
+	}
+	switch {
+	case c.AbsoluteBandwidth:
+		parts = append(parts, "memory bandwidth in absolute numbers, which is not divided")
+	case c.DividesBandwidth():
+		parts = append(parts, fmt.Sprintf("memory bandwidth from %d%% on, in steps of %d%%", c.LeastBandwidth, c.BandwidthStep))
+	}
+	return "\n" + style.Paragraph("", "  ", terminal.Faint.Of("each L3 cache can be divided (resctrl):"), terminal.Plain.Of(strings.Join(parts, "; ")))
 }
 
 func (t Topology) summary(style terminal.Style) string {
