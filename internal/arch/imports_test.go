@@ -66,8 +66,8 @@ func checkOwn(name, own string, test bool) string {
 		return "only tests import " + own
 	case covers("core", name):
 		return checkCore(name, own)
-	case within(pure, name) != "" && !covers("core", own):
-		return name + " is a value, and imports only the core: " + adviceValue
+	case within(pure, name) != "" && within(pure, own) == "" && !covers("core", own):
+		return name + " is a value, and imports only the core and other values: " + adviceValue
 	case there < here:
 		return fmt.Sprintf("%s is above %s: %s", own, name, floors[here].what)
 	case first != "" && second != "" && first != second:

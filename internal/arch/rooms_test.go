@@ -38,9 +38,10 @@ var edges = []string{"node/runtime/nri", "node/runtime/sim", "node/podres", "nod
 
 const adviceEdge = "edges never know each other; declare the small interface that is needed and let internal/agent hand the other one in"
 
-// pure are packages above the core that are values, like the core. They may use the types of
+// pure are packages above the core that are values, like the core. They import the core and each
+// other. They may use the types of
 // package time, but no clocks and timers.
-var pure = []string{"node/control", "node/noise", "node/quiet"}
+var pure = []string{"node/control", "node/noise", "node/quiet", "node/resctrl"}
 
 const adviceValue = "hand in what it must know as a value: internal/node/runtime/nri is the edge of internal/node/control, internal/node/kernelfiles that of internal/node/noise, internal/node/kernelsettings that of internal/node/quiet"
 

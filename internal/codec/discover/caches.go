@@ -17,12 +17,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// resctrlDirs are where the kernel's resctrl is: where it is mounted on a node, and where the pod of
-// an agent has it. A container's own /sys does not have it, because it is a mount of its own.
+// resctrlDirs are where the kernel's resctrl is: where it is mounted on a node, and where the pod
+// of an agent has it. A container's own /sys does not have it, because it is a mount of its own.
 var resctrlDirs = []string{"sys/fs/resctrl", "host/sys/fs/resctrl"}
 
-// resctrlFiles has the content of the files of resctrl that describe a machine, by their names below
-// its root: "info/L3/cbm_mask", and "schemata" of the default group.
+// resctrlFiles has the content of the files of resctrl that describe a machine, by their names
+// below its root: "info/L3/cbm_mask", and "schemata" of the default group.
 type resctrlFiles map[string]string
 
 // The files of a resource in info that are read (Documentation/filesystems/resctrl.rst, "Info
@@ -168,7 +168,7 @@ func schemataValues(text string) (values map[string][]uint64, ids []int, err err
 }
 
 // withCaches adds caches to a description, where the L3 cache of every core is known and has the id
-// of the uncore cache, or of the socket that stands for it (R-CPU-1). Otherwise it returns why not.
+// of the uncore cache, or of the socket in its place (R-CPU-1). Otherwise it returns why not.
 // ids are those that the kernel divides, or nil.
 func withCaches(d *machine.Description, info *model.MachineInfo, c machine.Caches, ids []int) (why string) {
 	if c.IsEmpty() {
@@ -223,8 +223,8 @@ type cachesText struct {
 	AbsoluteBandwidth bool   `json:"absolute_bandwidth,omitempty"`
 }
 
-// cachesTextOf returns nil for a machine that divides nothing, so that its recorded form is as before
-// there was this member.
+// cachesTextOf returns nil for a machine that divides nothing, so that its recorded form is as
+// before there was this member.
 func cachesTextOf(c machine.Caches) *cachesText {
 	if c.IsEmpty() {
 		return nil

@@ -82,7 +82,7 @@ func TestCachesOfAFolder(t *testing.T) {
 		if c := f.Machine.Caches(); (c.Ways == 11) != divides || c.IsEmpty() == divides {
 			t.Errorf("cache %s: %+v with the remarks %q", ids, c, f.Remarks)
 		}
-		if said := strings.Contains(strings.Join(f.Remarks, "\n"), "the kernel divides caches"); said == divides {
+		if shown := strings.Contains(strings.Join(f.Remarks, "\n"), "the kernel divides caches"); shown == divides {
 			t.Errorf("cache %s: the remarks %q", ids, f.Remarks)
 		}
 	}

@@ -100,9 +100,10 @@ func kindOf(data []byte) kind {
 func Describes(data []byte) bool { return kindOf(data) != foreign }
 
 // Assemble combines what can be taken from a node without Paddock: the output of "lscpu -J -e",
-// that of "numactl -H", the kernel's files about isolation and caches as "grep -H" writes them, and
-// the memory that the node's kubelet counts. It ignores files about something else. name is the directory of
-// the files, or the only file. If one of the files is a MachineInfo, that is the machine.
+// that of "numactl -H", the kernel's files about isolation and caches as "grep -H" writes them,
+// and the memory that the node's kubelet counts. It ignores files about something else. name is
+// the directory of the files, or the only file. If one of the files is a MachineInfo, that is the
+// machine.
 //
 // Contradictions between files are errors. What the files leave open is a note of the machine.
 func Assemble(name string, files []File, memory []Memory) (*Found, error) {

@@ -14,10 +14,10 @@ const lineWidth = 140
 // core, is at depth 6.
 const maxDepth = 8
 
-// WriteJSON writes the MachineInfo with the PCI devices, the isolation and the caches, such that Read returns
-// the same machine. If the machine was read from a file, it writes every field of the file, known
-// or not, in the order of the file. Values that fit on a line are written on one line, so that a
-// core takes one line and not twenty.
+// WriteJSON writes the MachineInfo with the PCI devices, the isolation and the caches, such that
+// Read returns the same machine. If the machine was read from a file, it writes every field of the
+// file, known or not, in the order of the file. Values that fit on a line are written on one line,
+// so that a core takes one line and not twenty.
 func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
