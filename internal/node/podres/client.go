@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
@@ -105,6 +106,9 @@ func (c *Client) Close() error { return c.conn.Close() }
 // List requests all pods. It takes at most one extras, which receives the data that the messages
 // have no fields for.
 func (c *Client) List(ctx context.Context, extras ...*Extras) (*podresourcesv1.ListPodResourcesResponse, error) {
+	if len(extras) > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, askCaches, "1")
+	}
 	ctx, trailer, option := asking(ctx, extras)
 	response, err := c.lister.List(ctx, &podresourcesv1.ListPodResourcesRequest{}, option)
 	fill(extras, trailer)

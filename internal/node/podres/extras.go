@@ -13,7 +13,7 @@ import (
 )
 
 // The messages of the API do not have the NUMA nodes of a claim's devices, whether a container is
-// near its devices, or moves. A client that asks for them with a header of the call gets them in
+// near its devices, moves, or classes of the caches. A client that asks for them with a header of the call gets them in
 // the trailer of the answer. Other clients get what the kubelet sends.
 const (
 	askPlaces    = "paddock-places"
@@ -29,6 +29,8 @@ const (
 type Extras struct {
 	Places Places
 	Moves  []Moves
+	// Caches is nil if the server does not divide caches, or is not asked for all pods.
+	Caches *Caches
 }
 
 // Place describes where a device of a container is.
@@ -136,6 +138,9 @@ func (s *Server) addExtras(ctx context.Context, of *node.State, grants ...*node.
 	}
 	add(askPlaces, answerPlaces, func() any { return placesOf(of, grants) })
 	add(askMoves, answerMoves, func() any { return movesOf(grants, s.options.Moved) })
+	if of.Machine().Caches().Classes > 1 {
+		add(askCaches, answerCaches, func() any { return CachesOf(of) })
+	}
 }
 
 // asking returns the context, the trailer and the option of a call whose answer fills Extras.
@@ -155,6 +160,12 @@ func fill(to []*Extras, trailer *metadata.MD) {
 			var read Places
 			if json.Unmarshal([]byte(text), &read) == nil {
 				e.Places = read
+			}
+		}
+		for _, text := range trailer.Get(answerCaches) {
+			read := &Caches{}
+			if json.Unmarshal([]byte(text), read) == nil && read.Rules.Classes > 1 {
+				e.Caches = read
 			}
 		}
 		for _, text := range trailer.Get(answerMoves) {
