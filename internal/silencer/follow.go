@@ -42,6 +42,7 @@ type source struct {
 	// last is what it answered, and at is when. answered is whether it ever did, also before a
 	// restart of this process.
 	last     []assigned
+	caches   *podres.Caches
 	at       time.Time
 	answered bool
 	err      error
@@ -148,12 +149,22 @@ func (s *source) ask(ctx context.Context, now time.Time) {
 	found, err := s.list(ctx)
 	if s.err = err; err != nil {
 		if now.Sub(s.at) > forgetAfter {
-			s.last, s.answered = nil, false
+			s.last, s.caches, s.answered = nil, nil, false
 		}
 		return
 	}
 	s.last, s.at = found, now
-	s.answered = len(found) > 0
+	s.answered = len(found) > 0 || s.caches != nil && len(s.caches.Containers) > 0
+}
+
+// classes returns the classes that the first source shows that knows any: the agent.
+func (f *follower) classes() *podres.Caches {
+	for _, s := range f.sources {
+		if s.caches != nil {
+			return s.caches
+		}
+	}
+	return nil
 }
 
 func (s *source) list(ctx context.Context) ([]assigned, error) {
@@ -171,6 +182,7 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 		s.client = nil
 		return nil, err
 	}
+	s.caches = extras.Caches
 	to := map[string]cpuset.Set{}
 	for i := range extras.Moves {
 		if m := &extras.Moves[i]; m.To != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
 	"github.com/paddock-project/paddock/internal/node/kernelsettings"
+	"github.com/paddock-project/paddock/internal/node/podres"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 	"github.com/paddock-project/paddock/internal/node/store"
 	"github.com/paddock-project/paddock/internal/testing/fakekernel"
@@ -55,8 +56,13 @@ func child(dir string) error {
 	}
 	s, err := New(c, World{
 		Disk: store.OS(), Now: time.Now, After: func(time.Duration) <-chan time.Time { return time.After(time.Millisecond) },
-		Files: kernelsettings.FS{Root: c.Root, Put: func(name, text string) error { return kernel.Call("Kernel.Write", [2]string{name, text}, &struct{}{}) }},
-		Ban:   func(string, cpuset.Set) (bool, error) { return false, nil },
+		Files: kernelsettings.FS{
+			Root: c.Root, Put: func(name, text string) error { return kernel.Call("Kernel.Write", [2]string{name, text}, &struct{}{}) },
+			Dir: func(name string, there bool) error {
+				return kernel.Call("Kernel.Dir", Directory{name, there}, &struct{}{})
+			},
+		},
+		Ban: func(string, cpuset.Set) (bool, error) { return false, nil },
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -72,18 +78,25 @@ type listed struct {
 	file string
 }
 
+// showing is the content of the file.
+type showing struct {
+	List   []shown
+	Caches *podres.Caches
+}
+
 // shown is a container in the file.
 type shown struct {
 	Name, Cgroup, CPUs, Governor string
 }
 
 func (l *listed) Containers(context.Context, []kernelfiles.Cgroup) (all []quiet.Container, err error) {
-	var list []shown
+	var file showing
 	data, err := os.ReadFile(l.file)
 	if err == nil {
-		err = json.Unmarshal(data, &list)
+		err = json.Unmarshal(data, &file)
 	}
-	for _, c := range list {
+	l.caches = file.Caches
+	for _, c := range file.List {
 		cpus, err := cpuset.Parse(c.CPUs)
 		if err != nil {
 			return nil, err
@@ -101,11 +114,20 @@ type server struct{ kernel *fakekernel.Kernel }
 // Write writes a text to a file.
 func (s *server) Write(args [2]string, _ *struct{}) error { return s.kernel.Write(args[0], args[1]) }
 
+// Directory is a directory to make or to remove.
+type Directory struct {
+	Name  string
+	There bool
+}
+
+// Dir makes or removes a directory.
+func (s *server) Dir(args Directory, _ *struct{}) error { return s.kernel.Dir(args.Name, args.There) }
+
 // TestKill kills real processes with SIGKILL at random moments, while pods come, are resized and
 // go. After each next start, every file is what the function says. After the release, it is what it
 // was before the first start.
 func TestKill(t *testing.T) {
-	r := newRig(t, fakekernel.Options{CPUs: 16}, everything())
+	r := newRig(t, fakekernel.Options{CPUs: 16, Resctrl: "xeon-mba"}, everything())
 	dir := t.TempDir()
 	r.disk, r.config.State = store.OS(), filepath.Join(dir, "state", "quiet.json")
 	connections := serve(t, r.kernel, filepath.Join(dir, "kernel.sock"))
@@ -171,7 +193,7 @@ func (r *rig) show(dir string) {
 		c := &r.source.list[i]
 		list = append(list, shown{c.Pod, c.Cgroup, c.Assigned.String(), c.Annotations[quiet.AskGovernor]})
 	}
-	data, err := json.Marshal(list)
+	data, err := json.Marshal(showing{list, r.source.caches})
 	must(r.t, err)
 	name := filepath.Join(dir, "containers.json")
 	must(r.t, os.WriteFile(name+".new", data, 0o600))

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
 	"github.com/paddock-project/paddock/internal/node/kernelsettings"
+	"github.com/paddock-project/paddock/internal/node/podres"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 	"github.com/paddock-project/paddock/internal/node/store"
 	"github.com/paddock-project/paddock/internal/testing/crashfs"
@@ -24,13 +25,15 @@ import (
 
 // fixed is a source that shows the containers of a list.
 type fixed struct {
-	list []quiet.Container
-	err  error
+	list   []quiet.Container
+	caches *podres.Caches
+	err    error
 }
 
 func (f *fixed) Containers(context.Context, []kernelfiles.Cgroup) ([]quiet.Container, error) {
 	return f.list, f.err
 }
+func (f *fixed) classes() *podres.Caches   { return f.caches }
 func (f *fixed) answered() []string        { return nil }
 func (f *fixed) problems() []quiet.Problem { return nil }
 
@@ -43,11 +46,15 @@ type rig struct {
 	source *fixed
 	now    time.Time
 	put    func(name, text string) error
+	dir    func(name string, there bool) error
 	s      *Silencer
 	log    strings.Builder
 	bans   []string
 	// before has the settings before the first start.
 	before map[string]string
+	// division has the classes of pods, if there is resctrl, and count is how many pods there were.
+	division division
+	count    int
 }
 
 // everything is a policy that uses every setting for every container.
@@ -74,7 +81,8 @@ func newRig(t testing.TB, o fakekernel.Options, p quiet.Policy) *rig {
 	must(t, k.Write(quiet.NewQueuesFile, some))
 	c := DefaultConfig()
 	c.Quiet, c.Root, c.State = p, k.Root(), "/state/quiet.json"
-	r := &rig{t: t, kernel: k, disk: crashfs.New(), config: c, source: &fixed{}, now: time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC), put: k.Write}
+	r := &rig{t: t, kernel: k, disk: crashfs.New(), config: c, source: &fixed{}, now: time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC), put: k.Write, dir: k.Dir}
+	r.division.init(t, o)
 	r.before, err = k.Settings()
 	must(t, err)
 	return r
@@ -89,7 +97,7 @@ func must(t testing.TB, err error) {
 
 func (r *rig) world() World {
 	return World{
-		Disk: r.disk, Files: kernelsettings.FS{Root: r.kernel.Root(), Put: func(name, text string) error { return r.put(name, text) }},
+		Disk: r.disk, Files: kernelsettings.FS{Root: r.kernel.Root(), Put: func(name, text string) error { return r.put(name, text) }, Dir: func(name string, there bool) error { return r.dir(name, there) }},
 		Now: func() time.Time { return r.now }, After: time.After, Environment: func(string) string { return "" },
 		Ban: func(_ string, cpus cpuset.Set) (bool, error) {
 			r.bans = append(r.bans, cpus.String())
@@ -126,12 +134,15 @@ func (r *rig) stop() {
 // pod adds a pod with one container, whose cgroup exists.
 func (r *rig) pod(name string, cpus cpuset.Set, annotations map[string]string) *quiet.Container {
 	r.t.Helper()
-	uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", len(r.source.list)+1)
+	r.count++
+	uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", r.count)
 	group := "/kubepods.slice/kubepods-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice/cri-containerd-" + name + ".scope"
 	must(r.t, r.kernel.AddCgroup(group, cpus))
 	r.source.list = append(r.source.list, quiet.Container{
 		Namespace: "prod", Pod: name, Name: "main", UID: uid, Assigned: cpus, Runs: cpus, Cgroup: group, Annotations: annotations,
 	})
+	must(r.t, r.kernel.AddThreads(group, 100*r.count, 100*r.count+1))
+	r.divide()
 	return &r.source.list[len(r.source.list)-1]
 }
 
@@ -142,6 +153,7 @@ func (r *rig) end(name string) {
 	c := r.source.list[at]
 	must(r.t, r.kernel.RemoveCgroup(c.Cgroup))
 	r.source.list = slices.Delete(r.source.list, at, at+1)
+	r.divide()
 }
 
 // release runs paddock quiet --release.
@@ -176,7 +188,17 @@ func (r *rig) differences() (found []string) {
 		base[name], err = quiet.KindOf(name).Value(before)
 		must(r.t, err)
 	}
-	wanted, _ := quiet.Want(&m, r.source.list, &r.config.Quiet, base)
+	var caches *quiet.Caches
+	if r.source.caches != nil {
+		caches = &classesOf(r.source.caches, nil).caches
+		for group := range caches.Groups {
+			if name := quiet.ClassFile(group); settings[name] == "" {
+				base[name], settings[name] = "", ""
+			}
+		}
+		found = append(found, r.strayThreads()...)
+	}
+	wanted, _ := quiet.Want(&m, r.source.list, caches, &r.config.Quiet, base)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		now, err := quiet.KindOf(name).Value(settings[name])
 		must(r.t, err)
@@ -269,19 +291,21 @@ var errKilled = errors.New("killed")
 // that, and returns how many there were. If whole is set, the kernel has carried out these writes.
 func playedWith(t *testing.T, n, m int, whole bool) (writes int) {
 	t.Helper()
-	r := newRig(t, fakekernel.Options{CPUs: 8}, everything())
+	r := newRig(t, fakekernel.Options{CPUs: 8, Resctrl: "xeon-cdp"}, everything())
 	disk := crashfs.New()
 	r.disk = disk
 	count := 0
-	r.put = func(name, text string) error {
+	kill := func(change func() error) error {
 		if count++; count != n && (count != n+m || m == 0) {
-			return r.kernel.Write(name, text)
+			return change()
 		}
 		if whole {
-			_ = r.kernel.Write(name, text) // The kernel may reject it.
+			_ = change() // The kernel may reject it.
 		}
 		panic(errKilled)
 	}
+	r.put = func(name, text string) error { return kill(func() error { return r.kernel.Write(name, text) }) }
+	r.dir = func(name string, there bool) error { return kill(func() error { return r.kernel.Dir(name, there) }) }
 	governor := map[string]string{quiet.AskGovernor: "performance"}
 	r.start()
 	for i, step := range []func(){
@@ -342,4 +366,5 @@ func (r *rig) resize(name string, cpus cpuset.Set) {
 	at := slices.IndexFunc(r.source.list, func(c quiet.Container) bool { return c.Pod == name })
 	must(r.t, r.kernel.SetCPUs(r.source.list[at].Cgroup, cpus))
 	r.source.list[at].Assigned, r.source.list[at].Runs = cpus, cpus
+	r.divide()
 }

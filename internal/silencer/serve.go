@@ -43,7 +43,7 @@ func (s *Silencer) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		answer(w, http.StatusOK, s.Status().metrics())
+		answer(w, http.StatusOK, s.Status().metrics()+s.classMetrics())
 	})
 	return access.Guard{}.Handler(mux)
 }
@@ -53,7 +53,8 @@ func answer(w http.ResponseWriter, code int, text string) {
 	_, _ = w.Write([]byte(text)) // The client is gone if this fails.
 }
 
-// metrics returns the numbers of a status in the text format of Prometheus. No label names a pod.
+// metrics returns the numbers of a status in the text format of Prometheus. No label names a pod;
+// see classMetrics.
 func (s *Status) metrics() string {
 	var out strings.Builder
 	metric := func(name, kind, help string) {
@@ -63,6 +64,7 @@ func (s *Status) metrics() string {
 	for _, k := range []quiet.Kind{
 		quiet.Interrupt, quiet.NewInterrupts, quiet.Workqueues, quiet.Queue, quiet.NewQueues, quiet.ExclusiveCPUs,
 		quiet.Partition, quiet.Latency, quiet.Governor, quiet.MinFrequency, quiet.MaxFrequency, quiet.Balancer,
+		quiet.DefaultClass, quiet.CacheClass,
 	} {
 		changed[string(k)] = 0
 	}
@@ -98,6 +100,7 @@ func (s *Status) metrics() string {
 		{"writes", "Writes to files of the kernel.", s.Counts.Writes},
 		{"failed_writes", "Writes that the kernel rejected.", s.Counts.Failed},
 		{"saves", "Writes of the state.", s.Counts.Saves},
+		{"moved_threads", "Threads that were moved to a class of the caches.", s.Counts.Moved},
 	} {
 		metric("paddock_quiet_"+c.name+"_total", "counter", c.help)
 		fmt.Fprintf(&out, "paddock_quiet_%s_total %d\n", c.name, c.value)

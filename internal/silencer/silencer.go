@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
 	"github.com/paddock-project/paddock/internal/node/kernelsettings"
+	"github.com/paddock-project/paddock/internal/node/podres"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 	"github.com/paddock-project/paddock/internal/node/store"
 )
@@ -33,6 +35,8 @@ type World struct {
 // containers knows which container has which exclusive CPUs.
 type containers interface {
 	Containers(ctx context.Context, groups []kernelfiles.Cgroup) ([]quiet.Container, error)
+	// classes returns the classes of the caches, or nil if they are not known.
+	classes() *podres.Caches
 	answered() []string
 	problems() []quiet.Problem
 }
@@ -54,10 +58,19 @@ type Silencer struct {
 	reported map[string]bool // problems that were logged
 	counts   counts
 	status   atomic.Pointer[Status]
+	// checked has when all threads of a container were seen in its group, and taskErrors what could
+	// not be moved in this round.
+	checked    map[member]time.Time
+	taskErrors []quiet.Problem
+	// announced is set when the first class was made.
+	announced bool
+
+	monitoring sync.Mutex // guards usage
+	usage      usage
 }
 
 // counts only grow.
-type counts struct{ rounds, writes, failed, saves uint64 }
+type counts struct{ rounds, writes, failed, saves, moved uint64 }
 
 // New opens the state, and takes over what an earlier process has changed.
 func New(c Config, w World, log *slog.Logger) (*Silencer, error) {
@@ -139,23 +152,36 @@ func (s *Silencer) Round(ctx context.Context) {
 	if err == nil {
 		err = s.look()
 	}
+	var wished *classes
+	if err == nil {
+		wished, err = s.cacheWishes(groups)
+	}
 	var now map[string]string
 	var unread map[string]error
 	if err == nil {
-		now, unread, err = s.world.Files.Look(s.scope(list))
+		now, unread, err = s.world.Files.Look(s.scope(list, wished))
 	}
 	if err != nil {
 		s.wait(err)
 		return
 	}
 	situation := &quiet.Situation{
-		Machine: s.machine, Containers: list, Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, Troubles: s.troubles, At: s.world.Now(),
+		Machine: s.machine, Containers: list, Caches: wished.wanted(), Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, Troubles: s.troubles, At: s.world.Now(),
 	}
 	p := quiet.New(situation)
+	s.taskErrors = nil
 	if err = s.carryOut(p); err == nil {
 		s.ban(p.Banned(situation))
+		s.moveTasks(wished)
 	}
-	s.show(ctx, p, list, now, err)
+	s.show(ctx, p, &seen{list, wished, now}, err)
+}
+
+// seen is what a round has found.
+type seen struct {
+	list    []quiet.Container
+	classes *classes
+	now     map[string]string
 }
 
 // look reads the machine, and what does not change with it only once.
@@ -169,12 +195,15 @@ func (s *Silencer) look() error {
 
 // scope returns which files a round reads. Without containers, these are the files that were
 // changed.
-func (s *Silencer) scope(list []quiet.Container) *kernelsettings.Scope {
+func (s *Silencer) scope(list []quiet.Container, wished *classes) *kernelsettings.Scope {
 	p := &s.config.Quiet
 	some := slices.ContainsFunc(list, func(c quiet.Container) bool { return !c.Assigned.IsEmpty() })
 	scope := &kernelsettings.Scope{
 		Interrupts: some && p.Interrupts != quiet.Off, Workqueues: some && p.Workqueues != quiet.Off, Queues: some && p.ReceiveQueues != quiet.Off,
 		Also: slices.Sorted(maps.Keys(s.saved.Files)),
+	}
+	if wished != nil {
+		scope.Classes, scope.Wished = true, slices.Sorted(maps.Keys(wished.caches.Groups))
 	}
 	for i := range list {
 		c := &list[i]
@@ -204,10 +233,17 @@ func (s *Silencer) carryOut(p *quiet.Plan) error {
 		return fmt.Errorf("nothing is changed: %w", err)
 	}
 	results := map[string]quiet.Result{}
+	stopped := false
 	for i := range p.Writes {
 		w := &p.Writes[i]
+		class := quiet.KindOf(w.File).IsClass()
+		if class && stopped {
+			continue // What follows needs what failed. The next round plans it again.
+		}
 		r := s.world.Files.Write(w)
-		results[w.File] = r
+		if stopped = stopped || class && r.Err != nil; !class || w.Last || r.Err != nil {
+			results[w.File] = r
+		}
 		s.counts.writes++
 		if r.Err != nil && !r.Gone {
 			s.counts.failed++

@@ -24,6 +24,8 @@ type Status struct {
 	Files []File `json:"files"`
 	// Problems are wishes and settings that are not carried out.
 	Problems []quiet.Problem `json:"problems"`
+	// Classes are the classes of the caches.
+	Classes []Class `json:"classes"`
 	// Reported are settings of the whole node that are not changed.
 	Reported map[string]string `json:"reported"`
 	// Irqbalance is which CPUs irqbalance bans.
@@ -75,16 +77,19 @@ type Counts struct {
 	Writes uint64 `json:"writes"`
 	Failed uint64 `json:"failed"`
 	Saves  uint64 `json:"saves"`
+	// Moved are threads that were moved to a class of the caches.
+	Moved uint64 `json:"moved"`
 }
 
 // Status returns the status. The caller must not change it.
 func (s *Silencer) Status() *Status { return s.status.Load() }
 
 // show publishes the status after a round, and logs what is new in it.
-func (s *Silencer) show(ctx context.Context, p *quiet.Plan, list []quiet.Container, now map[string]string, err error) {
+func (s *Silencer) show(ctx context.Context, p *quiet.Plan, of *seen, err error) {
+	list, now := of.list, of.now
 	next := &Status{
-		At: s.world.Now(), Containers: []Container{}, Files: []File{}, Problems: []quiet.Problem{}, Reported: s.world.Files.Reported(),
-		Irqbalance: s.bans.text(), Counts: Counts{s.counts.rounds, s.counts.writes, s.counts.failed, s.counts.saves},
+		At: s.world.Now(), Containers: []Container{}, Files: []File{}, Problems: []quiet.Problem{}, Classes: of.classes.status(), Reported: s.world.Files.Reported(),
+		Irqbalance: s.bans.text(), Counts: Counts{s.counts.rounds, s.counts.writes, s.counts.failed, s.counts.saves, s.counts.moved},
 	}
 	if err != nil {
 		next.Waiting, next.At = err.Error(), s.status.Load().At
@@ -104,7 +109,11 @@ func (s *Silencer) show(ctx context.Context, p *quiet.Plan, list []quiet.Contain
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		next.Files = append(next.Files, s.file(p, name, now[name]))
 	}
-	next.Problems = append(append(next.Problems, p.Problems...), s.follow.problems()...)
+	next.Problems = slices.Concat(next.Problems, p.Problems, s.taskErrors, s.follow.problems())
+	if len(next.Classes) > 0 && !s.announced {
+		s.announced = true
+		s.log.Warn("containers have classes of the caches: what paddock quiet does with resctrl is untried on hardware", "classes", len(next.Classes))
+	}
 	s.announce(ctx, next, p.Troubles, list)
 	s.status.Store(next)
 }

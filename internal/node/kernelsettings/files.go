@@ -21,6 +21,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/quiet"
+	"github.com/paddock-project/paddock/internal/node/resctrl"
 )
 
 // mostFiles is how many files of one kind are read. A server with many devices has thousands of
@@ -39,6 +40,8 @@ type FS struct {
 	// Put writes a text to a file, in place of the kernel. If it is nil, the file is opened and
 	// written. It is for tests.
 	Put func(name, text string) error
+	// Dir makes or removes a directory of resctrl, in place of the kernel, as Put writes.
+	Dir func(name string, there bool) error
 }
 
 // place returns the path of a file of package quiet.
@@ -48,6 +51,9 @@ func (f FS) place(name string) string {
 	}
 	if rest, is := strings.CutPrefix(name, quiet.Cgroups+"/"); is {
 		return filepath.Join(cmp.Or(f.Mount, filepath.Join(cmp.Or(f.Root, "/"), "sys/fs/cgroup")), rest)
+	}
+	if rest, is := strings.CutPrefix(name, quiet.Resctrl+"/"); is {
+		name = "sys/fs/resctrl/" + rest
 	}
 	return filepath.Join(cmp.Or(f.Root, "/"), name)
 }
@@ -172,6 +178,10 @@ type Scope struct {
 	Frequencies []string
 	// Groups are the cgroups that may become partitions.
 	Groups []string
+	// Classes is whether the groups of resctrl are read that are Paddock's, and Wished are those
+	// that must exist.
+	Classes bool
+	Wished  []string
 	// Also are the names of files that were changed before.
 	Also []string
 }
@@ -241,6 +251,18 @@ func (f FS) within(s *Scope) ([]string, error) {
 			names = append(names, quiet.ExclusiveFile(group))
 		}
 	}
+	if s.Classes {
+		groups, err := f.groups()
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, quiet.DefaultClassFile)
+		for _, group := range slices.Concat(groups, s.Wished) {
+			if resctrl.IsOurs(group) {
+				names = append(names, quiet.ClassFile(group))
+			}
+		}
+	}
 	return names, nil
 }
 
@@ -272,6 +294,9 @@ func (f FS) read(name string) (value, text string, err error) {
 	} else {
 		text, err = f.text(name)
 	}
+	if gone(err) && quiet.KindOf(name) == quiet.CacheClass && f.hasResctrl() {
+		return "", "", nil
+	}
 	if err != nil {
 		return "", "", err
 	}
@@ -284,6 +309,9 @@ func (f FS) read(name string) (value, text string, err error) {
 // Write carries out a write, and reads the file again.
 func (f FS) Write(w *quiet.Write) quiet.Result {
 	err := f.put(w.File, w.Text)
+	if quiet.KindOf(w.File) == quiet.CacheClass || w.File == quiet.DefaultClassFile {
+		err = f.explain(err)
+	}
 	value, text, reading := f.read(w.File)
 	r := quiet.Result{Now: value, Text: text, Err: err, Gone: gone(err) || gone(reading)}
 	if r.Err == nil {
@@ -309,6 +337,13 @@ func (f FS) put(name, text string) error {
 	if name == quiet.BalancerFile {
 		return f.putBalancer(text)
 	}
+	if quiet.KindOf(name) == quiet.CacheClass {
+		return f.putGroup(name, text)
+	}
+	return f.write(name, text)
+}
+
+func (f FS) write(name, text string) error {
 	if f.Put != nil {
 		return f.Put(name, text)
 	}

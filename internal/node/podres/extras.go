@@ -13,8 +13,8 @@ import (
 )
 
 // The messages of the API do not have the NUMA nodes of a claim's devices, whether a container is
-// near its devices, moves, or classes of the caches. A client that asks for them with a header of the call gets them in
-// the trailer of the answer. Other clients get what the kubelet sends.
+// near its devices, moves, or classes of the caches. A client that asks for them with a header of
+// the call gets them in the trailer of the answer. Other clients get what the kubelet sends.
 const (
 	askPlaces    = "paddock-places"
 	answerPlaces = "paddock-places-bin"

@@ -36,6 +36,7 @@
 //  4. cpuset.cpus.exclusive gets its final value, from the leaves up.
 //  5. Partitions begin.
 //  6. Lists of CPUs that get CPUs back; limits, governors and frequencies that are no longer asked for.
+//  7. Groups of resctrl, in the order of package resctrl.
 //
 // # Who changes it back
 //

@@ -15,7 +15,9 @@ import (
 type Situation struct {
 	Machine    Machine
 	Containers []Container
-	Policy     Policy
+	// Caches are the classes of the caches; see Want.
+	Caches *Caches
+	Policy Policy
 	// Now has the content of each file that may be written, in the form of Kind.Value. A file that
 	// is not in it does not exist.
 	Now map[string]string
@@ -57,19 +59,22 @@ type Plan struct {
 	at   time.Time
 	most int
 	same func(kind Kind, now, wanted string) bool
+	// classes are the files of resctrl that are to be written.
+	classes []string
 }
 
 // New returns the plan for a situation.
 func New(s *Situation) *Plan {
 	base, records := bases(s.Now, s.Unread, s.Records, s.Machine.Partitions)
 	p := &Plan{Records: records, Troubles: Troubles{}, base: base, now: s.Now, at: s.At, most: s.Policy.MostFights, same: s.Machine.same}
-	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, &s.Policy, base)
+	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, s.Caches, &s.Policy, base)
 	for _, name := range slices.Sorted(maps.Keys(s.Unread)) {
 		p.Problems = append(p.Problems, Problem{File: name, Text: "a file cannot be read, and is left as it is: " + s.Unread[name].Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Now)) {
 		p.file(name, s.Troubles[name])
 	}
+	p.steps(s)
 	slices.SortStableFunc(p.Writes, func(a, b Write) int { return cmp.Or(a.rank-b.rank, a.depth-b.depth) })
 	return p
 }
@@ -77,7 +82,7 @@ func New(s *Situation) *Plan {
 // Release returns the plan that gives every file its base again.
 func Release(s *Situation) *Plan {
 	again := *s
-	again.Containers, again.Troubles = nil, nil
+	again.Containers, again.Caches, again.Troubles = nil, nil, nil
 	return New(&again)
 }
 
@@ -94,7 +99,7 @@ func (m *Machine) same(kind Kind, now, wanted string) bool {
 		return !has.IsEmpty() && has.Equal(wants.Difference(m.Partitions))
 	case Queue, NewQueues:
 		return wants.Contains(has) && !wants.Difference(has).Difference(m.Partitions).Intersects(m.Online)
-	case Interrupt, NewInterrupts, ExclusiveCPUs, Partition, Latency, Governor, MinFrequency, MaxFrequency, Balancer:
+	case Interrupt, NewInterrupts, ExclusiveCPUs, Partition, Latency, Governor, MinFrequency, MaxFrequency, Balancer, DefaultClass, CacheClass:
 	}
 	return false
 }
@@ -152,6 +157,8 @@ func (p *Plan) write(name string, kind Kind, now, wanted string) {
 		p.Writes = append(p.Writes, Write{File: name, Value: value, Text: kind.Text(value), Last: last, rank: rank, depth: depth})
 	}
 	switch {
+	case kind.IsClass():
+		p.classes = append(p.classes, name) // See steps.
 	case kind == Partition && wanted == "isolated":
 		add(wanted, 5, 0, true)
 	case kind == Partition:
@@ -250,7 +257,7 @@ func quoted(text string) string {
 // Banned returns the CPUs that irqbalance must keep free of interrupts. It is empty if no container
 // wants that: irqbalance then uses its own list.
 func (p *Plan) Banned(s *Situation) cpuset.Set {
-	wanted, _ := Want(&s.Machine, s.Containers, &s.Policy, map[string]string{BalancerFile: p.base[BalancerFile]})
+	wanted, _ := Want(&s.Machine, s.Containers, nil, &s.Policy, map[string]string{BalancerFile: p.base[BalancerFile]})
 	if ban := wanted[BalancerFile]; len(ban.For) > 0 {
 		return setOf(ban.Value)
 	}

@@ -53,6 +53,10 @@ type Policy struct {
 	// Frequency is for which containers the governor and the frequencies are set as the pod asks:
 	// Off or Asked.
 	Frequency Scope `json:"frequency"`
+	// Caches is whether the groups of resctrl are made for the classes that the agent gives
+	// containers, and the default class shrinks: Off or Asked. Which pods may ask is for the agent
+	// to decide.
+	Caches Scope `json:"caches"`
 	// Irqbalance is whether irqbalance learns which CPUs are quiet.
 	Irqbalance bool `json:"irqbalance"`
 	// Allow is which pods may ask.
@@ -74,7 +78,7 @@ type Allow struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Interrupts: Exclusive, Workqueues: Exclusive, ReceiveQueues: Exclusive,
-		Partition: Asked, CStates: Asked, Frequency: Asked, Irqbalance: true, MostFights: 5,
+		Partition: Asked, CStates: Asked, Frequency: Asked, Caches: Asked, Irqbalance: true, MostFights: 5,
 		Allow: Allow{Namespaces: []string{}, RuntimeClasses: []string{}},
 	}
 }
@@ -93,6 +97,7 @@ func (p *Policy) Check() error {
 		{"receiveQueues", p.ReceiveQueues, []Scope{Off, Asked, Exclusive}},
 		{"cStates", p.CStates, []Scope{Off, Asked, Exclusive}},
 		{"frequency", p.Frequency, []Scope{Off, Asked}},
+		{"caches", p.Caches, []Scope{Off, Asked}},
 	} {
 		if !slices.Contains(f.may, f.value) {
 			wrong = append(wrong, fmt.Errorf("quiet.%s: %q: expected one of %v", f.name, f.value, f.may))

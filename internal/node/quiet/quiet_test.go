@@ -66,7 +66,7 @@ func machine() quiet.Machine {
 func wanted(file, base string, list ...quiet.Container) (string, []quiet.Problem) {
 	m, p := machine(), quiet.DefaultPolicy()
 	p.Interrupts, p.Allow = quiet.Asked, quiet.Allow{Namespaces: []string{"prod"}, RuntimeClasses: []string{"fast"}}
-	all, problems := quiet.Want(&m, list, &p, map[string]string{file: base})
+	all, problems := quiet.Want(&m, list, nil, &p, map[string]string{file: base})
 	return all[file].Value, problems
 }
 
@@ -128,16 +128,16 @@ func TestBanList(t *testing.T) {
 	m.Boot = set("6-7")
 	list := []quiet.Container{{Namespace: "prod", Pod: "a", Name: "main", Assigned: set("2-3")}}
 	for base, want := range map[string]string{"": "2-3,6-7", "0": "0,2-3"} {
-		all, _ := quiet.Want(&m, list, &p, map[string]string{quiet.BalancerFile: base})
+		all, _ := quiet.Want(&m, list, nil, &p, map[string]string{quiet.BalancerFile: base})
 		if got := all[quiet.BalancerFile].Value; got != want {
 			t.Errorf("%q: %q, want %q", base, got, want)
 		}
 	}
 	every := append(slices.Clone(list), quiet.Container{Namespace: "prod", Pod: "b", Name: "main", Assigned: set("0-1,4-5")})
-	if all, problems := quiet.Want(&m, every, &p, map[string]string{quiet.BalancerFile: ""}); all[quiet.BalancerFile].Value != "" || len(problems) != 1 {
+	if all, problems := quiet.Want(&m, every, nil, &p, map[string]string{quiet.BalancerFile: ""}); all[quiet.BalancerFile].Value != "" || len(problems) != 1 {
 		t.Errorf("all CPUs are exclusive or isolated: %+v, %+v", all, problems)
 	}
-	if all, _ := quiet.Want(&m, nil, &p, map[string]string{quiet.BalancerFile: "0"}); all[quiet.BalancerFile].Value != "0" {
+	if all, _ := quiet.Want(&m, nil, nil, &p, map[string]string{quiet.BalancerFile: "0"}); all[quiet.BalancerFile].Value != "0" {
 		t.Error("without containers, the list is not the one before")
 	}
 }
@@ -151,7 +151,7 @@ func TestIsolatedAtBoot(t *testing.T) {
 	list := []quiet.Container{{Namespace: "prod", Pod: "a", Name: "main", Assigned: set("2-3")}}
 	for assigned, want := range map[string]string{"2-3": "0-1", "0-3": "4-7"} {
 		list[0].Assigned = set(assigned)
-		all, _ := quiet.Want(&m, list, &p, map[string]string{irq: "3"})
+		all, _ := quiet.Want(&m, list, nil, &p, map[string]string{irq: "3"})
 		if got := all[irq].Value; got != want {
 			t.Errorf("CPUs %s are exclusive: %q, want %q", assigned, got, want)
 		}

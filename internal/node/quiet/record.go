@@ -68,7 +68,13 @@ func bases(now map[string]string, unread map[string]error, old Records, partitio
 			}
 			continue
 		}
-		if !record.ours(KindOf(name), found, partitions) {
+		kind := KindOf(name)
+		switch {
+		case kind == CacheClass && found == "":
+			continue // There is no group to give back.
+		case kind.IsClass():
+			record = record.classBase(kind, found)
+		case !record.ours(kind, found, partitions):
 			record.Before = found
 		}
 		base[name], records[name] = record.Before, record

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/node/resctrl"
 )
 
 // Kind is what a file sets. Its text is what people read.
@@ -38,6 +39,10 @@ const (
 	Governor     Kind = "governor"
 	MinFrequency Kind = "lowest frequency"
 	MaxFrequency Kind = "highest frequency"
+	// DefaultClass is schemata of the root of sys/fs/resctrl, and CacheClass that of a group there
+	// (filesystems/resctrl.rst). A group that does not exist is empty.
+	DefaultClass Kind = "default cache class"
+	CacheClass   Kind = "cache class"
 	// Balancer is the variable IRQBALANCE_BANNED_CPULIST in the environment file of irqbalance.
 	Balancer Kind = "irqbalance"
 )
@@ -84,6 +89,9 @@ func KindOf(name string) Kind {
 	case BalancerFile:
 		return Balancer
 	}
+	if strings.HasPrefix(name, Resctrl+"/") {
+		return classKind(name)
+	}
 	kind := map[string]Kind{
 		"smp_affinity_list": Interrupt, "rps_cpus": Queue, exclusiveBase: ExclusiveCPUs, partitionBase: Partition,
 		"pm_qos_resume_latency_us": Latency, "scaling_governor": Governor, "scaling_min_freq": MinFrequency, "scaling_max_freq": MaxFrequency,
@@ -99,7 +107,7 @@ func (k Kind) isSet() bool {
 	switch k {
 	case Interrupt, NewInterrupts, Workqueues, Queue, NewQueues, ExclusiveCPUs, Balancer:
 		return true
-	case Partition, Latency, Governor, MinFrequency, MaxFrequency:
+	case Partition, Latency, Governor, MinFrequency, MaxFrequency, DefaultClass, CacheClass:
 	}
 	return false
 }
@@ -109,13 +117,14 @@ func (k Kind) isMask() bool {
 	switch k {
 	case NewInterrupts, Workqueues, Queue, NewQueues:
 		return true
-	case Interrupt, ExclusiveCPUs, Balancer, Partition, Latency, Governor, MinFrequency, MaxFrequency:
+	case Interrupt, ExclusiveCPUs, Balancer, Partition, Latency, Governor, MinFrequency, MaxFrequency, DefaultClass, CacheClass:
 	}
 	return false
 }
 
 // Value returns the content of a file in the form in which this package compares it: a set of CPUs
-// as a list, and the kind of a partition without the reason why it is invalid.
+// as a list, the kind of a partition without the reason why it is invalid, and schemata in one
+// line.
 func (k Kind) Value(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -130,14 +139,20 @@ func (k Kind) Value(text string) (string, error) {
 		return set.String(), err
 	case k == Partition:
 		text, _, _ = strings.Cut(text, " (")
+	case k.IsClass():
+		s, err := resctrl.Parse(text)
+		return s.String(), err
 	}
 	return text, nil
 }
 
 // Text returns the text to write for a value. An empty set of a cgroup is a line without CPUs.
 func (k Kind) Text(value string) string {
-	if k.isMask() {
+	switch {
+	case k.isMask():
 		return FormatMask(setOf(value))
+	case k.IsClass():
+		return strings.ReplaceAll(value, " ", "\n")
 	}
 	return value
 }

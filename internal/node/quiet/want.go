@@ -45,12 +45,14 @@ type Problem struct {
 }
 
 // Want returns what each file of base must contain, and what cannot be had. base has the value of
-// each file that is there, as it would be without Paddock.
-func Want(m *Machine, containers []Container, p *Policy, base map[string]string) (map[string]Wanted, []Problem) {
+// each file that is there, as it would be without Paddock. caches is nil if it is not known which
+// classes containers have, or if the classes are to be given back.
+func Want(m *Machine, containers []Container, caches *Caches, p *Policy, base map[string]string) (map[string]Wanted, []Problem) {
 	w := wanting{machine: m, policy: p, base: base, wanted: map[string]Wanted{}}
 	for i := range containers {
 		w.add(&containers[i])
 	}
+	w.classes(caches)
 	for _, name := range slices.Sorted(maps.Keys(base)) {
 		if _, done := w.wanted[name]; !done {
 			w.wanted[name] = w.of(name)
@@ -248,7 +250,7 @@ func (w *wanting) of(name string) Wanted {
 	case ExclusiveCPUs:
 		group := "/" + strings.TrimPrefix(path.Dir(name), Cgroups+"/")
 		return with(base, w.exclusive[group])
-	case Partition, Latency, Governor, MinFrequency, MaxFrequency:
+	case Partition, Latency, Governor, MinFrequency, MaxFrequency, DefaultClass, CacheClass:
 	}
 	return Wanted{Value: base}
 }

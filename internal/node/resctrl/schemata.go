@@ -116,25 +116,13 @@ func (s Schemata) Lines() []string {
 	return lines
 }
 
-// of returns the value of a resource in a cache.
-func (s Schemata) of(e Entry) (value uint64, has bool) {
+// Of returns the value that s has where e has one.
+func (s Schemata) Of(e Entry) (value uint64, has bool) {
 	i, has := slices.BinarySearchFunc(s, e, compare)
 	if !has {
 		return 0, false
 	}
 	return s[i].Value, true
-}
-
-// Within returns the entries of s for which like has a value, too. A cache is in no schemata while
-// all of its CPUs are offline.
-func (s Schemata) Within(like Schemata) Schemata {
-	var kept Schemata
-	for _, e := range s {
-		if _, has := like.of(e); has {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 // Equal reports whether both have the same values.

@@ -73,8 +73,8 @@ func Steps(rules machine.Caches, now, wanted Groups) []Step {
 func (s *steps) sharing(goal Schemata) Schemata {
 	next := slices.Clone(goal)
 	for i, e := range goal {
-		now, has := s.now[""].of(e)
-		if final, _ := s.wanted[""].of(e); has && e.Value == final {
+		now, has := s.now[""].Of(e)
+		if final, _ := s.wanted[""].Of(e); has && e.Value == final {
 			next[i].Value = now
 		}
 	}
@@ -93,7 +93,7 @@ type steps struct {
 func (s *steps) meet(name string, instead Schemata) (next Schemata, complete bool) {
 	next, complete = slices.Clone(s.now[name]), true
 	for i, e := range next {
-		goal, has := s.wanted[name].of(e)
+		goal, has := s.wanted[name].Of(e)
 		switch {
 		case !has || goal == e.Value:
 		case !e.hasWays():
@@ -102,7 +102,7 @@ func (s *steps) meet(name string, instead Schemata) (next Schemata, complete boo
 			next[i].Value = e.Value & goal
 		default:
 			complete = false
-			if value, has := instead.of(e); has {
+			if value, has := instead.Of(e); has {
 				next[i].Value = value
 			}
 		}

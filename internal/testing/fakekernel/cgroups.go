@@ -45,6 +45,11 @@ func (k *Kernel) RemoveCgroup(name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.groups, name)
+	for word := range strings.FieldsSeq(k.get(quiet.Cgroups + name + "/cgroup.threads")) {
+		if err := k.endThread(word); err != nil {
+			return err
+		}
+	}
 	if err := os.RemoveAll(k.place(quiet.Cgroups + name)); err != nil {
 		return err
 	}
@@ -252,6 +257,9 @@ func (k *Kernel) Settings() (map[string]string, error) {
 		name, err := filepath.Rel(k.dir, place)
 		if rest, is := strings.CutPrefix(name, "sys/fs/cgroup/"); is {
 			name = quiet.Cgroups + "/" + rest
+		}
+		if rest, is := strings.CutPrefix(name, "sys/fs/resctrl/"); is {
+			name = quiet.Resctrl + "/" + rest
 		}
 		if quiet.KindOf(name) != "" && err == nil {
 			all[name] = k.get(name)

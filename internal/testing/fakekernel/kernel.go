@@ -28,6 +28,9 @@ type Options struct {
 	WithoutExclusive bool
 	// WithoutFrequencies is a virtual machine, without cpufreq.
 	WithoutFrequencies bool
+	// Resctrl is the recorded machine whose caches it has: "xeon-cdp", "xeon-mba" or "epyc". If
+	// empty, there is no resctrl.
+	Resctrl string
 }
 
 // Kernel is a kernel.
@@ -42,6 +45,7 @@ type Kernel struct {
 	// requested is what was written to the list of unbound workqueues.
 	requested cpuset.Set
 	reject    map[string]error
+	resctrl   *resctrl
 	// unprivileged is whether the writers have neither CAP_SYS_ADMIN nor CAP_NET_ADMIN.
 	unprivileged bool
 }
@@ -86,6 +90,9 @@ func New(dir string, o Options) (*Kernel, error) {
 		}
 	}
 	k.groups["/"] = &group{}
+	if err := k.mount(o.Resctrl); err != nil {
+		return nil, err
+	}
 	return k, k.settle()
 }
 
@@ -104,6 +111,9 @@ func (k *Kernel) possible() cpuset.Set {
 func (k *Kernel) place(name string) string {
 	if rest, is := strings.CutPrefix(name, quiet.Cgroups+"/"); is {
 		name = "sys/fs/cgroup/" + rest
+	}
+	if name == quiet.Resctrl || strings.HasPrefix(name, quiet.Resctrl+"/") {
+		name = "sys/fs/" + name
 	}
 	return filepath.Join(k.dir, name)
 }
@@ -198,6 +208,11 @@ func (k *Kernel) SetOnline(cpus cpuset.Set) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.online = cpus
+	if k.resctrl != nil {
+		if err := k.resctrl.hotplug(); err != nil {
+			return err
+		}
+	}
 	return k.settle()
 }
 
@@ -205,6 +220,9 @@ func (k *Kernel) SetOnline(cpus cpuset.Set) error {
 func (k *Kernel) Reboot(boot string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := os.RemoveAll(k.place(quiet.Resctrl)); err != nil {
+		return err
+	}
 	fresh, err := New(k.dir, k.options)
 	if err != nil {
 		return err
@@ -221,7 +239,10 @@ func (k *Kernel) Reboot(boot string) error {
 			return err
 		}
 	}
-	k.online, k.groups, k.requested = fresh.online, fresh.groups, fresh.requested
+	k.online, k.groups, k.requested, k.resctrl = fresh.online, fresh.groups, fresh.requested, fresh.resctrl
+	if k.resctrl != nil {
+		k.resctrl.k = k
+	}
 	if err := k.put("proc/sys/kernel/random/boot_id", boot); err != nil {
 		return err
 	}
@@ -240,6 +261,9 @@ func (k *Kernel) Write(name, text string) error {
 		return err
 	}
 	text = strings.TrimSpace(text)
+	if strings.HasPrefix(name, quiet.Resctrl+"/") {
+		return k.resctrl.write(name, text)
+	}
 	switch quiet.KindOf(name) {
 	case quiet.Interrupt:
 		return k.writeInterrupt(name, text)
@@ -271,7 +295,7 @@ func (k *Kernel) Write(name, text string) error {
 		return k.writeExclusive(name, text)
 	case quiet.Partition:
 		return k.writePartition(name, text)
-	case quiet.Balancer:
+	case quiet.Balancer, quiet.DefaultClass, quiet.CacheClass:
 	}
 	return syscall.EPERM
 }
