@@ -125,6 +125,10 @@ type NRIConfig struct {
 	// a node whose state was lost. Their CPUs can change while they run. If false, the agent does
 	// not manage such a node.
 	TakeOver bool `json:"takeOver"`
+	// CacheSchemata is whether the OCI runtime carries out intelRdt.schemata, which runc does since
+	// 1.4, and crun since 1.22. The runtime then makes the group of resctrl of a container with a
+	// class of the caches when it creates the container. Others fail to create such a container.
+	CacheSchemata bool `json:"cacheSchemata"`
 }
 
 // Values of Config.Map. The map names pods. Either only clients on the node can see it, or all

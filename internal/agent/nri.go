@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -71,7 +74,7 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	}
 	a.plugin, err = a.newPlugin(nri.Config{
 		Notices: shown, Handover: handed, Devices: chosen, Pods: a.pods, Cgroups: w.Cgroups, Socket: c.NRI.Socket, Dial: w.Dial, TakeOver: c.NRI.TakeOver,
-		Seen: shows, Estimate: a.estimate(ctx), Grace: grace, LastAnswer: w.Marks.Marked(), Alive: a.alive(ctx),
+		Classes: a.classes(ctx, os.DirFS("/")), Seen: shows, Estimate: a.estimate(ctx), Grace: grace, LastAnswer: w.Marks.Marked(), Alive: a.alive(ctx),
 	})
 	if err != nil {
 		return err
@@ -81,6 +84,16 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	}
 	a.metrics.NewThrottling(throttling(cgroup.FS{Root: c.CgroupRoot}, a.engine.State, a.running))
 	return nil
+}
+
+// classes returns how containers get to their classes of the caches, on a machine and with a policy
+// that can have them.
+func (a *Agent) classes(ctx context.Context, root fs.FS) nri.Classes {
+	if !a.env.Policy.Policy.CPU.DividesCaches || a.env.Found.Machine.Caches().IsEmpty() {
+		return nri.Classes{}
+	}
+	a.log.WarnContext(ctx, "about a setting", "setting", "CPU manager option cache-allocation: it is untried on hardware; without paddock quiet, no class is made, or the default class has its ways too")
+	return nri.Classes{Exists: func(group string) bool { return discover.HasGroup(root, group) }, Schemata: a.config.NRI.CacheSchemata}
 }
 
 // estimate returns the function for nri.Config.Estimate: a pod is estimated if the kubelet does not

@@ -25,6 +25,14 @@ var resctrlDirs = []string{"sys/fs/resctrl", "host/sys/fs/resctrl"}
 // below its root: "info/L3/cbm_mask", and "schemata" of the default group.
 type resctrlFiles map[string]string
 
+// HasGroup reports whether resctrl has a group below root, which is os.DirFS("/") except in tests.
+func HasGroup(root fs.FS, group string) bool {
+	return slices.ContainsFunc(resctrlDirs, func(dir string) bool {
+		_, err := fs.Stat(root, path.Join(dir, group, "schemata"))
+		return err == nil
+	})
+}
+
 // The files of a resource in info that are read (Documentation/filesystems/resctrl.rst, "Info
 // directory").
 var infoNames = []string{"num_closids", "cbm_mask", "min_cbm_bits", "shareable_bits", "sparse_masks", "min_bandwidth", "bandwidth_gran"}

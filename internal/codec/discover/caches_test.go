@@ -3,6 +3,7 @@ package discover
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"pgregory.net/rapid"
 
@@ -101,6 +102,13 @@ func FuzzResctrl(f *testing.F) {
 			t.Errorf("both %+v and %v", c, err)
 		}
 	})
+}
+
+func TestHasGroup(t *testing.T) {
+	root := fstest.MapFS{"host/sys/fs/resctrl/paddock-a.main/schemata": {}, "host/sys/fs/resctrl/info/L3/cbm_mask": {}}
+	if !HasGroup(root, "paddock-a.main") || HasGroup(root, "paddock-a") || HasGroup(root, "info") || HasGroup(root, "../x") {
+		t.Error("the groups are not those of the directory")
+	}
 }
 
 func TestBadRecordedCaches(t *testing.T) {

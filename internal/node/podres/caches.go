@@ -83,7 +83,7 @@ func CachesOf(s *node.State) *Caches {
 		for i := range g.Pod.Containers {
 			of := ContainerClass{Namespace: g.Pod.Namespace, Pod: g.Pod.Name, UID: g.Pod.UID, Container: g.Pod.Containers[i].Name}
 			of.Class, of.Pool = g.ClassOf(i)
-			if of.Group = GroupOf(g, i); !resctrl.IsOurs(of.Group) {
+			if of.Group = resctrl.GroupOf(g, i); !resctrl.IsOurs(of.Group) {
 				of.Group, of.Class, of.Pool = "", nil, false
 			}
 			of.CPUs = wanted.Setting(of.UID, of.Container).CPUs
@@ -91,17 +91,6 @@ func CachesOf(s *node.State) *Caches {
 		}
 	}
 	return c
-}
-
-// GroupOf returns the name of the group of resctrl of container i, or "" for the default class.
-func GroupOf(g *node.Grant, i int) string {
-	switch class, pool := g.ClassOf(i); {
-	case len(class) == 0:
-		return ""
-	case pool:
-		return resctrl.PoolName(g.Pod.UID)
-	}
-	return resctrl.ContainerName(g.Pod.UID, g.Pod.Containers[i].Name)
 }
 
 // MarshalJSON returns the form in which Caches are sent.

@@ -1,6 +1,10 @@
 package resctrl
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
 
 // prefix begins the name of every group of Paddock.
 const prefix = "paddock-"
@@ -10,6 +14,17 @@ func PoolName(uid string) string { return prefix + uid }
 
 // ContainerName returns the name of the group of a container. The names of containers have no dots.
 func ContainerName(uid, container string) string { return prefix + uid + "." + container }
+
+// GroupOf returns the name of the group of container i, or "" for the default class.
+func GroupOf(g *node.Grant, i int) string {
+	switch class, pool := g.ClassOf(i); {
+	case len(class) == 0:
+		return ""
+	case pool:
+		return PoolName(g.Pod.UID)
+	}
+	return ContainerName(g.Pod.UID, g.Pod.Containers[i].Name)
+}
 
 // longestName is the length of the longest name of a directory (NAME_MAX).
 const longestName = 255

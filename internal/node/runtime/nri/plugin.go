@@ -135,6 +135,8 @@ type Config struct {
 	Handover Handover
 	// Notices shows containers the resources that they have. If nil, there are no notices.
 	Notices Notices
+	// Classes configures how containers get to their classes of the caches.
+	Classes Classes
 	// Moves configures how running pods are moved.
 	Moves MovesConfig
 	// Seen returns the containers that run, for the verification that the loop makes each Period.

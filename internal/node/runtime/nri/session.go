@@ -167,6 +167,12 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if r := resources(p.Setting); r != nil {
 		adjustment = &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
 	}
+	if rdt := s.config.Classes.rdt(s.config.Engine.State().Machine(), s.grant(pod.GetUid()), c.GetName()); rdt != nil {
+		if adjustment == nil {
+			adjustment = &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{}}
+		}
+		adjustment.Linux.Rdt = rdt
+	}
 	if s.config.Notices == nil {
 		return adjustment, updatesOf(p.Updates), nil
 	}
