@@ -203,6 +203,7 @@ func TestDeployedPaths(t *testing.T) {
 		{c.CgroupRoot, DefaultConfig().CgroupRoot, true},
 		{c.State, path.Dir(DefaultConfig().State), true},
 		{c.PodResources.Socket, path.Dir(DefaultConfig().PodResources.Socket), true},
+		{"/host/sys/fs/resctrl", "/sys/fs", false}, // See package discover.
 		{c.NoticeDir, path.Dir(DefaultConfig().NoticeDir), true},
 	} {
 		m, v := mountOf(t, spec, want.file)
@@ -220,7 +221,7 @@ func TestDeployedPaths(t *testing.T) {
 			t.Errorf("no token and no CA at %s", want.file)
 		}
 	}
-	if len(spec.Containers[0].VolumeMounts) != len(spec.Volumes) || len(spec.Volumes) != 7 {
+	if len(spec.Containers[0].VolumeMounts) != len(spec.Volumes) || len(spec.Volumes) != 8 {
 		t.Error("a volume is mounted that the agent has no use for")
 	}
 }

@@ -61,8 +61,12 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("%s: in the mount %+v", name, m)
 		}
 	}
+	// Read-only does not apply to resctrl, which is mounted below.
+	if m := mounted(path.Join(c.Root, "sys/fs/resctrl/schemata")); m == nil || m.MountPath != "/host/sys/fs" || m.RecursiveReadOnly != nil || !set.Spec.Template.Spec.HostPID {
+		t.Errorf("resctrl: in the mount %+v", m)
+	}
 	security := container.SecurityContext
-	if got := security.Capabilities.Add; !slices.Equal(got, []v1.Capability{"NET_ADMIN", "SYS_ADMIN"}) || *security.Privileged || !slices.Equal(security.Capabilities.Drop, []v1.Capability{"ALL"}) {
+	if got := security.Capabilities.Add; !slices.Equal(got, []v1.Capability{"DAC_OVERRIDE", "NET_ADMIN", "SYS_ADMIN"}) || *security.Privileged || !slices.Equal(security.Capabilities.Drop, []v1.Capability{"ALL"}) {
 		t.Errorf("capabilities %v, privileged %v", got, *security.Privileged)
 	}
 	if probe := container.LivenessProbe.HTTPGet; "127.0.0.1:"+probe.Port.String() != c.Listen {

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,7 +134,8 @@ func TestQuietIsTheKustomization(t *testing.T) {
 		t.Errorf("- deploy/quiet\n+ deploy/chart\n%s", diff)
 	}
 	for settings, want := range map[string]string{
-		"{partition: \"off\"}": "[NET_ADMIN]", "{receiveQueues: \"off\"}": "[SYS_ADMIN]", "{partition: \"off\", receiveQueues: \"off\"}": "[]",
+		"{partition: \"off\"}": "[DAC_OVERRIDE NET_ADMIN]", "{receiveQueues: \"off\"}": "[DAC_OVERRIDE SYS_ADMIN]", "{caches: \"off\"}": "[NET_ADMIN SYS_ADMIN]",
+		"{partition: \"off\", receiveQueues: \"off\", caches: \"off\"}": "[]",
 	} {
 		var quiet map[string]any
 		if err := yaml.Unmarshal([]byte("quiet: {enabled: true, config: {quiet: "+settings+"}}"), &quiet); err != nil {
@@ -143,6 +145,9 @@ func TestQuietIsTheKustomization(t *testing.T) {
 		set := as[appsv1.DaemonSet](t, all, "DaemonSet paddock-quiet")
 		if got := fmt.Sprint(set.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add); got != want {
 			t.Errorf("%s: capabilities %s, want %s", settings, got, want)
+		}
+		if pod := set.Spec.Template.Spec; pod.HostPID == strings.Contains(settings, "caches") {
+			t.Errorf("%s: hostPID is %t", settings, pod.HostPID)
 		}
 	}
 }

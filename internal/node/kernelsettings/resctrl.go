@@ -126,6 +126,8 @@ func (f FS) explain(err error) error {
 		if len(names) > 0 {
 			text = fmt.Sprintf("%s; the groups %s are not Paddock's: remove those that nothing needs", text, strings.Join(names, ", "))
 		}
+	case errors.Is(err, syscall.EACCES):
+		text += "; groups are made and removed with CAP_DAC_OVERRIDE, also by root"
 	case errors.Is(err, syscall.EBUSY):
 		text += "; ids of groups that were removed are free again when their lines have left the cache (max_threshold_occupancy)"
 	}

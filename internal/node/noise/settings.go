@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/node/resctrl"
 )
 
 // CPUs is a set of CPUs that a file of the kernel has.
@@ -118,6 +119,9 @@ func (s *Settings) ofCgroup(c *Container, index int, add adder) {
 	}
 	if group := s.Cache[index]; group != "" {
 		value, means := group, "the container has a cache class of its own, if no other container is in this one"
+		if resctrl.IsOurs(group) {
+			means = map[bool]string{true: "the container has this cache class for itself", false: "the containers that share the pod's pool have this cache class"}[strings.Contains(group, ".")]
+		}
 		if group == shared {
 			value, means = "the default group", "every task of the node can replace what this container has in the last-level cache"
 		}

@@ -46,7 +46,8 @@ type Kernel struct {
 	requested cpuset.Set
 	reject    map[string]error
 	resctrl   *resctrl
-	// unprivileged is whether the writers have neither CAP_SYS_ADMIN nor CAP_NET_ADMIN.
+	// unprivileged is whether the writers have none of CAP_SYS_ADMIN, CAP_NET_ADMIN and
+	// CAP_DAC_OVERRIDE.
 	unprivileged bool
 }
 
@@ -149,7 +150,7 @@ func (k *Kernel) Reject(name string, err error) {
 	k.reject[name] = err
 }
 
-// DropPrivilege lets later writers have neither CAP_SYS_ADMIN nor CAP_NET_ADMIN.
+// DropPrivilege lets later writers have none of CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_DAC_OVERRIDE.
 func (k *Kernel) DropPrivilege() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

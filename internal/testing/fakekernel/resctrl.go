@@ -378,8 +378,11 @@ func (k *Kernel) Dir(name string, there bool) error {
 	if err := k.reject[name]; err != nil {
 		return err
 	}
-	if k.resctrl == nil {
+	switch {
+	case k.resctrl == nil:
 		return syscall.ENOENT
+	case k.unprivileged: // fs/kernfs/dir.c, kernfs_create_root: the root has mode 0555, also for root without CAP_DAC_OVERRIDE.
+		return syscall.EACCES
 	}
 	return k.resctrl.dir(strings.TrimPrefix(name, quiet.Resctrl+"/"), there)
 }

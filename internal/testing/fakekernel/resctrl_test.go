@@ -134,6 +134,11 @@ func TestLimits(t *testing.T) {
 	if err := k.Dir("resctrl/last", true); !errors.Is(err, syscall.EBUSY) || k.Get("resctrl/info/last_cmd_status") != "Out of RMIDs" {
 		t.Errorf("without an id of monitoring: %v", err)
 	}
+	k.SetLimbo(0)
+	k.DropPrivilege()
+	if err := k.Dir("resctrl/last", true); !errors.Is(err, syscall.EACCES) {
+		t.Errorf("without capabilities: %v", err)
+	}
 }
 
 // TestHotplug takes the CPUs of a cache offline and online.
