@@ -93,7 +93,7 @@ func (f FS) dir(name string, there bool) error {
 	case there:
 		return os.Mkdir(f.place(name), 0o755) //nolint:gosec // The kernel's own mode.
 	}
-	return os.Remove(f.place(name)) //nolint:forbidigo // A group of the kernel: rmdir(2).
+	return os.Remove(f.place(name))
 }
 
 // explained is an error with what the kernel adds to it.

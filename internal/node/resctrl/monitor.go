@@ -8,7 +8,7 @@ import (
 // Events are the files of a directory mon_data/mon_L3_XX that are read. With sub-NUMA clusters,
 // such a file has the sum of those in mon_sub_L3_YY (resctrl.rst, "Notes on Sub-NUMA Cluster
 // mode"), so that only this one is read.
-var Events = [3]string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"} //nolint:gochecknoglobals // It does not change.
+var Events = [3]string{"llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"}
 
 // IsMonitored reports whether a name in mon_data is that of an L3 cache.
 func IsMonitored(name string) bool {

@@ -94,6 +94,10 @@ func TestMonitoring(t *testing.T) {
 
 var xeon = machine.Caches{Classes: 8, Ways: 11, LeastWays: 1, HardwareWays: 0x600, LeastBandwidth: 10, BandwidthStep: 10}
 
+func share(id int, ways cache.Ways, percent int) cache.Share {
+	return cache.Share{Cache: id, Ways: ways, Bandwidth: percent}
+}
+
 func TestWant(t *testing.T) {
 	own := cache.Class{{Cache: 0, Ways: 0xf, Bandwidth: 20}}
 	amd := machine.Caches{Classes: 16, Ways: 16, LeastWays: 1, AbsoluteBandwidth: true}
@@ -104,14 +108,14 @@ func TestWant(t *testing.T) {
 		class       cache.Class
 		root, group string
 	}{
-		"a cache without a class stays": {"L3:0=7ff;1=7ff MB:0=100;1=100", xeon, []cache.Share{{0, 0x7f0, 80}, {1, 0x7ff, 100}}, own, "L3:0=7f0;1=7ff MB:0=80;1=100", "L3:0=f;1=7ff MB:0=20;1=100"},
-		"code and data":                 {"L3CODE:0=7ff L3DATA:0=7ff", xeon, []cache.Share{{0, 0x7f0, 80}}, own, "L3CODE:0=7f0 L3DATA:0=7f0", "L3CODE:0=f L3DATA:0=f"},
-		"absolute limits stay":          {"L3:0=ffff MB:0=1000", amd, []cache.Share{{0, 0xfff0, 0}}, own, "L3:0=fff0 MB:0=1000", "L3:0=f MB:0=1000"},
-		"only bandwidth":                {"L3:0=7ff MB:0=100", xeon, []cache.Share{{0, 0x7ff, 80}}, cache.Class{{Cache: 0, Bandwidth: 20}}, "L3:0=7ff MB:0=80", "L3:0=7ff MB:0=20"},
-		"only ways":                     {"L3:0=7ff MB:0=100", xeon, []cache.Share{{0, 0x7f0, 100}}, cache.Class{{Cache: 0, Ways: 0xf}}, "L3:0=7f0 MB:0=100", "L3:0=f MB:0=100"},
-		"a smaller default stays":       {"L3:0=7c0 MB:0=60", xeon, []cache.Share{{0, 0x7f0, 80}}, own, "L3:0=7c0 MB:0=60", "L3:0=f MB:0=20"},
-		"but not without any way":       {"L3:0=f MB:0=60", xeon, []cache.Share{{0, 0x7f0, 80}}, own, "L3:0=7f0 MB:0=60", "L3:0=f MB:0=20"},
-		"a cache that is offline":       {"L3:1=7ff", xeon, []cache.Share{{0, 0x7f0, 80}, {1, 0x7ff, 100}}, own, "L3:1=7ff", "L3:1=7ff"},
+		"a cache without a class stays": {"L3:0=7ff;1=7ff MB:0=100;1=100", xeon, []cache.Share{share(0, 0x7f0, 80), share(1, 0x7ff, 100)}, own, "L3:0=7f0;1=7ff MB:0=80;1=100", "L3:0=f;1=7ff MB:0=20;1=100"},
+		"code and data":                 {"L3CODE:0=7ff L3DATA:0=7ff", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3CODE:0=7f0 L3DATA:0=7f0", "L3CODE:0=f L3DATA:0=f"},
+		"absolute limits stay":          {"L3:0=ffff MB:0=1000", amd, []cache.Share{share(0, 0xfff0, 0)}, own, "L3:0=fff0 MB:0=1000", "L3:0=f MB:0=1000"},
+		"only bandwidth":                {"L3:0=7ff MB:0=100", xeon, []cache.Share{share(0, 0x7ff, 80)}, cache.Class{{Cache: 0, Bandwidth: 20}}, "L3:0=7ff MB:0=80", "L3:0=7ff MB:0=20"},
+		"only ways":                     {"L3:0=7ff MB:0=100", xeon, []cache.Share{share(0, 0x7f0, 100)}, cache.Class{{Cache: 0, Ways: 0xf}}, "L3:0=7f0 MB:0=100", "L3:0=f MB:0=100"},
+		"a smaller default stays":       {"L3:0=7c0 MB:0=60", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3:0=7c0 MB:0=60", "L3:0=f MB:0=20"},
+		"but not without any way":       {"L3:0=f MB:0=60", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3:0=7f0 MB:0=60", "L3:0=f MB:0=20"},
+		"a cache that is offline":       {"L3:1=7ff", xeon, []cache.Share{share(0, 0x7f0, 80), share(1, 0x7ff, 100)}, own, "L3:1=7ff", "L3:1=7ff"},
 	} {
 		d := resctrl.Division{Rules: c.rules, Rest: c.rest, Groups: map[string]cache.Class{"paddock-a": c.class}}
 		root, groups := d.Want(parse(t, c.base))
@@ -142,23 +146,28 @@ func TestSteps(t *testing.T) {
 	}{
 		"nothing": {map[string]string{"": "L3:0=7ff"}, map[string]string{"": "L3:0=7ff"}, ""},
 		"the default group shrinks before a group grows": {
-			map[string]string{"": "L3:0=7ff"}, map[string]string{"": "L3:0=7f0", "a": "L3:0=f"},
+			map[string]string{"": "L3:0=7ff"},
+			map[string]string{"": "L3:0=7f0", "a": "L3:0=f"},
 			"/: L3:0=7f0; a: L3:0=f",
 		},
 		"and grows after groups have left": {
-			map[string]string{"": "L3:0=7f0", "a": "L3:0=f"}, map[string]string{"": "L3:0=7ff"},
+			map[string]string{"": "L3:0=7f0", "a": "L3:0=f"},
+			map[string]string{"": "L3:0=7ff"},
 			"a removed; /: L3:0=7ff",
 		},
 		"one group takes what another had": {
-			map[string]string{"": "L3:0=7f0", "a": "L3:0=f"}, map[string]string{"": "L3:0=7f0", "a": "L3:0=3", "b": "L3:0=c"},
+			map[string]string{"": "L3:0=7f0", "a": "L3:0=f"},
+			map[string]string{"": "L3:0=7f0", "a": "L3:0=3", "b": "L3:0=c"},
 			"a: L3:0=3; b: L3:0=c",
 		},
 		"two groups exchange their ways": {
-			map[string]string{"": "L3:0=700", "a": "L3:0=f", "b": "L3:0=f0"}, map[string]string{"": "L3:0=700", "a": "L3:0=f0", "b": "L3:0=f"},
+			map[string]string{"": "L3:0=700", "a": "L3:0=f", "b": "L3:0=f0"},
+			map[string]string{"": "L3:0=700", "a": "L3:0=f0", "b": "L3:0=f"},
 			"a: L3:0=700; b: L3:0=700; a: L3:0=f0; b: L3:0=f",
 		},
 		"limits of the bandwidth follow": {
-			map[string]string{"": "MB:0=80", "a": "MB:0=20"}, map[string]string{"": "MB:0=60", "a": "MB:0=40"},
+			map[string]string{"": "MB:0=80", "a": "MB:0=20"},
+			map[string]string{"": "MB:0=60", "a": "MB:0=40"},
 			"/: MB:0=60; a: MB:0=40",
 		},
 		"without resctrl": {nil, map[string]string{"": "L3:0=7ff"}, ""},
