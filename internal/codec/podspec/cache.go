@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,19 +68,27 @@ func Caches(pod *v1.Pod) error {
 // addCaches adds what the annotations of a pod ask of the caches. The error is the first one, in
 // the order of the names. The other annotations are added anyway.
 func addCaches(out *request.Pod, pod *v1.Pod) error {
+	var keys []string
+	for key := range pod.Annotations {
+		if key == request.SharedPoolCacheAnnotation || strings.HasPrefix(key, request.CacheAnnotationPrefix) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 { // Most pods ask for nothing.
+		return nil
+	}
+	slices.Sort(keys)
+	containers := make(map[string]*request.Container, len(out.Containers)) // A pod may have thousands, and as many annotations.
+	for i := range out.Containers {
+		containers[out.Containers[i].Name] = &out.Containers[i]
+	}
 	var first error
-	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
+	for _, key := range keys {
 		into, name := &out.PoolCache, ""
 		if key != request.SharedPoolCacheAnnotation {
-			var is bool
-			if name, is = strings.CutPrefix(key, request.CacheAnnotationPrefix); !is {
-				continue
-			}
-			into = nil
-			for i := range out.Containers {
-				if out.Containers[i].Name == name {
-					into = &out.Containers[i].Cache
-				}
+			into, name = nil, strings.TrimPrefix(key, request.CacheAnnotationPrefix)
+			if c := containers[name]; c != nil {
+				into = &c.Cache
 			}
 		}
 		c, err := ParseCache(pod.Annotations[key])
