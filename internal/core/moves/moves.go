@@ -110,8 +110,8 @@ func Find(s *node.State, pod request.Pod, terms Terms) Found {
 // its policy prefers.
 func Wanted(p *node.Plan) bool {
 	switch p.Trace.Cause {
-	case rejection.ResourcesOff, rejection.ContainersAboveBound, rejection.GivenApart, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType:
-		return false // These depend only on the pod and its policy.
+	case rejection.ResourcesOff, rejection.CacheUnclear, rejection.ContainersAboveBound, rejection.GivenApart, rejection.PoolEmpty, rejection.PoolNotAligned, rejection.PoolOverdrawn, rejection.PartialCores, rejection.NoMemoryType:
+		return false // These depend only on the pod, its policy and the machine.
 	default:
 		return !p.Known && !isPreferred(p)
 	}

@@ -15,19 +15,25 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 const mib = int64(1) << 20
 
-// drawNode draws an empty node with up to 32 CPUs, and sometimes with the option isolated-cpus.
+// drawNode draws an empty node with up to 32 CPUs, sometimes with the options isolated-cpus or
+// cache-allocation.
 func drawNode(t *rapid.T) *node.State {
 	numa := rapid.IntRange(1, 4).Draw(t, "numa")
+	divides, spans := rapid.IntRange(0, 2).Draw(t, "cache-allocation") == 0, rapid.IntRange(1, 4).Draw(t, "cores of an L3 cache")
 	cores, threads := rapid.IntRange(2, 4).Draw(t, "cores"), rapid.IntRange(1, 2).Draw(t, "threads")
 	var d machine.Description
 	for n := range numa {
 		described := machine.NodeDescription{ID: n, Memory: int64(rapid.IntRange(4, 16).Draw(t, "memory")) * 256 * mib}
 		for c := range cores {
 			core := machine.CoreDescription{Socket: n / 2, Uncore: machine.NoUncore}
+			if divides { // Some caches are those of several NUMA nodes.
+				core.Uncore = (n*cores + c) / spans
+			}
 			for i := range threads {
 				core.Threads = append(core.Threads, (n*cores+c)*threads+i)
 			}
@@ -39,6 +45,12 @@ func drawNode(t *rapid.T) *node.State {
 	if isolated != cpu.IsolatedAlike {
 		d.Isolation.Isolated = drawIsolated(t, d)
 	}
+	if divides {
+		d.Caches = machine.Caches{Classes: rapid.IntRange(2, 8).Draw(t, "classes"), Ways: rapid.IntRange(4, 8).Draw(t, "ways"), LeastWays: 1}
+		if rapid.Bool().Draw(t, "bandwidth") {
+			d.Caches.LeastBandwidth, d.Caches.BandwidthStep = 10, 10
+		}
+	}
 	m, err := machine.New(d)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +59,7 @@ func drawNode(t *rapid.T) *node.State {
 		Topology:  rapid.SampledFrom([]node.TopologyPolicy{node.TopologySingleNUMANode, node.TopologyRestricted, node.TopologySingleNUMANode, node.TopologyBestEffort, node.TopologyNone}).Draw(t, "topology"),
 		Scope:     rapid.SampledFrom([]node.Scope{node.PodScope, node.PodScope, node.ContainerScope}).Draw(t, "scope"),
 		StaticCPU: true, ReservedCPUs: cpuset.Of(0), PodLevelResources: true, PodLevelManagers: true,
-		CPU: cpu.Options{FullPCPUsOnly: rapid.IntRange(0, 4).Draw(t, "whole cores") == 0, Isolated: isolated},
+		CPU: cpu.Options{FullPCPUsOnly: rapid.IntRange(0, 4).Draw(t, "whole cores") == 0, Isolated: isolated, DividesCaches: divides},
 	}
 	if rapid.IntRange(0, 2).Draw(t, "memory policy") > 0 {
 		p.StaticMemory, p.ReservedMemory = true, map[int]map[string]int64{0: {machine.Memory: 64 * mib}}
@@ -83,7 +95,11 @@ func drawPod(t *rapid.T, uid string, most int) request.Pod {
 	container := func(name string, kind request.ContainerType) request.Container {
 		n := rapid.IntRange(1, most).Draw(t, name)
 		memory := int64(rapid.IntRange(1, 8).Draw(t, "memory")) * 64 * mib
-		return request.Container{Name: name, Type: kind, CPUs: n, CPURequest: int64(n) * 1000, CPULimit: int64(n) * 1000, Equivalent: true, Memory: request.Amounts{{Resource: machine.Memory, Value: memory}}}
+		c := request.Container{Name: name, Type: kind, CPUs: n, CPURequest: int64(n) * 1000, CPULimit: int64(n) * 1000, Equivalent: true, Memory: request.Amounts{{Resource: machine.Memory, Value: memory}}}
+		if kind != request.Init {
+			c.Cache = drawCache(t)
+		}
+		return c
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
@@ -95,10 +111,17 @@ func drawPod(t *rapid.T, uid string, most int) request.Pod {
 		pod.Kind, pod.BudgetCPUs, pod.BudgetMemory = request.PodLevel, app.CPUs+1, request.Amounts{{Resource: machine.Memory, Value: app.Memory[0].Value + 64*mib}}
 		pod.BudgetCPUMilli, pod.CPULimit = int64(pod.BudgetCPUs)*1000, int64(pod.BudgetCPUs)*1000
 		pod.Containers = []request.Container{app, {Name: "log", Type: request.App}}
+		pod.PoolCache = drawCache(t)
 	default:
 		pod.Containers = []request.Container{container("app", request.App)}
 	}
 	return pod
+}
+
+// drawCache draws what a container asks of its caches. Without the option it means nothing.
+func drawCache(t *rapid.T) request.Cache {
+	none := request.Cache{}
+	return rapid.SampledFrom([]request.Cache{none, none, none, {Ways: 1}, {Ways: 2}, {Ways: 3}, {Bandwidth: 40}}).Draw(t, "cache")
 }
 
 // fragment fills a node with pods and removes some of them.
@@ -362,7 +385,7 @@ func checkBothPlaces(t *rapid.T, s *node.State, pod request.Pod, set *moves.Set)
 		if err != nil || len(findings) > 0 {
 			t.Fatal(err, findings)
 		}
-		if back := restarted.EndMove(uid, false); !back.SharedCPUs().Equal(s.SharedCPUs()) || !back.Memory().Equal(s.Memory()) {
+		if back := restarted.EndMove(uid, false); !back.SharedCPUs().Equal(s.SharedCPUs()) || !back.Memory().Equal(s.Memory()) || !back.Caches().Equal(s.Caches()) {
 			t.Fatalf("a cancelled move of %s leaves %s and not %s", m.From.Pod.Name, back.SharedCPUs(), s.SharedCPUs())
 		}
 		offline := rapid.SampledFrom(s.Machine().AllCPUs().Difference(s.Policy().ReservedCPUs).IDs()).Draw(t, "offline")
@@ -403,4 +426,30 @@ func describe(s *node.State) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// TestUnclearCaches checks that no moves are looked for if a pod asks for a part of the caches that
+// it can never have.
+func TestUnclearCaches(t *testing.T) {
+	m := scenario.Machine("numa=2 cores=8 uncore=8 memory=8Gi caches=ways:8,classes:4")
+	s, err := node.New(m, node.Policy{StaticCPU: true, ReservedCPUs: cpuset.Of(0), CPU: cpu.Options{DividesCaches: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name string, ways int) request.Pod {
+		p := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed,
+			Containers: []request.Container{{Name: "app", Type: request.App, CPUs: 1, CPURequest: 1000, CPULimit: 1000, Equivalent: true, Cache: request.Cache{Ways: ways}}},
+		}}
+		p.Moves = request.MoveMemory
+		return p
+	}
+	for i := range 8 {
+		if s, err = s.Apply(s.Plan(pod(fmt.Sprintf("p%d", i), 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := moves.Find(s, pod("new", 7), moves.Terms{Bytes: 1 << 40}); found.Plans != 1 || found.Set != nil {
+		t.Errorf("%d plans were made, want only that of the pod", found.Plans)
+	}
 }
