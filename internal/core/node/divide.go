@@ -263,27 +263,31 @@ func (d *draft) rejectCacheAlignment(a *Alignment, f hint.Set) *rejection.Reject
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
 	}
-	nodes := "no single NUMA node has that much free"
-	if size > 1 {
-		nodes = fmt.Sprintf("no %s together have that much free", mask.Count(size))
+	nodes := ", but no single NUMA node has that much free"
+	switch {
+	case f.Kind == hint.None:
+		nodes = ", and too few of the free CPUs have caches with room"
+	case size > 1:
+		nodes = fmt.Sprintf(", but no %s together have that much free", mask.Count(size))
 	}
 	r := &rejection.Rejection{Container: a.Container, Resource: f.Resource}
-	return d.cacheRejection(rejection.NotAligned, i, r, d.wantedWithCache(i)+" wanted, but "+nodes)
+	return d.cacheRejection(rejection.NotAligned, i, r, d.wantedWithCache(i)+" wanted"+nodes)
 }
 
 // cacheRejection completes the rejection of a container or pod for which the caches have no room.
 func (d *draft) cacheRejection(cause rejection.Cause, i int, r *rejection.Rejection, what string) *rejection.Rejection {
-	l, ask := d.classes(i), d.askOf(i)
+	var l *cache.Layout
+	ask := d.askOf(i)
+	if d.way != staying { // A pod that is resized has its classes already.
+		l = d.classes(i)
+	}
 	if r.Resource == "" && l != nil {
-		r.Resource = l.Resources()[0]
-		if l.WithWays().Len() > l.CPUs().Len() { // Caches have the ways, and not the bandwidth.
-			r.Resource = request.Bandwidth
-		}
+		r.Resource = scarceOf(l)
 	}
 	r.Wanted, r.Detail = ask.Amount(r.Resource), what
 	r.Nodes = d.s.account(r.Resource, d)
-	if used, most := d.caches.Classes(); l != nil && l.Short() && d.way != staying {
-		r.Detail = fmt.Sprintf("%s wanted, which takes %d of the %d classes of the processor, and %d are in use%s", d.askOf(i).Cache.Words(), l.Classes(), most, used, d.s.classHolders())
+	if used, most := d.caches.Classes(); l != nil && l.Short() {
+		r.Detail = fmt.Sprintf("%s wanted, which takes %d of the %d classes of the processor, and %d are in use%s", d.askOf(i).Cache.Words(), l.Classes(), most, used, d.classHolders())
 		return d.reject(rejection.NoCache, r)
 	}
 	r.Detail += d.cachesText(r.Resource)
@@ -303,17 +307,27 @@ func (d *draft) wantedWithCache(i int) string {
 	return request.Words(request.CPU, int64(ask.CPUs)) + " with " + ask.Cache.Words()
 }
 
-// cachesText lists, for the first NUMA nodes, how many of the free CPUs have caches with room, and
-// what is free of the cache with the most.
+// scarceOf returns the resource of which caches have too little: the bandwidth only if some have
+// enough ways.
+func scarceOf(l *cache.Layout) request.Resource {
+	if l.WithWays().Len() > l.CPUs().Len() {
+		return request.Bandwidth
+	}
+	return l.Resources()[0]
+}
+
+// cachesText lists, for the first NUMA nodes, how many CPUs are free, and what is free of the cache
+// with the most.
 func (d *draft) cachesText(resource request.Resource) string {
 	accounts := d.s.account(resource, d)
 	texts := make([]string, 0, fewNodes)
 	for _, a := range accounts[:min(fewNodes, len(accounts))] {
+		free := int64(d.available().IntersectionLen(d.s.machine.CPUsOf(mask.Of(a.Node))))
+		most := fmt.Sprintf("%d of %d ways in a row", a.Free, a.Total)
 		if resource == request.Bandwidth {
-			texts = append(texts, fmt.Sprintf("%d%% of %d%% on NUMA node %d", a.Free, a.Total, a.Node))
-		} else {
-			texts = append(texts, fmt.Sprintf("%d of %d ways in a row on NUMA node %d", a.Free, a.Total, a.Node))
+			most = fmt.Sprintf("%d%% of %d%% of the bandwidth", a.Free, a.Total)
 		}
+		texts = append(texts, fmt.Sprintf("%s and at most %s on NUMA node %d", request.Words(request.CPU, free), most, a.Node))
 	}
 	if more := len(accounts) - len(texts); more > 0 {
 		texts = append(texts, fmt.Sprintf("others on %d more NUMA nodes", more))
@@ -322,9 +336,12 @@ func (d *draft) cachesText(resource request.Resource) string {
 }
 
 // classHolders returns " by POD, POD" for the pods that have classes.
-func (s *State) classHolders() string {
+func (d *draft) classHolders() string {
 	var names []string
-	for g := range s.AllGrants() {
+	if own := (&Grant{PoolCache: d.poolCache, Containers: d.containers}).Classes(); len(own) > 0 {
+		names = append(names, fmt.Sprintf("this pod (%d)", len(own)))
+	}
+	for g := range d.s.AllGrants() {
 		if n := len(g.Classes()); n == 1 {
 			names = append(names, g.Pod.ID())
 		} else if n > 1 {

@@ -252,9 +252,9 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *rejection.Rejection {
 // freeCPUs lets the CPU allocator choose n CPUs, for container i or, if i is together, for the
 // pod's pool.
 func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.Set, *rejection.Rejection) {
-	if near := d.nearCaches(i, from); near.Len() >= n || from.Len() < n {
+	if near := d.nearCaches(i, from); near.Len() >= n {
 		from = near
-	} else {
+	} else if from.Len() >= n {
 		return cpuset.Set{}, d.rejectCache(i)
 	}
 	set, err := d.chooseFree(func(o cpu.Options) (cpuset.Set, error) {

@@ -33,6 +33,7 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 		pod = sameBut(pod, &old.Pod)
 	}
 	p.Pod, p.Trace.Demand = pod, s.Demand(&pod)
+	p.Trace.Demand.keepCaches(old)
 	if old.Pod.Equal(pod) {
 		p.Grant, p.Known = old, true
 		p.Trace.Stage, p.Trace.Requests = StageEnd, p.Trace.Demand.requests()
@@ -234,14 +235,15 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 		hintSets = append(hintSets, r.devices.Hints(h.Resource, int64(len(h.IDs)), h.IDs))
 	}
 	if parts, is := r.parts(together); is && who == "" {
-		hintSets = append(hintSets, cpu.HintsApart(r.s.machine, r.s.policy.CPU, r.free(), kept, r.onlineParts(parts, kept)))
-	} else if offline := kept.Difference(r.s.machine.AllCPUs()).Len(); ask.CPUs > offline {
-		hintSets = append(hintSets, cpu.Hints(r.s.machine, r.s.policy.CPU, free.Difference(kept), kept, ask.CPUs-offline))
-		if near := r.nearClasses(unit, free); !near.Equal(free) {
-			set := cpu.Hints(r.s.machine, r.s.policy.CPU, near.Difference(kept), kept, ask.CPUs-offline)
-			set.Resource = request.L3
-			hintSets = append(hintSets, set)
+		hints := func(free cpuset.Set) hint.Set {
+			return cpu.HintsApart(r.s.machine, r.s.policy.CPU, free, kept, r.onlineParts(parts, kept))
 		}
+		hintSets = append(append(hintSets, hints(r.free())), r.cacheHints(unit, r.free(), hints)...)
+	} else if offline := kept.Difference(r.s.machine.AllCPUs()).Len(); ask.CPUs > offline {
+		hints := func(free cpuset.Set) hint.Set {
+			return cpu.Hints(r.s.machine, r.s.policy.CPU, free.Difference(kept), kept, ask.CPUs-offline)
+		}
+		hintSets = append(append(hintSets, hints(free)), r.cacheHints(unit, free, hints)...)
 	}
 	if len(ask.Memory) > 0 {
 		hintSets = append(hintSets, usage.HintsAround(ask.Memory, within))
@@ -268,7 +270,7 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *rejection.Re
 		if r.growsCPUs(i) {
 			base := r.old.BaselineOf(i)
 			n := r.demand.Containers[i].CPUs
-			set, err := r.extend(c.CPUs, r.freeFor(i), n, choice, stay)
+			set, err := r.extend(c.CPUs, r.nearClasses([]int{i}, r.freeFor(i)), n, choice, stay)
 			if err != nil {
 				return r.rejectGrowth(r.pod.Containers[i].Name, n, err, stay)
 			}
@@ -317,13 +319,14 @@ func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *
 	if stay {
 		return elsewhere
 	}
-	rejected := r.rejectCPU(container, n, err)
-	if has, i := r.pod.Container(container); i >= 0 && len(r.next.Containers[i].Cache) > 0 {
-		rejected.Detail += "; only CPUs count whose L3 cache has room for " + has.Cache.String()
-	} else if classes := r.next.Classes(); i < 0 && len(classes) > 0 {
-		rejected.Detail += "; only CPUs count whose L3 cache has room for the classes of the pod"
+	i := together
+	if container != "" {
+		_, i = r.pod.Container(container)
 	}
-	return rejected
+	if rejected := r.rejectNear(i, n); rejected != nil {
+		return rejected
+	}
+	return r.rejectCPU(container, n, err)
 }
 
 // place finds the NUMA nodes for memory of a container or, if the name is empty, of the pool.
@@ -387,7 +390,7 @@ func (r *resizing) freeFor(i int) cpuset.Set {
 	for k := range r.next.Containers {
 		b.AddSet(r.next.Containers[k].CPUs)
 	}
-	return r.nearClasses([]int{i}, b.Set().Difference(r.taken(i)).Difference(r.s.withheld))
+	return b.Set().Difference(r.taken(i)).Difference(r.s.withheld)
 }
 
 // released returns the CPUs that the pod had and that none of its containers has now.

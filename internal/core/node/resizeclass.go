@@ -5,6 +5,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -18,33 +19,77 @@ func wantOf(c cache.Class) cache.Want {
 	return cache.Want{Ways: c[0].Ways.Len(), Bandwidth: c[0].Bandwidth}
 }
 
+// keepCaches sets what the containers have of the caches already, whatever the option is now. A
+// resize does not change it.
+func (d *Demand) keepCaches(g *Grant) {
+	if len(d.Containers) != len(g.Containers) {
+		return
+	}
+	d.Together.Cache, d.PoolCache = cache.Want{}, wantOf(g.PoolCache)
+	for i := range d.Containers {
+		d.Containers[i].Cache = wantOf(g.Containers[i].Cache)
+	}
+	if d.Path == AsOne || d.Path == AsPool {
+		for _, c := range g.Classes() {
+			d.Together.Cache.Ways += wantOf(c).Ways
+			d.Together.Cache.Bandwidth += wantOf(c).Bandwidth
+		}
+	}
+}
+
+// growth returns the shares that the classes of the containers or, of a pod with a pool, all
+// classes of the pod would have of the caches to which they come. It returns nil if there are none.
+func (r *resizing) growth(unit []int) *cache.Layout {
+	var have []cache.Class
+	if r.demand.Path == AsPool && len(unit) != 1 {
+		have = r.next.Classes()
+	} else {
+		for _, i := range unit {
+			if c := r.next.Containers[i].Cache; len(c) > 0 {
+				have = append(have, c)
+			}
+		}
+	}
+	if len(have) == 0 {
+		return nil
+	}
+	wants := make([]cache.Want, len(have))
+	for k, c := range have {
+		wants[k] = wantOf(c)
+	}
+	return r.caches.Extend(wants, have)
+}
+
 // nearClasses returns those of the CPUs whose caches have shares of the classes of the containers,
 // or room for them (R-CACHE-30).
 func (r *resizing) nearClasses(unit []int, cpus cpuset.Set) cpuset.Set {
-	var wants []cache.Want
-	var have []cache.Class
-	for _, i := range unit {
-		if c := r.next.Containers[i].Cache; len(c) > 0 {
-			wants, have = append(wants, wantOf(c)), append(have, c)
-		}
+	if l := r.growth(unit); l != nil {
+		return cpus.Intersection(l.CPUs())
 	}
-	if len(wants) == 0 {
-		return cpus
-	}
-	return cpus.Intersection(r.caches.Extend(wants, have).CPUs())
+	return cpus
 }
 
 // nearAllClasses is nearClasses for all classes of the pod, and that of its pool.
-func (r *resizing) nearAllClasses(cpus cpuset.Set) cpuset.Set {
-	var wants []cache.Want
-	var have []cache.Class
-	for _, c := range r.next.Classes() {
-		wants, have = append(wants, wantOf(c)), append(have, c)
+func (r *resizing) nearAllClasses(cpus cpuset.Set) cpuset.Set { return r.nearClasses(nil, cpus) }
+
+// cacheHints returns a hint set for each resource of the caches, from hints, which returns that of
+// CPUs. free are the CPUs that the containers can have.
+func (r *resizing) cacheHints(unit []int, free cpuset.Set, hints func(cpuset.Set) hint.Set) []hint.Set {
+	l := r.growth(unit)
+	if l == nil {
+		return nil
 	}
-	if len(wants) == 0 {
-		return cpus
+	var sets []hint.Set
+	for _, resource := range l.Resources() {
+		near := l.CPUs()
+		if resource == request.L3 {
+			near = l.WithWays()
+		}
+		set := hints(free.Intersection(near))
+		set.Resource = resource
+		sets = append(sets, set)
 	}
-	return cpus.Intersection(r.caches.Extend(wants, have).CPUs())
+	return sets
 }
 
 // updateClass gives container i the shares of the caches that its CPUs use now. It returns false,
@@ -68,10 +113,8 @@ func (r *resizing) update(class cache.Class, cpus cpuset.Set) (cache.Class, bool
 		return class, false
 	}
 	next := l.Class(0, online)
-	for _, s := range class { // A cache whose CPUs are offline keeps its share until they are back.
-		if !r.s.hasCache(s.Cache) && !cpus.Equal(online) {
-			next = next.Over(cache.Class{s})
-		}
+	if !cpus.Equal(online) { // It is not known which caches the offline CPUs have: they keep their shares until the CPUs are back.
+		next = next.Over(class)
 	}
 	usage, err := r.caches.Return(class).Take(next)
 	if err != nil {
@@ -79,16 +122,6 @@ func (r *resizing) update(class cache.Class, cpus cpuset.Set) (cache.Class, bool
 	}
 	r.caches = usage
 	return next, true
-}
-
-// hasCache reports whether the machine has a cache with an online CPU of that id.
-func (s *State) hasCache(id int) bool {
-	for _, u := range s.machine.Uncores() {
-		if u.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // updatePoolClass is updateClass for the containers that share the pool.
@@ -117,11 +150,28 @@ func (r *resizing) rejectClass(i int, stay bool) *rejection.Rejection {
 	if i != together {
 		who, class = "container "+r.nameOf(i), r.next.Containers[i].Cache
 	}
-	rejected := &rejection.Rejection{Container: r.nameOf(i), Resource: request.L3, Wanted: int64(wantOf(class).Ways), Detail: fmt.Sprintf(
-		"%s would get CPUs of other L3 caches, which have no room for %s", who, wantOf(class).Words())}
-	if wantOf(class).Ways == 0 {
-		rejected.Resource, rejected.Wanted = request.Bandwidth, int64(wantOf(class).Bandwidth)
+	return r.rejectRoom(i, wantOf(class), r.caches.Extend([]cache.Want{wantOf(class)}, []cache.Class{class}),
+		fmt.Sprintf("%s would get CPUs of other L3 caches, which have no room for %s", who, wantOf(class).Words()))
+}
+
+// rejectNear rejects a container or, if i is together, a pool that would have n CPUs, if enough CPUs
+// are free and some of their caches have no room. It returns nil otherwise.
+func (r *resizing) rejectNear(i, n int) *rejection.Rejection {
+	unit, has, free, want := []int(nil), r.next.Pool, r.free(), r.demand.Together.Cache
+	if i != together {
+		unit, has, free, want = []int{i}, r.next.Containers[i].CPUs, r.freeFor(i), r.demand.Containers[i].Cache
 	}
-	rejected.Nodes = r.s.account(rejected.Resource, &r.draft)
+	l := r.growth(unit)
+	if l == nil || l.CPUs().Contains(free) || free.Difference(has).Len() < n-has.Len() {
+		return nil
+	}
+	return r.rejectRoom(i, want, l, "too few of the free CPUs have an L3 cache with room for "+want.Words())
+}
+
+// rejectRoom rejects classes for which caches have no room.
+func (r *resizing) rejectRoom(i int, want cache.Want, l *cache.Layout, detail string) *rejection.Rejection {
+	rejected := &rejection.Rejection{Container: r.nameOf(i), Resource: scarceOf(l)}
+	rejected.Wanted, rejected.Nodes = want.Amount(rejected.Resource), r.s.account(rejected.Resource, &r.draft)
+	rejected.Detail = detail + r.cachesText(rejected.Resource)
 	return r.reject(rejection.NoCache, rejected)
 }

@@ -87,7 +87,7 @@ func (r *resizing) growPool() *rejection.Rejection {
 		return nil
 	}
 	r.trace.Cause = rejection.NoCause
-	choice, rejection := r.align("", all, &r.demand.Together, r.nearAllClasses(r.available()), r.next.Pool, usage)
+	choice, rejection := r.align("", all, &r.demand.Together, r.available(), r.next.Pool, usage)
 	if rejection != nil {
 		return rejection
 	}
