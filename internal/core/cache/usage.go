@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
@@ -74,6 +75,10 @@ func (u Usage) Take(c Class) (Usage, error) {
 			return u, fmt.Errorf("%w: another class has ways %s of L3 %d", ErrNotFree, s.Ways&u.of.taken[i].ways, s.Cache)
 		case s.Ways&core(rules) != 0 || s.Ways&^allWays(rules) != 0:
 			return u, fmt.Errorf("%w: classes cannot have ways %s of L3 %d", ErrNotFree, s.Ways&core(rules)|s.Ways&^allWays(rules), s.Cache)
+		case s.Ways != 0 && s.Ways.Len() < rules.LeastWays:
+			return u, fmt.Errorf("%w: the processor gives a class at least %d ways of an L3 cache, and it has ways %s of L3 %d", ErrNotFree, rules.LeastWays, s.Ways, s.Cache)
+		case s.Bandwidth > 0 && (!rules.DividesBandwidth() || rules.AbsoluteBandwidth):
+			return u, fmt.Errorf("%w: the machine does not limit memory bandwidth in percent, and it has %d%% of that of L3 %d", ErrNotFree, s.Bandwidth, s.Cache)
 		case s.Bandwidth < 0 || s.Bandwidth > 0 && n.of.taken[i].bandwidth > 100-rules.LeastBandwidth:
 			return u, fmt.Errorf("%w: the classes of L3 %d would have %d%% of the memory bandwidth", ErrNotFree, s.Cache, n.of.taken[i].bandwidth)
 		}
@@ -114,6 +119,43 @@ func (u Usage) Equal(v Usage) bool {
 // index returns the position of a cache in taken, or -1.
 func (u *usage) index(cache int) int {
 	return slices.IndexFunc(u.m.Uncores(), func(c machine.Unit) bool { return c.ID == cache })
+}
+
+// Within returns the shares of the caches that CPUs use. It returns c if that is all of them.
+func (u Usage) Within(c Class, cpus cpuset.Set) Class {
+	unused := func(s Share) bool {
+		i := u.of.index(s.Cache)
+		return i < 0 || !u.of.m.Uncores()[i].CPUs.Intersects(cpus)
+	}
+	if u.of == nil || !slices.ContainsFunc(c, unused) {
+		return c
+	}
+	return slices.DeleteFunc(slices.Clone(c), unused)
+}
+
+// Missing returns the ids of the caches that CPUs use and of which a class has no share.
+func (u Usage) Missing(c Class, cpus cpuset.Set) []int {
+	if u.of == nil {
+		return nil
+	}
+	var ids []int
+	for _, cache := range u.of.m.Uncores() {
+		if _, has := c.Share(cache.ID); !has && cache.CPUs.Intersects(cpus) {
+			ids = append(ids, cache.ID)
+		}
+	}
+	return ids
+}
+
+// Free returns the shares of a class that could be taken now.
+func (u Usage) Free(c Class) Class {
+	var free Class
+	for _, s := range c {
+		if _, err := u.Take(Class{s}); err == nil {
+			free = append(free, s)
+		}
+	}
+	return free
 }
 
 // Rest returns what the default class has of each cache: the ways that no class has and that are

@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/core/cache"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -244,4 +246,78 @@ func withoutCacheNote(answer string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(answer, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "note: the pod asks for a part of the caches")
 	}), "\n")
+}
+
+// TestClassesOnOtherMachines adopts a pod on machines that divide their caches in another way: it
+// keeps its class exactly if the class is possible there (R-CACHE-32).
+func TestClassesOnOtherMachines(t *testing.T) {
+	n := scenario.New(nil)
+	for _, command := range []scenario.Command{
+		{Name: "machine", Args: strings.Fields("cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4,mb:10")},
+		{Name: "config", Args: strings.Fields("cpu=static reserved-cpus=0 options=cache-allocation=true")},
+		{Name: "pod", Args: []string{"a"}, Input: []string{"app one cache=l3=1way,mb=20% cpu=6 memory=1Gi"}},
+		{Name: "admit", Args: []string{"a"}},
+	} {
+		if answer := n.Run(command); strings.HasPrefix(answer, "error") || strings.HasPrefix(answer, "rejected") {
+			t.Fatal(answer)
+		}
+	}
+	s := n.State()
+	for _, c := range []struct{ machine, finding string }{
+		{"cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4,mb:10", ""},
+		{"cores=8 uncore=4 memory=8Gi caches=ways:16,classes:16,mb:5", ""},
+		{"cores=8 uncore=4 memory=8Gi", ""}, // The class is used again when the caches are.
+		{"cores=8 uncore=2 memory=8Gi caches=ways:8,classes:4,mb:10", "container one has CPUs 1-6, of the L3 caches [2 3] too, and it has L3 0: way 0, 20% of the memory bandwidth; L3 1: way 0, 20% of the memory bandwidth"},
+		{"cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4", "class cannot be taken: the machine does not limit memory bandwidth in percent, and it has 20% of that of L3 0"},
+		{"cores=8 uncore=4 memory=8Gi caches=ways:8,least:2,classes:4,mb:10", "class cannot be taken: the processor gives a class at least 2 ways of an L3 cache, and it has ways 0 of L3 0"},
+		{"cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4,mb:10,hardware:3", "class cannot be taken: classes cannot have ways 0 of L3 0"},
+	} {
+		m := scenario.Machine(c.machine)
+		none, err := device.NewInventory(m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, findings, err := node.Adopt(m, s.Policy(), none, s.Grants())
+		if err != nil || len(next.Grants()) != 1 {
+			t.Fatalf("%s: %v, %v", c.machine, findings, err)
+		}
+		var got []string
+		for _, f := range findings {
+			got = append(got, strings.TrimPrefix(f.What, "its part of the caches is not possible any more, and it runs in the default class: "))
+		}
+		if strings.Join(got, "; ") != c.finding {
+			t.Errorf("%s: found %q, want %q", c.machine, got, c.finding)
+		}
+		if has := len(next.Grants()[0].Classes()) > 0; has != (c.finding == "") {
+			t.Errorf("%s: the pod has its class: %t", c.machine, has)
+		}
+	}
+}
+
+// TestReservedClassInPart checks that a reservation keeps the shares of a class that are free, as it
+// keeps free CPUs, although the class also has a share that another pod has still.
+func TestReservedClassInPart(t *testing.T) {
+	m := scenario.Machine("cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4")
+	empty, err := node.New(m, node.Policy{StaticCPU: true, ReservedCPUs: cpuset.Of(0), CPU: cpu.Options{DividesCaches: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name string, cpus, ways int) request.Pod {
+		return request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
+			{Name: "app", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true, Cache: request.Cache{Ways: ways}},
+		}}}
+	}
+	wide := empty.Plan(pod("wide", 6, 4)).Grant // both caches
+	s, err := empty.Apply(empty.Plan(pod("small", 1, 4)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = s.WithReservations([]node.Reservation{{Grant: wide, Why: node.RoomForPod}})
+	p := s.Plan(pod("other", 1, 3))
+	if p.Rejection == nil {
+		t.Errorf("another pod gets %s, which is reserved", p.Grant.Containers[0].Cache)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cache"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Classes returns the classes that the pod has: those of its containers, then that of its pool.
@@ -70,6 +73,57 @@ func (g *Grant) withoutClasses() *Grant {
 			g.Containers[i].Cache = nil
 		}
 	})
+}
+
+// fitClasses returns the grant of a running pod with classes for the caches of the machine as it is
+// now: without shares of caches that the pod does not use, which a resize kept for CPUs that were
+// offline. The error means that a class is not possible. A pod with CPUs that are offline keeps its
+// classes as they are, because it is not known which caches those CPUs have.
+func (s *State) fitClasses(g *Grant) (*Grant, error) {
+	if len(g.Containers) != len(g.Pod.Containers) || len(g.Classes()) == 0 {
+		return g, nil
+	}
+	if s.caches.Divides() && s.OfflineOf(g).IsEmpty() {
+		var wrong error
+		next := g.eachPlace(func(at *Grant) {
+			if err := s.fitPlace(at, &g.Pod); wrong == nil {
+				wrong = err
+			}
+		})
+		if wrong != nil {
+			return nil, wrong
+		}
+		if !slices.EqualFunc(g.Classes(), next.Classes(), cache.Class.Equal) {
+			g = next
+		}
+	}
+	_, err := takeClasses(s.caches, g)
+	return g, err
+}
+
+// fitPlace is fitClasses for one of the places of a pod that is being moved.
+func (s *State) fitPlace(g *Grant, pod *request.Pod) error {
+	var wrong error
+	fit := func(who string, c cache.Class, cpus cpuset.Set) cache.Class {
+		if missing := s.caches.Missing(c, cpus); len(c) > 0 && len(missing) > 0 && wrong == nil {
+			wrong = fmt.Errorf("%s has CPUs %s, of the L3 caches %v too, and it has %s", who, cpus, missing, c)
+		}
+		return s.caches.Within(c, cpus)
+	}
+	g.Pod, g.Containers = *pod, slices.Clone(g.Containers)
+	var shared cpuset.Builder
+	removed := false
+	for i := range g.Containers {
+		c := &g.Containers[i]
+		c.Cache = fit("container "+pod.Containers[i].Name, c.Cache, c.CPUs)
+		if removed = removed || c.Removed; g.Isolation(i) == PodIsolation {
+			shared.AddSet(c.CPUs)
+		}
+	}
+	if fitted := fit("its pool", g.PoolCache, shared.Set()); !removed { // A class does not shrink with its containers.
+		g.PoolCache = fitted
+	}
+	return wrong
 }
 
 // takeClasses takes the classes of a grant.

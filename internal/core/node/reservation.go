@@ -160,12 +160,11 @@ func (o *offer) keep(r Reservation) {
 		}
 	}
 	for _, c := range g.Classes() {
-		taken, err := next.caches.Take(c)
-		if err != nil {
-			whole = false
-			continue
+		free := next.caches.Free(c)
+		whole = whole && len(free) == len(c)
+		if taken, err := next.caches.Take(free); err == nil && len(free) > 0 {
+			next.caches, k.classes = taken, append(k.classes, free)
 		}
-		next.caches, k.classes = taken, append(k.classes, c)
 	}
 	if r.Why == OnItsWay && !whole {
 		return

@@ -102,9 +102,11 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			findings = append(findings, Finding{Pod: old.Pod.ID(), UID: old.Pod.UID, Kept: kept, What: what, Do: do})
 		}
 		g, mended := s.mended(old, free)
-		if _, err := takeClasses(s.caches, g); err != nil {
+		if fitted, err := s.fitClasses(g); err == nil {
+			g = fitted
+		} else {
 			g = g.withoutClasses()
-			report(true, "its part of the caches is not free any more, and it runs in the default class: "+err.Error(), restart)
+			report(true, "its part of the caches is not possible any more, and it runs in the default class: "+err.Error(), restart)
 		}
 		err := s.checkGrant(g, free)
 		if err == nil {
