@@ -24,20 +24,21 @@ type annotations struct {
 }
 
 // UnmarshalJSON looks for annotations about caches only where there are any: a pod may have a
-// quarter of a MiB of other ones.
+// quarter of a MiB of other ones. Names are case-sensitive, as in the rest of an item: users may set
+// kubernetes.io/config.Source.
 func (a *annotations) UnmarshalJSON(data []byte) error {
 	type fixed annotations
-	if err := json.Unmarshal(data, (*fixed)(a)); err != nil {
+	if err := decode(data, (*fixed)(a)); err != nil {
 		return err
 	}
-	if !bytes.Contains(data, []byte(request.CacheAnnotationPrefix)) && !bytes.Contains(data, []byte(request.SharedPoolCacheAnnotation)) {
+	has := func(text string) bool { return bytes.Contains(data, []byte(text)) }
+	if !has(request.CacheAnnotationPrefix) && !has(request.SharedPoolCacheAnnotation) && !has(`\u`) && !has(`\/`) { // Names may be escaped.
 		return nil
 	}
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
+	if err := decode(data, &all); err != nil {
 		return err
 	}
-	a.caches = map[string]string{}
 	for key, raw := range all {
 		if !strings.HasPrefix(key, request.CacheAnnotationPrefix) && key != request.SharedPoolCacheAnnotation {
 			continue
@@ -48,6 +49,9 @@ func (a *annotations) UnmarshalJSON(data []byte) error {
 		}
 		if len(text) > podspec.CacheText {
 			text = strings.Clone(text[:podspec.CacheText+1])
+		}
+		if a.caches == nil {
+			a.caches = map[string]string{}
 		}
 		a.caches[key] = text
 	}
