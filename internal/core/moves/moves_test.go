@@ -225,7 +225,9 @@ func planned(s *node.State, pod request.Pod, members []*node.Grant, first int, f
 				return -1
 			}
 			cost += bytes
-			to = append(to, p.Grant)
+			if !samePlace(g, p.Grant) { // Other ways on the same CPUs are no move (R-CACHE-31).
+				to = append(to, p.Grant)
+			}
 		} else if !fits(p) {
 			return -1
 		}
@@ -248,6 +250,12 @@ func planned(s *node.State, pod request.Pod, members []*node.Grant, first int, f
 		slices.Reverse(to)
 	}
 	return -1
+}
+
+func samePlace(a, b *node.Grant) bool {
+	return a.Pool.Equal(b.Pool) && slices.EqualFunc(a.Containers, b.Containers, func(c, d node.ContainerGrant) bool {
+		return c.CPUs.Equal(d.CPUs) && c.MemoryNodes == d.MemoryNodes
+	})
 }
 
 func worse(from, to *node.Grant) bool {
@@ -418,10 +426,16 @@ func checkBothPlaces(t *rapid.T, s *node.State, pod request.Pod, set *moves.Set)
 func describe(s *node.State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "free CPUs %s of %s, policy %+v\n", s.AvailableCPUs(), s.Machine().AllCPUs(), s.Policy())
+	if s.Caches().Divides() {
+		fmt.Fprintf(&b, "L3 caches %v %+v\n", s.Machine().Uncores(), s.Machine().Caches())
+	}
 	for _, g := range s.Grants() {
 		fmt.Fprintf(&b, "%s: CPUs %s, consent %s", g.Pod.Name, g.CPUs(), g.Pod.Moves)
 		for i, c := range g.Containers {
 			fmt.Fprintf(&b, ", %s %s %v %v", g.Pod.Containers[i].Name, c.CPUs, c.Memory, c.Affinity)
+		}
+		if classes := g.Classes(); len(classes) > 0 {
+			fmt.Fprintf(&b, ", classes %s", classes)
 		}
 		b.WriteByte('\n')
 	}
@@ -438,7 +452,7 @@ func TestUnclearCaches(t *testing.T) {
 	}
 	pod := func(name string, ways int) request.Pod {
 		p := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
-			QoS: request.Guaranteed,
+			QoS:        request.Guaranteed,
 			Containers: []request.Container{{Name: "app", Type: request.App, CPUs: 1, CPURequest: 1000, CPULimit: 1000, Equivalent: true, Cache: request.Cache{Ways: ways}}},
 		}}
 		p.Moves = request.MoveMemory
