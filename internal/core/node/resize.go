@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -82,6 +83,8 @@ type resizing struct {
 	// is the memory accounting with next.
 	next   Grant
 	memory memory.Usage
+	// places is the result of placed. It is nil as long as no class grows.
+	places *cache.Layout
 }
 
 func (r *resizing) decide() *rejection.Rejection {
@@ -270,12 +273,12 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *rejection.Re
 		if r.growsCPUs(i) {
 			base := r.old.BaselineOf(i)
 			n := r.demand.Containers[i].CPUs
-			set, err := r.extend(c.CPUs, r.nearClasses([]int{i}, r.freeFor(i)), n, choice, stay)
+			set, err := r.extend(c.CPUs, r.nearOwn(i, r.freeFor(i)), n, choice, stay)
 			if err != nil {
 				return r.rejectGrowth(r.pod.Containers[i].Name, n, err, stay)
 			}
 			c.CPUs, c.Baseline = set, above(base, set)
-			if !r.updateClass(i) {
+			if !r.growClass(i) {
 				return r.rejectClass(i, stay)
 			}
 		}

@@ -92,32 +92,85 @@ func (r *resizing) cacheHints(unit []int, free cpuset.Set, hints func(cpuset.Set
 	return sets
 }
 
-// updateClass gives container i the shares of the caches that its CPUs use now. It returns false,
-// and changes nothing, if one of them has no room.
-func (r *resizing) updateClass(i int) bool {
+// placed returns the shares that the classes of a pod that is aligned as one would have of the
+// caches to which they come, in the order of the containers, that of the pool last. They are placed
+// at once, before the first of them grows, so that the largest is placed first (R-CACHE-15). It
+// returns nil for other pods.
+func (r *resizing) placed() *cache.Layout {
+	if r.demand.Path != AsOne && r.demand.Path != AsPool {
+		return nil
+	}
+	if r.places == nil {
+		n := len(r.next.Containers)
+		wants, have := make([]cache.Want, n+1), make([]cache.Class, n+1)
+		for i := range r.next.Containers {
+			have[i] = r.next.Containers[i].Cache
+		}
+		have[n] = r.next.PoolCache
+		for k, c := range have {
+			wants[k] = wantOf(c)
+		}
+		r.places = r.caches.Extend(wants, have)
+	}
+	return r.places
+}
+
+// nearOwn is nearClasses for the class of container i, also in caches in which all classes of the
+// pod have room.
+func (r *resizing) nearOwn(i int, cpus cpuset.Set) cpuset.Set {
+	near := r.nearClasses([]int{i}, cpus)
+	if l := r.placed(); l != nil && len(r.next.Containers[i].Cache) > 0 {
+		near = near.Union(cpus.Intersection(l.CPUs()))
+	}
+	return near
+}
+
+// updateClass takes from container i, which has fewer CPUs than before, the shares of the caches
+// that its CPUs do not use any more.
+func (r *resizing) updateClass(i int) {
 	c := &r.next.Containers[i]
-	class, ok := r.update(c.Cache, c.CPUs)
+	if class, ok := r.update(c.Cache, c.CPUs, nil, 0); ok {
+		c.Cache = class
+	}
+}
+
+// growClass gives container i the shares of the caches that its CPUs use now. It returns false, and
+// changes nothing, if one of the caches has no room.
+func (r *resizing) growClass(i int) bool {
+	c := &r.next.Containers[i]
+	if len(c.Cache) == 0 {
+		return true
+	}
+	class, ok := r.update(c.Cache, c.CPUs, r.placed(), i)
 	if ok {
 		c.Cache = class
 	}
 	return ok
 }
 
-func (r *resizing) update(class cache.Class, cpus cpuset.Set) (cache.Class, bool) {
+// update returns the class for other CPUs. In caches in which all classes of the pod have room, its
+// place is that of class k in all, which may be nil.
+func (r *resizing) update(class cache.Class, cpus cpuset.Set, all *cache.Layout, k int) (cache.Class, bool) {
 	if len(class) == 0 {
 		return class, true
 	}
 	online := cpus.Intersection(r.s.machine.AllCPUs())
 	l := r.caches.Extend([]cache.Want{wantOf(class)}, []cache.Class{class})
-	if !l.CPUs().Contains(online) {
+	fits, next := l.CPUs(), l.Class(0, online)
+	if all != nil {
+		fits, next = fits.Union(all.CPUs()), all.Class(k, online).Over(next)
+	}
+	if !fits.Contains(online) {
 		return class, false
 	}
-	next := l.Class(0, online)
 	if !cpus.Equal(online) { // It is not known which caches the offline CPUs have: they keep their shares until the CPUs are back.
 		next = next.Over(class)
 	}
 	usage, err := r.caches.Return(class).Take(next)
-	if err != nil {
+	switch {
+	case err != nil && all != nil: // Another class has its place there, because it came to a cache without room for all.
+		return r.update(class, cpus, nil, 0)
+	case err != nil:
 		return class, false
 	}
 	r.caches = usage
@@ -132,7 +185,10 @@ func (r *resizing) updatePoolClass() *rejection.Rejection {
 			shared.AddSet(r.next.Containers[i].CPUs)
 		}
 	}
-	class, ok := r.update(r.next.PoolCache, shared.Set())
+	if len(r.next.PoolCache) == 0 {
+		return nil
+	}
+	class, ok := r.update(r.next.PoolCache, shared.Set(), r.placed(), len(r.next.Containers))
 	if !ok {
 		return r.rejectClass(together, false)
 	}
@@ -154,8 +210,8 @@ func (r *resizing) rejectClass(i int, stay bool) *rejection.Rejection {
 		fmt.Sprintf("%s would get CPUs of other L3 caches, which have no room for %s", who, wantOf(class).Words()))
 }
 
-// rejectNear rejects a container or, if i is together, a pool that would have n CPUs, if enough CPUs
-// are free and some of their caches have no room. It returns nil otherwise.
+// rejectNear rejects a container or, if i is together, a pool that would have n CPUs, if enough
+// CPUs are free and some of their caches have no room. It returns nil otherwise.
 func (r *resizing) rejectNear(i, n int) *rejection.Rejection {
 	unit, has, free, want := []int(nil), r.next.Pool, r.free(), r.demand.Together.Cache
 	if i != together {

@@ -181,7 +181,8 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			continue
 		}
 		r.trace.Requests.CPU++
-		base, free, near := r.old.BaselineOf(i), r.nearClasses([]int{i}, r.slicesFrom(i, poolBase).Difference(r.taken(i))), m.CPUsOf(m.NodesOf(c.CPUs))
+		all := r.slicesFrom(i, poolBase).Difference(r.taken(i))
+		base, free, near := r.old.BaselineOf(i), r.nearOwn(i, all), m.CPUsOf(m.NodesOf(c.CPUs))
 		for _, tier := range []cpuset.Set{poolBase.Intersection(near), poolBase, near, r.next.Pool} {
 			local := free.Intersection(tier).Difference(c.CPUs).Intersection(m.AllCPUs())
 			set, err := cpu.Extend(m, o, c.CPUs, local, min(n, c.CPUs.Len()+local.Len()))
@@ -191,9 +192,12 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *rejection.Rejection {
 			c.CPUs = set
 		}
 		if c.CPUs.Len() < n {
+			if all.Intersection(m.AllCPUs()).Union(c.CPUs).Len() >= n {
+				return r.rejectClass(i, false)
+			}
 			return r.rejectSlices(r.pod.Containers[i].Name, n)
 		}
-		if !r.updateClass(i) {
+		if !r.growClass(i) {
 			return r.rejectClass(i, false)
 		}
 		c.Baseline = above(base, c.CPUs)
