@@ -204,7 +204,7 @@ func TestLayouts(t *testing.T) {
 				continue
 			}
 			var more []cache.Class
-			u, more = place(t, u)
+			u, more = place(t, u, rules.LeastWays)
 			held = append(held, more...)
 			checkHeld(t, u, rules, held)
 		}
@@ -236,11 +236,15 @@ func drawMachine(t *rapid.T) (*machine.Machine, machine.Caches) {
 	return m, rules
 }
 
-// place lays out a few classes, and takes those whose CPUs use a cache.
-func place(t *rapid.T, u cache.Usage) (cache.Usage, []cache.Class) {
+// place lays out a few classes with as many ways as Resolve gives, and takes those whose CPUs use a
+// cache.
+func place(t *rapid.T, u cache.Usage, least int) (cache.Usage, []cache.Class) {
 	wants := make([]cache.Want, rapid.IntRange(1, 3).Draw(t, "wants"))
 	for k := range wants {
 		wants[k] = cache.Want{Ways: rapid.IntRange(0, 5).Draw(t, "want"), Bandwidth: 10 * rapid.IntRange(0, 4).Draw(t, "bandwidth")}
+		if wants[k].Ways > 0 {
+			wants[k].Ways = max(wants[k].Ways, least)
+		}
 	}
 	l := u.Layout(wants)
 	var placed []cache.Class
