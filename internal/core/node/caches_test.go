@@ -294,8 +294,8 @@ func TestClassesOnOtherMachines(t *testing.T) {
 	}
 }
 
-// TestReservedClassInPart checks that a reservation keeps the shares of a class that are free, as it
-// keeps free CPUs, although the class also has a share that another pod has still.
+// TestReservedClassInPart checks that a reservation keeps the shares of a class that are free, as
+// it keeps free CPUs, although the class also has a share that another pod has still.
 func TestReservedClassInPart(t *testing.T) {
 	m := scenario.Machine("cores=8 uncore=4 memory=8Gi caches=ways:8,classes:4")
 	empty, err := node.New(m, node.Policy{StaticCPU: true, ReservedCPUs: cpuset.Of(0), CPU: cpu.Options{DividesCaches: true}})

@@ -24,8 +24,8 @@ type annotations struct {
 }
 
 // UnmarshalJSON looks for annotations about caches only where there are any: a pod may have a
-// quarter of a MiB of other ones. Names are case-sensitive, as in the rest of an item: users may set
-// kubernetes.io/config.Source.
+// quarter of a MiB of other ones. Names are case-sensitive, as in the rest of an item: users may
+// set kubernetes.io/config.Source.
 func (a *annotations) UnmarshalJSON(data []byte) error {
 	type fixed annotations
 	if err := decode(data, (*fixed)(a)); err != nil {
