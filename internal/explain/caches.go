@@ -74,7 +74,7 @@ func CachesOf(s *node.State) *Caches {
 	}
 	out := &Caches{Classes: most, UsedClasses: used, Kept: usage.Kept()}
 	rest := usage.Rest()
-	for i, unit := range s.Machine().Uncores() {
+	for i, unit := range s.Machine().L3s() {
 		r := CacheReport{
 			ID: unit.ID, CPUs: unit.CPUs.String(), NUMANodes: s.Machine().NodesOf(unit.CPUs).Nodes(), Ways: rules.Ways,
 			DefaultBandwidth: rest[i].Bandwidth,

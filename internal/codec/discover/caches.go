@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/cadvisor/lib/model"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
@@ -175,13 +176,13 @@ func schemataValues(text string) (values map[string][]uint64, ids []int, err err
 	return values, ids, nil
 }
 
-// withCaches adds caches to a description, where the L3 cache of every core is known and has the id
-// of the uncore cache, or of the socket in its place (R-CPU-1). Otherwise it returns why not.
-// ids are those that the kernel divides, or nil.
-func withCaches(d *machine.Description, info *model.MachineInfo, c machine.Caches, ids []int) (why string) {
-	if c.IsEmpty() {
+// withCaches adds caches to a description, where the L3 cache of every core is known and is one that
+// the kernel divides. Otherwise it returns why not.
+func withCaches(d *machine.Description, info *model.MachineInfo, k kernel) (why string) {
+	if k.caches.IsEmpty() {
 		return ""
 	}
+	sets, own := map[int]*cpuset.Builder{}, false
 	for i := range info.Topology {
 		n := &info.Topology[i]
 		for j := range n.Cores {
@@ -191,18 +192,40 @@ func withCaches(d *machine.Description, info *model.MachineInfo, c machine.Cache
 				unit = d.Nodes[i].Cores[j].Socket
 				id, known = nodeCache(n)
 			}
+			if k.l3 != nil {
+				id, known = cacheOf(k.l3, core.Threads)
+			}
 			switch {
 			case !known:
 				return fmt.Sprintf("the L3 cache of core %d on NUMA node %d is not reported", core.Id, n.Id)
-			case id != unit:
-				return fmt.Sprintf("the L3 cache of core %d on NUMA node %d has id %d, and counts as socket %d", core.Id, n.Id, id, unit)
-			case len(ids) > 0 && !slices.Contains(ids, id):
-				return fmt.Sprintf("the L3 cache of core %d on NUMA node %d has id %d, and the kernel divides caches %s", core.Id, n.Id, id, strings.Trim(fmt.Sprint(ids), "[]"))
+			case len(k.ids) > 0 && !slices.Contains(k.ids, id):
+				return fmt.Sprintf("the L3 cache of core %d on NUMA node %d has id %d, and the kernel divides caches %s", core.Id, n.Id, id, strings.Trim(fmt.Sprint(k.ids), "[]"))
+			}
+			own = own || id != unit
+			if sets[id] == nil {
+				sets[id] = &cpuset.Builder{}
+			}
+			for _, t := range core.Threads {
+				sets[id].Add(t)
 			}
 		}
 	}
-	d.Caches = c
+	if d.Caches = k.caches; own { // The units of Uncores are others.
+		for id, b := range sets {
+			d.L3 = append(d.L3, machine.Unit{ID: id, CPUs: b.Set()})
+		}
+	}
 	return ""
+}
+
+// cacheOf returns the id of the cache that CPUs use.
+func cacheOf(l3 []machine.Unit, cpus []int) (id int, known bool) {
+	for _, u := range l3 {
+		if len(cpus) > 0 && u.CPUs.Has(cpus[0]) {
+			return u.ID, true
+		}
+	}
+	return 0, false
 }
 
 // nodeCache returns the id of the L3 cache that all cores of a NUMA node share.
@@ -229,11 +252,19 @@ type cachesText struct {
 	LeastBandwidth    int    `json:"min_bandwidth,omitempty"`
 	BandwidthStep     int    `json:"bandwidth_gran,omitempty"`
 	AbsoluteBandwidth bool   `json:"absolute_bandwidth,omitempty"`
+	// L3 has the L3 caches where they are not the uncore caches or the sockets in their place.
+	L3 []l3Text `json:"l3,omitempty"`
+}
+
+type l3Text struct {
+	ID   int    `json:"id"`
+	CPUs string `json:"cpus"`
 }
 
 // cachesTextOf returns nil for a machine that divides nothing, so that its recorded form is as
 // before there was this member.
-func cachesTextOf(c machine.Caches) *cachesText {
+func cachesTextOf(m *machine.Machine) *cachesText {
+	c := m.Caches()
 	if c.IsEmpty() {
 		return nil
 	}
@@ -244,12 +275,24 @@ func cachesTextOf(c machine.Caches) *cachesText {
 	if c.HardwareWays != 0 {
 		t.HardwareWays = strconv.FormatUint(uint64(c.HardwareWays), 16)
 	}
+	if m.HasOwnL3s() {
+		for _, u := range m.L3s() {
+			t.L3 = append(t.L3, l3Text{u.ID, u.CPUs.String()})
+		}
+	}
 	return t
 }
 
-func (x *cachesText) caches() (c machine.Caches, err error) {
+func (x *cachesText) caches() (c machine.Caches, l3 []machine.Unit, err error) {
 	if x == nil {
-		return c, nil
+		return c, nil, nil
+	}
+	for _, u := range x.L3 {
+		cpus, err := cpuset.Parse(u.CPUs)
+		if err != nil {
+			return c, nil, fmt.Errorf("cpus of l3 %d of resctrl: %w", u.ID, err)
+		}
+		l3 = append(l3, machine.Unit{ID: u.ID, CPUs: cpus})
 	}
 	c = machine.Caches{
 		Classes: x.Classes, Ways: x.Ways, LeastWays: x.LeastWays, Sparse: x.Sparse, CodeAndData: x.CodeAndData,
@@ -258,11 +301,11 @@ func (x *cachesText) caches() (c machine.Caches, err error) {
 	if x.HardwareWays != "" {
 		ways, err := strconv.ParseUint(x.HardwareWays, 16, 32)
 		if err != nil {
-			return c, fmt.Errorf("shareable_bits of resctrl: %q: expected ways as the kernel writes them, such as \"c0000\"", x.HardwareWays)
+			return c, nil, fmt.Errorf("shareable_bits of resctrl: %q: expected ways as the kernel writes them, such as \"c0000\"", x.HardwareWays)
 		}
 		c.HardwareWays = uint32(ways)
 	}
-	return c, nil
+	return c, l3, nil
 }
 
 // resctrlLine matches a line of a file of resctrl, after the name of the file: what "grep -rH ."

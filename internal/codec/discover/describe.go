@@ -44,7 +44,7 @@ type (
 // Machines with the same hardware have the same bytes, and Read of these bytes returns the same
 // machine.
 func Describe(m *machine.Machine) ([]byte, error) {
-	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets(), Isolation: isolationTextOf(m.Isolation()), Caches: cachesTextOf(m.Caches())}
+	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets(), Isolation: isolationTextOf(m.Isolation()), Caches: cachesTextOf(m)}
 	for _, n := range m.Nodes() {
 		text := nodeText{ID: n.ID, Memory: n.Memory, HugePages: []pagesText{}, Cores: []coreText{}, Distances: distances(m, n.ID)}
 		for _, p := range n.HugePages {

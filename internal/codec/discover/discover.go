@@ -47,6 +47,8 @@ type kernel struct {
 	caches    machine.Caches
 	// ids are the caches that the kernel divides. It is nil if they are not known.
 	ids []int
+	// l3 has the L3 caches of a recorded machine, if they are in the file.
+	l3 []machine.Unit
 }
 
 // found checks info and returns the machine that it describes.
@@ -56,7 +58,7 @@ func found(name string, info *model.MachineInfo, k kernel) (*Found, error) {
 		return nil, err
 	}
 	description.Isolation = k.isolation
-	why := withCaches(&description, info, k.caches, k.ids)
+	why := withCaches(&description, info, k)
 	m, err := machine.New(description)
 	if err != nil {
 		return nil, err

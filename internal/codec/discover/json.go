@@ -22,7 +22,7 @@ func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(recording{f.Info, f.PCI, isolationTextOf(f.Machine.Isolation()), cachesTextOf(f.Machine.Caches())}); err != nil {
+		if data, err = json.Marshal(recording{f.Info, f.PCI, isolationTextOf(f.Machine.Isolation()), cachesTextOf(f.Machine)}); err != nil {
 			return err
 		}
 	}

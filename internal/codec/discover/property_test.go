@@ -111,14 +111,14 @@ func TestWriteJSONRoundTrip(t *testing.T) {
 		if got, want := again.Machine.Isolation(), f.Machine.Isolation(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("read back %+v, want %+v", got, want)
 		}
-		if got, want := again.Machine.Caches(), f.Machine.Caches(); got != want {
-			t.Fatalf("read back %+v, want %+v", got, want)
+		if got, want := again.Machine.Caches(), f.Machine.Caches(); got != want || !reflect.DeepEqual(again.Machine.L3s(), f.Machine.L3s()) {
+			t.Fatalf("read back %+v with %+v, want %+v with %+v", got, again.Machine.L3s(), want, f.Machine.L3s())
 		}
 		text, err := Describe(f.Machine)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if described, err := Read("described", text); err != nil || described.Machine.Caches() != f.Machine.Caches() {
+		if described, err := Read("described", text); err != nil || described.Machine.Caches() != f.Machine.Caches() || !reflect.DeepEqual(described.Machine.L3s(), f.Machine.L3s()) {
 			t.Fatalf("described as %s: %v", text, err)
 		}
 		if !reflect.DeepEqual(again.Info, f.Info) {

@@ -31,7 +31,7 @@ func Read(name string, data []byte) (*Found, error) {
 	var k kernel
 	var err error
 	if k.isolation, err = file.Isolation.isolation(); err == nil {
-		k.caches, err = file.Caches.caches()
+		k.caches, k.l3, err = file.Caches.caches()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

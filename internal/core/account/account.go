@@ -128,7 +128,7 @@ func Caches(resource request.Resource, m *machine.Machine, usage cache.Usage, sh
 	for _, n := range m.CPUNodes() {
 		a := Node{Node: n.ID}
 		most := make([]int64, len(shares))
-		for i, unit := range m.Uncores() {
+		for i, unit := range m.L3s() {
 			if !unit.CPUs.Intersects(n.CPUs) {
 				continue
 			}

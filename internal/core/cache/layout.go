@@ -13,7 +13,7 @@ import (
 type Layout struct {
 	u     *usage
 	wants []Want
-	// ways has the ways of each want, by the position of the cache in the machine's Uncores. It is
+	// ways has the ways of each want, by the position of the cache in the machine's L3s. It is
 	// nil for a cache in which the wants do not fit. fitsWays is set where only the bandwidth is
 	// short.
 	ways     [][]Ways
@@ -60,7 +60,7 @@ func (l *Layout) place(i int, order []int, have []Class) {
 	bandwidth := t.bandwidth
 	for _, k := range order {
 		if k < len(have) {
-			if s, has := have[k].Share(l.u.m.Uncores()[i].ID); has {
+			if s, has := have[k].Share(l.u.m.L3s()[i].ID); has {
 				ways[k] = s.Ways
 				continue
 			}
@@ -130,7 +130,7 @@ func (l *Layout) cpus(fits func(int) bool) cpuset.Set {
 	var b cpuset.Builder
 	for i := range l.ways {
 		if fits(i) {
-			b.AddSet(l.u.m.Uncores()[i].CPUs)
+			b.AddSet(l.u.m.L3s()[i].CPUs)
 		}
 	}
 	return b.Set()
@@ -143,7 +143,7 @@ func (l *Layout) Class(k int, cpus cpuset.Set) Class {
 	}
 	var c Class
 	for i := range l.ways {
-		if cache := l.u.m.Uncores()[i]; l.ways[i] != nil && cache.CPUs.Intersects(cpus) {
+		if cache := l.u.m.L3s()[i]; l.ways[i] != nil && cache.CPUs.Intersects(cpus) {
 			c = append(c, Share{Cache: cache.ID, Ways: l.ways[i][k], Bandwidth: l.wants[k].Bandwidth})
 		}
 	}

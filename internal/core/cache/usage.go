@@ -26,7 +26,7 @@ type Usage struct {
 
 type usage struct {
 	m *machine.Machine
-	// taken is parallel to the machine's Uncores.
+	// taken is parallel to the machine's L3s.
 	taken []taken
 	// classes is the number of classes, without the default one.
 	classes int
@@ -42,7 +42,7 @@ func NewUsage(m *machine.Machine) Usage {
 	if m.Caches().Classes < 2 {
 		return Usage{}
 	}
-	return Usage{&usage{m: m, taken: make([]taken, len(m.Uncores()))}}
+	return Usage{&usage{m: m, taken: make([]taken, len(m.L3s()))}}
 }
 
 // Divides reports whether the machine can have classes.
@@ -118,14 +118,14 @@ func (u Usage) Equal(v Usage) bool {
 
 // index returns the position of a cache in taken, or -1.
 func (u *usage) index(cache int) int {
-	return slices.IndexFunc(u.m.Uncores(), func(c machine.Unit) bool { return c.ID == cache })
+	return slices.IndexFunc(u.m.L3s(), func(c machine.Unit) bool { return c.ID == cache })
 }
 
 // Within returns the shares of the caches that CPUs use. It returns c if that is all of them.
 func (u Usage) Within(c Class, cpus cpuset.Set) Class {
 	unused := func(s Share) bool {
 		i := u.of.index(s.Cache)
-		return i < 0 || !u.of.m.Uncores()[i].CPUs.Intersects(cpus)
+		return i < 0 || !u.of.m.L3s()[i].CPUs.Intersects(cpus)
 	}
 	if u.of == nil || !slices.ContainsFunc(c, unused) {
 		return c
@@ -139,7 +139,7 @@ func (u Usage) Missing(c Class, cpus cpuset.Set) []int {
 		return nil
 	}
 	var ids []int
-	for _, cache := range u.of.m.Uncores() {
+	for _, cache := range u.of.m.L3s() {
 		if _, has := c.Share(cache.ID); !has && cache.CPUs.Intersects(cpus) {
 			ids = append(ids, cache.ID)
 		}
@@ -168,7 +168,7 @@ func (u Usage) Rest() []Share {
 	rest := make([]Share, len(u.of.taken))
 	rules := u.of.m.Caches()
 	for i := range rest {
-		rest[i].Cache = u.of.m.Uncores()[i].ID
+		rest[i].Cache = u.of.m.L3s()[i].ID
 		if rest[i].Ways = allWays(rules) &^ u.of.taken[i].ways; !rules.Sparse {
 			rest[i].Ways = rest[i].Ways.runWith(core(rules))
 		}
@@ -188,7 +188,7 @@ func (u Usage) Kept() Ways {
 }
 
 // FreeWays returns the largest number of ways that a class could have of a cache, by its position
-// in the machine's Uncores. All is the number of ways that it could have of an empty one.
+// in the machine's L3s. All is the number of ways that it could have of an empty one.
 func (u Usage) FreeWays(i int) (free, all int) {
 	rules := u.of.m.Caches()
 	own := allWays(rules) &^ core(rules)

@@ -1,10 +1,16 @@
 package machine
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
 
 // Caches describes how the kernel can divide the L3 caches and the memory bandwidth of a machine
 // among classes of service, as /sys/fs/resctrl/info lists it. The zero value means that it cannot.
-// The caches are those of Uncores, which have the ids that the kernel uses for them.
+// The caches are those of L3s.
 type Caches struct {
 	// Classes is the number of classes that can exist at a time (CLOSIDs), including the default
 	// class, which has everything that is in no other one.
@@ -56,6 +62,65 @@ func (c Caches) check() error {
 	}
 	return nil
 }
+
+// setL3 sets the L3 caches, with the CPUs that the machine has.
+func (m *Machine) setL3(described []Unit) error {
+	if m.l3 = m.uncores; described == nil {
+		return nil
+	}
+	m.l3, m.described = nil, slices.Clone(described)
+	slices.SortFunc(m.described, func(a, b Unit) int { return cmp.Compare(a.ID, b.ID) })
+	left := m.all
+	for i, u := range m.described {
+		if u.ID < 0 || i > 0 && m.described[i-1].ID == u.ID {
+			return invalid("it lists L3 cache %d twice, or with a negative id", u.ID)
+		}
+		cpus := u.CPUs.Intersection(m.all)
+		if twice := cpus.Difference(left); !twice.IsEmpty() {
+			return invalid("CPUs %s use two L3 caches", twice)
+		}
+		left = left.Difference(cpus)
+		if !cpus.IsEmpty() {
+			m.l3 = append(m.l3, Unit{ID: u.ID, CPUs: cpus, Size: cpus.Len()})
+		}
+	}
+	if !left.IsEmpty() {
+		return invalid("CPUs %s use no L3 cache", left)
+	}
+	return nil
+}
+
+// withL3 returns the description of the L3 caches after CPUs came online.
+func (m *Machine) withL3(now *Machine) []Unit {
+	if m.described == nil {
+		return nil
+	}
+	all := slices.Clone(m.described)
+	var known cpuset.Builder
+	for _, u := range all {
+		known.AddSet(u.CPUs)
+	}
+	for _, u := range now.l3 {
+		more := u.CPUs.Difference(known.Set())
+		i := slices.IndexFunc(all, func(a Unit) bool { return a.ID == u.ID })
+		switch {
+		case more.IsEmpty():
+		case i >= 0:
+			all[i].CPUs = all[i].CPUs.Union(more)
+		default:
+			all = append(all, Unit{ID: u.ID, CPUs: more})
+		}
+	}
+	return all
+}
+
+// L3s returns the L3 caches that have CPUs, ascending by id. The ids are those of the kernel, if
+// the machine can divide its caches. The caller must not change the slice.
+func (m *Machine) L3s() []Unit { return m.l3 }
+
+// HasOwnL3s reports whether the L3 caches are not the units of Uncores: an L3 cache of a whole NUMA
+// node is no uncore cache (R-CPU-1).
+func (m *Machine) HasOwnL3s() bool { return m.described != nil }
 
 // Caches returns how the L3 caches and the memory bandwidth can be divided.
 func (m *Machine) Caches() Caches { return m.caches }

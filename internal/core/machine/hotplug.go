@@ -13,7 +13,7 @@ import (
 // Otherwise one offline thread on a machine with two threads per core would make the average 1, and
 // full-pcpus-only would assign single threads.
 func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
-	d := Description{Nodes: make([]NodeDescription, len(m.nodes)), Isolation: m.isolation, Caches: m.caches}
+	d := Description{Nodes: make([]NodeDescription, len(m.nodes)), Isolation: m.isolation, Caches: m.caches, L3: m.withL3(now)}
 	for i, n := range m.nodes {
 		d.Nodes[i] = NodeDescription{ID: n.ID, Memory: n.Memory, HugePages: n.HugePages}
 		if m.distances != nil {

@@ -24,8 +24,10 @@ type Description struct {
 	CPUs, Sockets int
 	Nodes         []NodeDescription
 	Isolation     Isolation
-	// Caches must be empty if the uncore cache of a core is not reported.
+	// Caches must be empty if the L3 cache of a CPU is not known. L3 has the L3 caches with their
+	// CPUs. Nil means that they are the units of Uncores, which have the same ids then.
 	Caches Caches
+	L3     []Unit
 }
 
 // NodeDescription is one NUMA node of a Description.
@@ -105,6 +107,8 @@ type Machine struct {
 	even      bool
 	isolation Isolation
 	caches    Caches
+	// l3 has the value of L3s, and described what the description has.
+	l3, described []Unit
 }
 
 // CPUs returns all threads, ascending by id. The caller must not change the slice.

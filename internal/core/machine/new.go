@@ -57,6 +57,9 @@ func New(d Description) (*Machine, error) {
 	if m.reportedSockets == 0 {
 		m.reportedSockets = len(m.sockets)
 	}
+	if err := m.setL3(d.L3); err != nil {
+		return nil, err
+	}
 	m.even = allHave(m.cores, m.CPUsPerCore()) && allHave(m.sockets, m.CPUsPerSocket())
 	return m, nil
 }

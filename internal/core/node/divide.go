@@ -226,7 +226,7 @@ func (d *draft) class(i int, want cache.Want, cpus cpuset.Set, handedOver cache.
 // the caches of its CPUs, and in each as much as it asks for.
 func (d *draft) checkHandedClass(i int, want cache.Want, cpus cpuset.Set, class cache.Class) *rejection.Rejection {
 	used := 0
-	for _, unit := range d.s.machine.Uncores() {
+	for _, unit := range d.s.machine.L3s() {
 		if !unit.CPUs.Intersects(cpus) {
 			continue
 		}

@@ -389,7 +389,7 @@ func describeMachine(m *machine.Machine) []string {
 	}
 	if c := m.Caches(); !c.IsEmpty() {
 		lines = append(lines, fmt.Sprintf("L3 caches: %s of %d ways, %d classes, hardware uses %s, memory bandwidth from %d%% on",
-			count(len(m.Uncores()), "cache"), c.Ways, c.Classes, cache.Ways(c.HardwareWays), c.LeastBandwidth))
+			count(len(m.L3s()), "cache"), c.Ways, c.Classes, cache.Ways(c.HardwareWays), c.LeastBandwidth))
 	}
 	return lines
 }

@@ -55,7 +55,7 @@ func (m *Map) findCaches() {
 	}
 	m.Caches = &Caches{Classes: report.Classes, UsedClasses: report.UsedClasses}
 	kept := report.Kept
-	rest, hardware, units := m.state.Caches().Rest(), cache.Ways(m.state.Machine().Caches().HardwareWays), m.state.Machine().Uncores()
+	rest, hardware, units := m.state.Caches().Rest(), cache.Ways(m.state.Machine().Caches().HardwareWays), m.state.Machine().L3s()
 	for _, r := range report.L3 {
 		at := slices.IndexFunc(units, func(u machine.Unit) bool { return u.ID == r.ID })
 		c := Cache{CacheReport: r}
@@ -88,7 +88,7 @@ func (l layout) caches(u machine.Unit, width int) []*box {
 	if l.m.Caches == nil {
 		return nil
 	}
-	units := l.m.state.Machine().Uncores()
+	units := l.m.state.Machine().L3s()
 	var out []*box
 	for i := range l.m.Caches.L3 {
 		c := &l.m.Caches.L3[i]

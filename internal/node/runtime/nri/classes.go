@@ -54,7 +54,7 @@ func (c Classes) rdt(m *machine.Machine, g *node.Grant, container string) *api.L
 	}
 	class, _ := g.ClassOf(at)
 	own := slices.DeleteFunc(resctrl.Own(class, rules), func(e resctrl.Entry) bool {
-		return !slices.ContainsFunc(m.Uncores(), func(u machine.Unit) bool { return u.ID == e.Cache }) // Its CPUs are offline.
+		return !slices.ContainsFunc(m.L3s(), func(u machine.Unit) bool { return u.ID == e.Cache }) // Its CPUs are offline.
 	})
 	if len(own) == 0 {
 		return nil
