@@ -108,7 +108,11 @@ func (s *State) fitPlace(g *Grant, pod *request.Pod) error {
 		if missing := s.caches.Missing(c, cpus); len(c) > 0 && len(missing) > 0 && wrong == nil {
 			wrong = fmt.Errorf("%s has CPUs %s, of the L3 caches %v too, and it has %s", who, cpus, missing, c)
 		}
-		return s.caches.Within(c, cpus)
+		used := s.caches.Within(c, cpus)
+		if len(c) > 0 && len(used) == 0 && wrong == nil {
+			wrong = fmt.Errorf("%s has %s, and no CPU of these caches", who, c)
+		}
+		return used
 	}
 	g.Pod, g.Containers = *pod, slices.Clone(g.Containers)
 	var shared cpuset.Builder

@@ -68,7 +68,8 @@ func (h *history) checkRestart() {
 func (h *history) checkReport() {
 	report := func(s *node.State) string {
 		r, err := explain.Usage(h.t.Context(), s)
-		return fmt.Sprintf("%+v %v", r, err)
+		text, wrong := json.Marshal(r)
+		return fmt.Sprint(string(text), err, wrong)
 	}
 	want := report(h.state())
 	if got := report(h.restarted()); got != want {

@@ -103,6 +103,9 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 		}
 		g, mended := s.mended(old, free)
 		if fitted, err := s.fitClasses(g); err == nil {
+			if fitted != g {
+				report(true, "it has a share of caches that its CPUs do not use, which is free again", "nothing: a resize keeps such a share while CPUs are offline")
+			}
 			g = fitted
 		} else {
 			g = g.withoutClasses()
