@@ -176,8 +176,8 @@ func schemataValues(text string) (values map[string][]uint64, ids []int, err err
 	return values, ids, nil
 }
 
-// withCaches adds caches to a description, where the L3 cache of every core is known and is one that
-// the kernel divides. Otherwise it returns why not.
+// withCaches adds caches to a description, where the L3 cache of every core is known and is one of
+// those that the kernel divides. Otherwise it returns why not.
 func withCaches(d *machine.Description, info *model.MachineInfo, k kernel) (why string) {
 	if k.caches.IsEmpty() {
 		return ""
