@@ -51,7 +51,7 @@ func (d *Division) left(e Entry) uint64 {
 				return uint64(both)
 			}
 			return uint64(rest.Ways)
-		case !e.hasWays() && d.Rules.DividesBandwidth() && share.Bandwidth > 0:
+		case d.limits(e) && share.Bandwidth > 0:
 			return min(e.Value, uint64(max(0, rest.Bandwidth)))
 		}
 	}
@@ -64,10 +64,16 @@ func (d *Division) own(e Entry, class cache.Class) uint64 {
 	switch {
 	case e.hasWays() && share.Ways != 0:
 		return uint64(share.Ways)
-	case !e.hasWays() && d.Rules.DividesBandwidth() && share.Bandwidth > 0:
+	case d.limits(e) && share.Bandwidth > 0:
 		return uint64(share.Bandwidth)
 	}
 	return e.Value
+}
+
+// limits reports whether e is a limit of the bandwidth in percent, as those of classes are. If
+// resctrl is mounted again with mba_MBps, the limits are in MiB/s, and 20 would nearly stop a program.
+func (d *Division) limits(e Entry) bool {
+	return !e.hasWays() && d.Rules.DividesBandwidth() && e.Value <= 100
 }
 
 // Own returns the values that a class has for itself. A runtime may write them whatever else there
