@@ -93,7 +93,14 @@ func (s *Silencer) moveTasks(c *classes) {
 		return
 	}
 	left, checked, tasks := mostMoves, map[member]time.Time{}, map[string]map[int]bool{}
-	for _, m := range c.members {
+	// A container whose processes end as fast as they are moved needs all moves of each round. The
+	// next round begins with the one after it.
+	first := 0
+	if at := slices.Index(c.members, s.moving); at >= 0 {
+		first = at + 1
+	}
+	s.moving = member{}
+	for _, m := range slices.Concat(c.members[first:], c.members[:first]) {
 		at, before := s.checked[m]
 		if before && s.world.Now().Sub(at) < checkTasksEvery {
 			checked[m] = at
@@ -110,7 +117,11 @@ func (s *Silencer) moveTasks(c *classes) {
 			}
 			tasks[m.group] = in
 		}
+		had := left
 		all, err := s.moveThreads(m, tasks[m.group], &left)
+		if had > 0 && left == 0 {
+			s.moving = m
+		}
 		if err != nil {
 			s.taskError(m, err)
 		}

@@ -342,6 +342,31 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
+// TestAForkStorm checks that a container with new processes in each round, which have ended before
+// they are moved, does not keep the threads of others in the default class.
+func TestAForkStorm(t *testing.T) {
+	r := newRig(t, fakekernel.Options{CPUs: 16, Resctrl: "xeon-mba"}, quiet.DefaultPolicy())
+	r.start()
+	storm := r.pod("a", cpuset.Of(2), nil).Cgroup
+	r.pod("b", cpuset.Of(3), nil)
+	for round := range 3 {
+		ids := make([]int, mostMoves)
+		for i := range ids {
+			ids[i] = 10_000*(round+1) + i
+		}
+		must(t, r.kernel.AddThreads(storm, ids...))
+		for _, id := range ids {
+			must(t, r.kernel.EndThread(id))
+		}
+		r.rounds(1)
+	}
+	for _, stray := range r.strayThreads() {
+		if strings.Contains(stray, " of b ") {
+			t.Error(stray)
+		}
+	}
+}
+
 // TestClassMetrics checks the metrics of the classes, and that they are not read more often than
 // needed.
 func TestClassMetrics(t *testing.T) {

@@ -62,6 +62,8 @@ type Silencer struct {
 	// not be moved in this round.
 	checked    map[member]time.Time
 	taskErrors []quiet.Problem
+	// moving is the container that needed the last move of a round.
+	moving member
 	// announced is set when the first class was made.
 	announced bool
 
