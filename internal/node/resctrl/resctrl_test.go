@@ -116,6 +116,7 @@ func TestWant(t *testing.T) {
 		"a smaller default stays":       {"L3:0=7c0 MB:0=60", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3:0=7c0 MB:0=60", "L3:0=f MB:0=20"},
 		"but not without any way":       {"L3:0=f MB:0=60", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3:0=7f0 MB:0=60", "L3:0=f MB:0=20"},
 		"mounted again with mba_MBps":   {"L3:0=7ff MB:0=4294967295", xeon, []cache.Share{share(0, 0x7f0, 80)}, own, "L3:0=7f0 MB:0=4294967295", "L3:0=f MB:0=4294967295"},
+		"a cache that the agent lacks":  {"L3:0=7ff;1=7ff MB:0=100;1=100", xeon, []cache.Share{share(1, 0x7ff, 100)}, own, "L3:0=7ff;1=7ff MB:0=100;1=100", "L3:0=7ff;1=7ff MB:0=100;1=100"},
 		"a cache that is offline":       {"L3:1=7ff", xeon, []cache.Share{share(0, 0x7f0, 80), share(1, 0x7ff, 100)}, own, "L3:1=7ff", "L3:1=7ff"},
 	} {
 		d := resctrl.Division{Rules: c.rules, Rest: c.rest, Groups: map[string]cache.Class{"paddock-a": c.class}}

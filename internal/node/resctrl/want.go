@@ -62,6 +62,8 @@ func (d *Division) left(e Entry) uint64 {
 func (d *Division) own(e Entry, class cache.Class) uint64 {
 	share, _ := class.Share(e.Cache)
 	switch {
+	case !slices.ContainsFunc(d.Rest, func(s cache.Share) bool { return s.Cache == e.Cache }):
+		return e.Value // The default group has all of it.
 	case e.hasWays() && share.Ways != 0:
 		return uint64(share.Ways)
 	case d.limits(e) && share.Bandwidth > 0:
