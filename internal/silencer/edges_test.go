@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/node/kernelfiles"
+	"github.com/paddock-project/paddock/internal/node/podres"
 	"github.com/paddock-project/paddock/internal/node/quiet"
 	"github.com/paddock-project/paddock/internal/node/store"
 	"github.com/paddock-project/paddock/internal/testing/fakekernel"
@@ -204,6 +205,32 @@ func TestASourceThatHadContainers(t *testing.T) {
 	f.sources[0].ask(t.Context(), now)
 	if f.sources[0].missed(now, f.began) || len(f.answered()) != 0 {
 		t.Error("a source that never answers keeps everything as it is")
+	}
+}
+
+// TestWrongClasses checks that classes that cannot be true change nothing, and are a problem until
+// the next answer.
+func TestWrongClasses(t *testing.T) {
+	shown, wrong := &podres.Caches{}, errors.New("two containers both have ways 0-3 of cache 0")
+	s := &source{socket: "run/s"}
+	f := follower{sources: []*source{s}}
+	for i, c := range []struct {
+		extras podres.Extras
+		want   *podres.Caches
+		text   string
+	}{
+		{podres.Extras{Caches: shown}, shown, ""},
+		{podres.Extras{CachesError: wrong}, shown, "the classes of the caches that run/s shows: " + wrong.Error() + "; the classes stay as they were"},
+		{podres.Extras{}, nil, ""},
+	} {
+		s.take(&c.extras)
+		text := ""
+		for _, p := range f.problems() {
+			text += p.Text
+		}
+		if f.classes() != c.want || !strings.HasPrefix(text, c.text) || c.text == "" && text != "" {
+			t.Errorf("%d: %v, %q", i, f.classes(), text)
+		}
 	}
 }
 

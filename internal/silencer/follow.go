@@ -43,6 +43,7 @@ type source struct {
 	// restart of this process.
 	last     []assigned
 	caches   *podres.Caches
+	wrong    error // why caches are those of an earlier answer
 	at       time.Time
 	answered bool
 	err      error
@@ -182,7 +183,7 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 		s.client = nil
 		return nil, err
 	}
-	s.caches = extras.Caches
+	s.take(&extras)
 	to := map[string]cpuset.Set{}
 	for i := range extras.Moves {
 		if m := &extras.Moves[i]; m.To != "" {
@@ -200,6 +201,13 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 		}
 	}
 	return found, nil
+}
+
+// take takes over the classes of an answer. Those that cannot be true change nothing.
+func (s *source) take(extras *podres.Extras) {
+	if s.wrong = extras.CachesError; s.wrong == nil {
+		s.caches = extras.Caches
+	}
 }
 
 // readPods reads the kubelet's list of pods, if it is old or a container is not in it.
@@ -332,6 +340,11 @@ func (f *follower) problems() (all []quiet.Problem) {
 	for _, s := range f.sources {
 		if s.err != nil && (s.answered || !errors.Is(s.err, podres.ErrNoListener) && !errors.Is(s.err, fs.ErrNotExist)) {
 			all = append(all, quiet.Problem{File: s.socket, Text: s.err.Error()})
+		}
+	}
+	for _, s := range f.sources {
+		if s.wrong != nil {
+			all = append(all, quiet.Problem{File: s.socket, Text: fmt.Sprintf("the classes of the caches that %s shows: %v; the classes stay as they were: restart the agent, and report this if it stays", s.socket, s.wrong)})
 		}
 	}
 	if f.podsErr != nil {

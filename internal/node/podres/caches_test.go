@@ -79,11 +79,11 @@ func TestCaches(t *testing.T) {
 
 // TestForeignCaches checks that what is no answer is not taken for a node without classes.
 func TestForeignCaches(t *testing.T) {
-	for _, text := range []string{"", "[", "null", "{}", `{"classes":1}`, `{"classes":4,"containers":[{"cpus":"x"}]}`, "\xff"} {
+	for text, wrong := range map[string]bool{"": true, "[": true, "null": false, "{}": false, `{"classes":1}`: false, `{"classes":4,"containers":[{"cpus":"x"}]}`: true, "\xff": true} {
 		var e Extras
 		fill([]*Extras{&e}, &metadata.MD{answerCaches: []string{text}})
-		if e.Caches != nil {
-			t.Errorf("%q: %+v", text, e.Caches)
+		if e.Caches != nil || (e.CachesError != nil) != wrong {
+			t.Errorf("%q: %+v, %v", text, e.Caches, e.CachesError)
 		}
 	}
 	var e Extras
@@ -94,5 +94,48 @@ func TestForeignCaches(t *testing.T) {
 	}
 	if _, err := json.Marshal(want); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestImpossibleCaches checks that classes are not believed that have a way in common or leave none
+// for the default class.
+func TestImpossibleCaches(t *testing.T) {
+	class := func(uid, group string, class ...corecache.Share) ContainerClass {
+		return ContainerClass{Namespace: "prod", Pod: uid, UID: uid, Container: "c", Group: group, Class: class}
+	}
+	part := func(id int, ways corecache.Ways, percent int) corecache.Share {
+		return corecache.Share{Cache: id, Ways: ways, Bandwidth: percent}
+	}
+	rest := []corecache.Share{part(0, 0xff0, 80), part(8, 0xfff, 100)}
+	a := class("a", "paddock-a.c", part(0, 3, 10))
+	pool := class("b", "paddock-b", part(0, 0xc, 0))
+	pool.Pool = true
+	for want, c := range map[string]Caches{
+		"": {Rest: rest, Containers: []ContainerClass{a, a, pool, class("x", "others", part(0, 3, 900))}},
+		"prod/a/c and prod/b/c both have ways 1 of cache 0":                                                    {Rest: rest, Containers: []ContainerClass{a, class("b", "paddock-b.c", part(0, 6, 0))}},
+		"prod/a/c and the default class both have ways 4 of cache 0":                                           {Rest: rest, Containers: []ContainerClass{class("a", "paddock-a.c", part(0, 0x1f, 0))}},
+		"the default class has no way of cache 0":                                                              {Rest: []corecache.Share{part(0, 0, 0)}, Containers: []ContainerClass{a}},
+		"the default class has two shares of cache 0":                                                          {Rest: []corecache.Share{rest[0], rest[0]}},
+		"the default class has ways 0-12 and 0% of the memory bandwidth of cache 0, and the cache has 12 ways": {Rest: []corecache.Share{part(0, 0x1fff, 0)}},
+		"prod/a/c has ways 12 and 0% of the memory bandwidth of cache 0, and the cache has 12 ways":            {Rest: rest, Containers: []ContainerClass{class("a", "paddock-a.c", part(0, 0x1000, 0))}},
+		"prod/a/c has ways none and 101% of the memory bandwidth of cache 0, and the cache has 12 ways":        {Rest: rest, Containers: []ContainerClass{class("a", "paddock-a.c", part(0, 0, 101))}},
+		"the shares of prod/a/c are not in the order of the caches":                                            {Rest: rest, Containers: []ContainerClass{class("a", "paddock-a.c", part(0, 1, 0), part(0, 2, 0))}},
+		"prod/a/c and prod/a/c are in the group paddock-a.c, and have different classes":                       {Rest: rest, Containers: []ContainerClass{a, class("a", "paddock-a.c", part(0, 1, 0))}},
+		"prod/a/c has the group paddock-b.c, which has the name of another one":                                {Rest: rest, Containers: []ContainerClass{class("a", "paddock-b.c", part(0, 1, 0))}},
+	} {
+		c.Rules = division
+		text, err := json.Marshal(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e Extras
+		fill([]*Extras{&e}, &metadata.MD{answerCaches: []string{string(text)}})
+		got := ""
+		if e.CachesError != nil {
+			got = e.CachesError.Error()
+		}
+		if got != want || (e.Caches == nil) != (want != "") {
+			t.Errorf("%q, want %q: %+v", got, want, e.Caches)
+		}
 	}
 }

@@ -31,6 +31,9 @@ type Extras struct {
 	Moves  []Moves
 	// Caches is nil if the server does not divide caches, or is not asked for all pods.
 	Caches *Caches
+	// CachesError is why Caches is nil although the server divides caches: its answer cannot be
+	// read, or cannot be true.
+	CachesError error
 }
 
 // Place describes where a device of a container is.
@@ -163,10 +166,7 @@ func fill(to []*Extras, trailer *metadata.MD) {
 			}
 		}
 		for _, text := range trailer.Get(answerCaches) {
-			read := &Caches{}
-			if json.Unmarshal([]byte(text), read) == nil && read.Rules.Classes > 1 {
-				e.Caches = read
-			}
+			e.Caches, e.CachesError = decodeCaches([]byte(text))
 		}
 		for _, text := range trailer.Get(answerMoves) {
 			var read []named
