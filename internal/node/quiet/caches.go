@@ -104,8 +104,34 @@ func (w *wanting) compareOthers(caches *Caches) {
 	}
 }
 
+// waits reports whether a group must wait for the default class, which is left alone for now: it
+// still has ways that the group must have for itself. A class that shares its ways with everybody
+// has less than one that was not made.
+func (p *Plan) waits(name string) bool {
+	if KindOf(name) != CacheClass || slices.Contains(p.classes, DefaultClassFile) {
+		return false
+	}
+	has, must := schemataOf(p.now[DefaultClassFile]), schemataOf(p.Wanted[DefaultClassFile].Value)
+	return slices.ContainsFunc(schemataOf(p.Wanted[name].Value), func(e resctrl.Entry) bool {
+		now, _ := has.Of(e)
+		later, _ := must.Of(e)
+		return e.Resource != "MB" && e.Value&now&^later != 0
+	})
+}
+
 // steps adds the writes of the files of resctrl that change.
 func (p *Plan) steps(s *Situation) {
+	p.classes = slices.DeleteFunc(p.classes, func(name string) bool {
+		if !p.waits(name) {
+			return false
+		}
+		if p.now[name] == "" {
+			delete(p.Records, name)
+		}
+		group := GroupOf(name)
+		p.Problems = append(p.Problems, Problem{File: name, Text: fmt.Sprintf("cache class %s of %s waits until the default class gives up the ways: see %s", group, strings.Join(p.Wanted[name].For, ", "), DefaultClassFile)})
+		return true
+	})
 	if len(p.classes) == 0 {
 		return
 	}

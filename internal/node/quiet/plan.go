@@ -67,12 +67,18 @@ type Plan struct {
 func New(s *Situation) *Plan {
 	base, records := bases(s.Now, s.Unread, s.Records, s.Machine.Partitions)
 	p := &Plan{Records: records, Troubles: Troubles{}, base: base, now: s.Now, at: s.At, most: s.Policy.MostFights, same: s.Machine.same}
-	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, s.Caches, &s.Policy, base)
+	caches := s.Caches
+	if s.Unread[DefaultClassFile] != nil {
+		caches = nil // It is not known what groups must have, so that all stay as they are.
+	}
+	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, caches, &s.Policy, base)
 	for _, name := range slices.Sorted(maps.Keys(s.Unread)) {
 		p.Problems = append(p.Problems, Problem{File: name, Text: "a file cannot be read, and is left as it is: " + s.Unread[name].Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Now)) {
-		p.file(name, s.Troubles[name])
+		if !KindOf(name).IsClass() || s.Unread[DefaultClassFile] == nil {
+			p.file(name, s.Troubles[name])
+		}
 	}
 	p.steps(s)
 	slices.SortStableFunc(p.Writes, func(a, b Write) int { return cmp.Or(a.rank-b.rank, a.depth-b.depth) })
