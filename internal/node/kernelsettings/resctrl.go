@@ -62,10 +62,12 @@ func (f FS) putGroup(name, text string) error {
 	}
 	made := false
 	if _, err := os.Stat(f.place(name)); err != nil {
-		if err := f.dir(dir, true); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A runtime can make it at the same time, with a container in it.
+		err := f.dir(dir, true)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		made = true
+		made = err == nil
 	}
 	for _, part := range parts(text) {
 		if err := f.write(name, part); err != nil {
@@ -137,8 +139,9 @@ func (f FS) explain(err error) error {
 	return &explained{err, text}
 }
 
-// mostThreads is how many threads of a cgroup are read.
-const mostThreads = 1 << 16
+// mostThreads is how many threads of a cgroup are read: as many as a kernel can have
+// (include/linux/threads.h, PID_MAX_LIMIT), so that none is left in the default class.
+const mostThreads = 1 << 22
 
 // Threads returns the threads in a cgroup of a container and in those below it.
 func (f FS) Threads(cgroup string) (ids []int, err error) {
