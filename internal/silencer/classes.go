@@ -203,8 +203,13 @@ func (s *Silencer) classMetrics() string {
 	}
 	classes := s.Status().Classes
 	var series [len(resctrl.Events)]strings.Builder
+	shown := map[string]bool{}
 	for i := range classes[:min(len(classes), mostSeries)] {
 		c := &classes[i]
+		if shown[c.labels()] {
+			continue // A pod that ends and the one that replaces it have the same name.
+		}
+		shown[c.labels()] = true
 		for event, u := range s.world.Files.Usage(c.Group) {
 			if u.Known {
 				fmt.Fprintf(&series[event], "%s%s %s\n", classMetricNames[event], c.labels(), strconv.FormatUint(u.Value, 10))

@@ -380,6 +380,8 @@ func TestClassMetrics(t *testing.T) {
 	r.pod("a", cpuset.Of(2), nil)
 	r.source.caches.Containers = append(r.source.caches.Containers, podres.ContainerClass{
 		Namespace: "prod", Pod: "p", UID: "pool", Container: "helper", Group: resctrl.PoolName("pool"), Pool: true, Class: cache.Class{{Cache: 0, Ways: 0x30}},
+	}, podres.ContainerClass{
+		Namespace: "prod", Pod: "p", UID: "pool-2", Container: "helper", Group: resctrl.PoolName("pool-2"), Pool: true, Class: cache.Class{{Cache: 0, Ways: 0x40}},
 	})
 	r.rounds(1)
 	must(t, r.kernel.SetUsage(strings.Split(r.group("a"), "/")[1], 1000))
@@ -388,11 +390,14 @@ func TestClassMetrics(t *testing.T) {
 	for _, want := range []string{
 		"paddock_quiet_class_cache_bytes{namespace=\"prod\",pod=\"a\",container=\"main\"} 2000\n", // of two caches
 		"paddock_quiet_class_memory_bytes_total{namespace=\"prod\",pod=\"a\",container=\"main\"} 20000\n",
-		"paddock_quiet_class_cache_bytes{namespace=\"prod\",pod=\"p\",container=\"\"} 14\n", "paddock_quiet_changed_files{sets=\"cache class\"} 2\n", "paddock_quiet_moved_threads_total 2\n",
+		"paddock_quiet_class_cache_bytes{namespace=\"prod\",pod=\"p\",container=\"\"} 14\n", "paddock_quiet_changed_files{sets=\"cache class\"} 3\n", "paddock_quiet_moved_threads_total 2\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+	if n := strings.Count(text, "paddock_quiet_class_cache_bytes{namespace=\"prod\",pod=\"p\""); n != 1 {
+		t.Errorf("two pods with the same name have %d series:\n%s", n, text)
 	}
 	if strings.Contains(text, "local_memory") { // It is "Unavailable".
 		t.Errorf("a number that is not known is in\n%s", text)
