@@ -67,6 +67,9 @@ func newHotplug(e rebaser, root fs.FS, start *machine.Machine, changed func(), f
 		online: func() (cpuset.Set, error) { return discover.Online(root) },
 		discover: func() (*machine.Machine, error) {
 			found, err := discover.Live(root)
+			if err == nil && !start.Caches().IsEmpty() {
+				err = found.CachesError // Running containers would lose their classes.
+			}
 			if err != nil {
 				return nil, err
 			}

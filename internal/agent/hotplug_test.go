@@ -314,6 +314,33 @@ func TestHotplugSinceTheStart(t *testing.T) {
 	})
 }
 
+// TestHotplugWithoutTheCaches checks that a resctrl that cannot be read is an error only where
+// containers can have classes.
+func TestHotplugWithoutTheCaches(t *testing.T) {
+	sys := &plugged{}
+	sys.set("0-15", "0-15")
+	found, err := discover.Live(sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sys.files["sys/fs/resctrl/info/L3/cbm_mask"] = &fstest.MapFile{Data: []byte("ways\n")}
+	for divides, want := range map[bool]bool{false: true, true: false} {
+		start := found.Machine
+		if divides {
+			start, err = machine.New(machine.Description{
+				Caches: machine.Caches{Classes: 4, Ways: 12, LeastWays: 1}, Nodes: []machine.NodeDescription{{Cores: []machine.CoreDescription{{Threads: []int{0}}}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := newHotplug(&rebased{}, sys, start, nil, &telemetry.Operations{}, slog.New(slog.DiscardHandler))
+		if m, err := h.discover(); (m != nil) != want || (err == nil) != want {
+			t.Errorf("a machine that divides caches: %v: %v, %v", divides, m, err)
+		}
+	}
+}
+
 // TestHotplugWithoutAMask checks that the agent keeps running on a kernel that does not report the
 // mask.
 func TestHotplugWithoutAMask(t *testing.T) {

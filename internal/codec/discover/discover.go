@@ -36,6 +36,9 @@ type Found struct {
 	// Notes are about what is not known of the machine, and what is assumed. Only Assemble sets
 	// them. They name the file, and what to add.
 	Notes []string
+	// CachesError is why Live could not read how the kernel divides caches. The machine is then one
+	// that divides none, because most nodes do not need that.
+	CachesError error
 
 	// recorded is the content of the file from which Info was read. It is nil for a live machine.
 	recorded []byte

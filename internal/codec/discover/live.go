@@ -41,12 +41,9 @@ func Live(root fs.FS) (*Found, error) {
 	if k.isolation, err = t.isolation(); err != nil {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
-	files, err := t.resctrl()
-	if err == nil {
-		k.caches, k.ids, err = files.caches()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the caches: %w", err)
+	files, wrong := t.resctrl()
+	if wrong == nil {
+		k.caches, k.ids, wrong = files.caches()
 	}
 	f, err := found(LiveName, info, k)
 	if err != nil {
@@ -56,6 +53,9 @@ func Live(root fs.FS) (*Found, error) {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
 	f.Remarks = append(f.Remarks, remarks...)
+	if f.CachesError = wrong; wrong != nil {
+		f.add("Paddock does not divide the L3 caches, because it cannot read how the kernel does: %v.", wrong)
+	}
 	f.PCI, remarks = t.pci()
 	f.Remarks = append(f.Remarks, remarks...)
 	return f, nil
