@@ -105,8 +105,8 @@ func (w *wanting) compareOthers(caches *Caches) {
 }
 
 // waits reports whether a group must wait for the default class, which is left alone for now: it
-// still has ways that the group must have for itself. A class that shares its ways with everybody
-// has less than one that was not made.
+// still has ways that the group must have for itself. A container with a few ways that all
+// others use too has less than one in the default class.
 func (p *Plan) waits(name string) bool {
 	if KindOf(name) != CacheClass || slices.Contains(p.classes, DefaultClassFile) {
 		return false

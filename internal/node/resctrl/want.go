@@ -73,7 +73,8 @@ func (d *Division) own(e Entry, class cache.Class) uint64 {
 }
 
 // limits reports whether e is a limit of the bandwidth in percent, as those of classes are. If
-// resctrl is mounted again with mba_MBps, the limits are in MiB/s, and 20 would nearly stop a program.
+// resctrl is mounted again with mba_MBps, the limits are in MiB/s, and 20 would nearly stop a
+// program.
 func (d *Division) limits(e Entry) bool {
 	return !e.hasWays() && d.Rules.DividesBandwidth() && e.Value <= 100
 }
