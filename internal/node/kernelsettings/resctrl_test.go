@@ -22,8 +22,8 @@ func TestAGroupThatARuntimeMakes(t *testing.T) {
 	files.Put = func(string, string) error { return syscall.EINVAL }
 	for there, want := range map[error]bool{fs.ErrExist: false, nil: true} {
 		removed = false
-		files.Dir = func(_ string, make bool) error {
-			if !make {
+		files.Dir = func(_ string, create bool) error {
+			if !create {
 				removed = true
 				return nil
 			}
