@@ -2,6 +2,8 @@ package podres
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	corecache "github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/converge"
@@ -107,8 +109,21 @@ func (c *Caches) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
+// sendable returns c or, if it is too large for a trailer, a text that says so. Without an answer,
+// the client would take it that no container has a class.
+func sendable(c *Caches) any {
+	if text, err := json.Marshal(c); err != nil || len(text) <= maxExtra {
+		return c
+	}
+	return fmt.Sprintf("the classes of %d containers do not fit into an answer of %d bytes", len(c.Containers), maxExtra)
+}
+
 // UnmarshalJSON reads that form.
 func (c *Caches) UnmarshalJSON(data []byte) error {
+	var refusal string
+	if json.Unmarshal(data, &refusal) == nil && refusal != "" {
+		return errors.New(refusal)
+	}
 	var text cachesText
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err

@@ -3,6 +3,7 @@ package podres
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -137,5 +138,20 @@ func TestImpossibleCaches(t *testing.T) {
 		if got != want || (e.Caches == nil) != (want != "") {
 			t.Errorf("%q, want %q: %+v", got, want, e.Caches)
 		}
+	}
+}
+
+// TestTooManyClasses checks that an answer that is too large is not taken for a node without
+// classes.
+func TestTooManyClasses(t *testing.T) {
+	c := &Caches{Rules: division, Containers: make([]ContainerClass, 20_000)}
+	text, err := json.Marshal(sendable(c))
+	if err != nil || len(text) > maxExtra {
+		t.Fatalf("%d bytes, error %v", len(text), err)
+	}
+	var e Extras
+	fill([]*Extras{&e}, &metadata.MD{answerCaches: []string{string(text)}})
+	if e.Caches != nil || e.CachesError == nil || !strings.Contains(e.CachesError.Error(), "20000 containers do not fit") {
+		t.Errorf("%+v, %v", e.Caches, e.CachesError)
 	}
 }

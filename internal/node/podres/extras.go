@@ -142,7 +142,7 @@ func (s *Server) addExtras(ctx context.Context, of *node.State, grants ...*node.
 	add(askPlaces, answerPlaces, func() any { return placesOf(of, grants) })
 	add(askMoves, answerMoves, func() any { return movesOf(grants, s.options.Moved) })
 	if of.Machine().Caches().Classes > 1 {
-		add(askCaches, answerCaches, func() any { return CachesOf(of) })
+		add(askCaches, answerCaches, func() any { return sendable(CachesOf(of)) })
 	}
 }
 
