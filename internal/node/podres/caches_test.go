@@ -144,14 +144,14 @@ func TestImpossibleCaches(t *testing.T) {
 // TestTooManyClasses checks that an answer that is too large is not taken for a node without
 // classes.
 func TestTooManyClasses(t *testing.T) {
-	c := &Caches{Rules: division, Containers: make([]ContainerClass, 20_000)}
+	c := &Caches{Rules: division, Containers: make([]ContainerClass, 40_000)}
 	text, err := json.Marshal(sendable(c))
 	if err != nil || len(text) > maxExtra {
 		t.Fatalf("%d bytes, error %v", len(text), err)
 	}
 	var e Extras
 	fill([]*Extras{&e}, &metadata.MD{answerCaches: []string{string(text)}})
-	if e.Caches != nil || e.CachesError == nil || !strings.Contains(e.CachesError.Error(), "20000 containers do not fit") {
+	if e.Caches != nil || e.CachesError == nil || !strings.Contains(e.CachesError.Error(), "40000 containers do not fit") {
 		t.Errorf("%+v, %v", e.Caches, e.CachesError)
 	}
 }
