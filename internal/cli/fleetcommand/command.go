@@ -65,8 +65,9 @@ func New(p Program) *cobra.Command {
 to the one that --scoring prefers. Fleet changes no node.
 With --order largest-first, the pods that take the largest share of a node come first.
 
-NODES is a file with a list of {name, count, machine, kubeletConfig, devices, as, state, labels, taints, price};
-files in it are relative to it. With state, the directory of a kubelet or one that the script of "paddock collect"
+NODES is a file with a list of {name, count, machine, make, kubeletConfig, devices, as, state, labels, taints, price};
+files in it are relative to it. With make, in place of machine, the machine is made of facts as by "paddock topology --make",
+and its gpus are devices. With state, the directory of a kubelet or one that the script of "paddock collect"
 made, the entry is that node with its pods, and what is not given comes from there. NODES can also be such a
 directory, or the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json

@@ -59,6 +59,7 @@ func (c *fleetCommand) orderOf() (capacity.Order, error) {
 // reader returns the reader of the files of a question.
 func (c *fleetCommand) reader(s console.Streams) inputs.Reader {
 	r := s.Reader()
+	r.GPU = c.gpu
 	r.KeepGoing, r.Peers, r.Stock = c.keep, c.program.Rules != nil, treatment.ReadStock
 	return r
 }

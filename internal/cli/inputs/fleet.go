@@ -37,6 +37,8 @@ import (
 //	  as: kubelet-1.36                # what decides there; without it Paddock
 //	- name: node7
 //	  state: paddock-node7            # a kubelet's directory: the node as it is, with its pods
+//	- name: planned
+//	  make: sockets=2,cores=48,threads=2,memory=1Ti,gpus=8   # in place of machine and devices
 //	  labels: {pool: gpu}
 //	  taints: [{key: gpu, effect: NoSchedule}]
 //	  price: 3.2 # of a node, in any unit
@@ -92,7 +94,8 @@ type fleetFile struct {
 type fleetEntry struct {
 	Name          string `json:"name"`
 	Count         *int   `json:"count,omitempty"`
-	Machine       string `json:"machine"`
+	Machine       string `json:"machine,omitempty"`
+	Make          string `json:"make,omitempty"`
 	KubeletConfig string `json:"kubeletConfig,omitempty"`
 	Devices       string `json:"devices,omitempty"`
 	As            string `json:"as,omitempty"`
@@ -139,7 +142,7 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Nodes) == 0 {
-		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine, kubeletConfig, devices}", name)
+		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine or make, kubeletConfig, devices}", name)
 	}
 	out := newFleetNodes(r.Peers)
 	total := 0
@@ -180,8 +183,12 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 		return fmt.Errorf(".price: %v: expected a number above 0, at most %v", *e.Price, maxPrice)
 	case e.State != "" && count != 1:
 		return fmt.Errorf(".count: %d: a state is that of one node: list each node with its own", count)
-	case e.Machine == "" && e.State == "":
-		return errors.New(".machine is missing: expected a file that \"paddock topology -o json\" wrote")
+	case e.Make != "" && e.Machine != "":
+		return errors.New(".make: the machine is given already: leave out make or machine")
+	case e.Make != "" && e.State != "":
+		return errors.New(".make: a state comes with its machine: leave out make or state")
+	case e.Machine == "" && e.State == "" && e.Make == "":
+		return errors.New(".machine is missing: expected a file that \"paddock topology -o json\" wrote, or make with a few facts, such as sockets=2,cores=48,threads=2,memory=1Ti")
 	}
 	if e.State != "" {
 		if err := r.stock(out, e, dir); err != nil {
@@ -207,7 +214,7 @@ func relativeTo(dir, name string) string {
 
 // kind reads the files of an entry.
 func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error {
-	from := Reader{Names: Fields}
+	from := Reader{Names: Fields, GPU: r.GPU}
 	var kubelet behavior.Version
 	var err error
 	if e.As != "" {
@@ -216,7 +223,7 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 		}
 		from.Minor = kubelet.Minor
 	}
-	n, err := from.Node(NodeFiles{Machine: relativeTo(dir, e.Machine), Policy: relativeTo(dir, e.KubeletConfig), Devices: relativeTo(dir, e.Devices)})
+	n, err := from.Node(NodeFiles{Machine: relativeTo(dir, e.Machine), Make: e.Make, Policy: relativeTo(dir, e.KubeletConfig), Devices: relativeTo(dir, e.Devices)})
 	if err != nil {
 		return err
 	}

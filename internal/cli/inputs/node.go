@@ -13,8 +13,10 @@ import (
 // NodeFiles names the files that describe a node. All fields but Machine may be empty.
 type NodeFiles struct {
 	Machine, Policy, Devices string
-	Quota                    node.QuotaPolicy
-	MaxContainers            int
+	// Make is a machine made of facts (discover.ParseFacts), in place of Machine.
+	Make          string
+	Quota         node.QuotaPolicy
+	MaxContainers int
 }
 
 // Node is a node without its pods.
@@ -26,20 +28,32 @@ type Node struct {
 
 // Node reads a node.
 func (r Reader) Node(files NodeFiles) (*Node, error) {
+	hardware := r.recorded
+	if files.Make != "" {
+		hardware = r.made
+	}
+	n, err := hardware(files)
+	if err != nil {
+		return nil, err
+	}
+	if n.Policy, err = r.Policy(files.Policy, n.Found); err != nil {
+		return nil, err
+	}
+	n.Policy.Quota, n.Policy.MaxContainers = files.Quota, files.MaxContainers
+	return n, nil
+}
+
+// recorded returns a machine and its devices, without a policy.
+func (r Reader) recorded(files NodeFiles) (*Node, error) {
 	found, err := r.Machine(files.Machine)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := r.Policy(files.Policy, found)
-	if err != nil {
-		return nil, err
-	}
-	policy.Quota, policy.MaxContainers = files.Quota, files.MaxContainers
 	devices, err := r.Devices(files.Devices, found.Machine)
 	if err != nil {
 		return nil, err
 	}
-	return &Node{Found: found, Policy: policy, Devices: devices}, nil
+	return &Node{Found: found, Devices: devices}, nil
 }
 
 // State returns the node with the pods of a saved state, or without pods if name is empty. CPUs of

@@ -41,6 +41,9 @@ type Reader struct {
 	Gates map[string]bool
 	// Stock reads the nodes of a fleet on which a kubelet decides. If nil, a fleet has none.
 	Stock StockReader
+	// GPU is the resource of the GPUs of a machine that is made of facts. If empty, it is
+	// shapes.DefaultGPU.
+	GPU string
 	// Peers keeps the parts of pods and nodes of a fleet that other pods depend on: labels,
 	// affinity, namespaces.
 	Peers bool
