@@ -39,7 +39,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -209,6 +209,12 @@ FIGURE ?= .
 figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|size|page].
 	@PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFigures$$/$(FIGURE)' ./cmd/paddock -figures
 	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/ui/fleetpage -figures ;; esac
+
+SEED   ?= 1
+PODS   ?= 5000
+OUTPUT ?= bin/large-pods
+large-pods: ## A fleet of large pods as input of paddock fleet: make large-pods [SEED=1 PODS=5000 OUTPUT=bin/large-pods].
+	@$(GO) test -count=1 -run '^TestWrite$$' ./internal/testing/largepods -seed $(SEED) -pods $(PODS) -output $(abspath $(OUTPUT)) && ls $(OUTPUT)/*
 
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.
