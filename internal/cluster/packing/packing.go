@@ -1,0 +1,204 @@
+// Package packing computes how few nodes can be enough for pods, whatever the placement is, and
+// what each pod is worth for that.
+//
+// # The bound
+//
+// Give every pod a weight. If no node can hold pods with a total weight above M, then n nodes hold
+// at most n·M, so the pods need at least (sum of all weights)/M nodes. Any weights give a true
+// bound. Good weights give a good one: they are large for pods that fit badly beside others. The
+// sum of the CPUs is the bound of one particular choice, in which the weight is the number of CPUs.
+//
+// Weights are whole numbers, and so is M, which Bound computes exactly. No rounding error can make
+// the bound too large.
+//
+// # What a node can hold
+//
+// A node consists of cells, its NUMA nodes. A pod has parts, each of which is within one cell; or
+// it has none, and counts only against the whole node. M is the largest weight of any set of parts
+// and pods that fit:
+//
+//   - on each cell, the sizes of the parts are at most the size of the cell, in every resource;
+//   - on the node, the sizes of the pods without parts and of all parts are at most the size of the
+//     node, in every resource but those that are too fine to count twice, such as memory;
+//   - pods that take cells for themselves have two cells or more, and parts are on the others.
+//
+// A node can do less than that: a node decides by itself which cell a part is on, and parts of a
+// pod need not be together here. So the true M is at most this one, and the bound is still true.
+// Amounts are rounded to a grid for the same reason only downwards, and only if an exact table
+// would be too large.
+//
+// # The weights
+//
+// Weights come from a linear program: the fewest patterns, each a set of pods that a node can hold,
+// that contain all pods, where parts of patterns are allowed. Its dual prices are the best weights.
+// There are too many patterns to list, so the program begins with a few, and each step adds the
+// pattern that is worth most at the present prices (column generation, as in Gilmore and Gomory, "A
+// Linear Programming Approach to the Cutting-Stock Problem", 1961). Each step gives a true bound.
+// The best one counts. A budget of steps of the tables ends the search, so that the same input
+// gives the same answer on every machine.
+package packing
+
+import (
+	"math"
+	"slices"
+)
+
+// Size has an amount of each resource of a problem, in any unit. All sizes of a problem have the
+// same resources in the same order.
+type Size []int64
+
+// Node is a kind of node.
+type Node struct {
+	// Price is what a node costs. It must be positive.
+	Price float64
+	// Cells are the sizes of the NUMA nodes, and Whole that of the node.
+	Cells []Size
+	Whole Size
+}
+
+// Need is what a pod needs on a kind of node.
+type Need struct {
+	// Never is set if no node of the kind takes the pod.
+	Never bool
+	// Parts are each within one cell. Whole counts if there are none.
+	Parts []Size
+	Whole Size
+	// Apart is set for a pod without parts that is on two or more cells, on which there are no
+	// parts of other pods.
+	Apart bool
+}
+
+// Item is a number of equal pods.
+type Item struct {
+	Count int64
+	// On is parallel to the nodes. A node of at least one kind takes the pod.
+	On []Need
+}
+
+// Result is a bound with its weights.
+type Result struct {
+	// Price is a price that no set of nodes that holds all pods is below. With the price 1 it is
+	// the number of nodes before rounding up.
+	Price float64
+	// Weights are parallel to the items. Per is the largest total weight that a node of each kind
+	// can hold.
+	Weights []int64
+	Per     []int64
+	// Optimal is the price of the best parts of patterns that were found. The best bound of this
+	// kind is not above it.
+	Optimal float64
+	// Mix has the number of nodes of each kind in these patterns.
+	Mix []float64
+}
+
+// unit is the weight of a price of 1. Totals of 2^23 prices fit an int64.
+const unit = 1 << 40
+
+// Budget is the usual number of steps of the tables: one or two seconds.
+const Budget = 1_500_000_000
+
+// Bound returns a bound. It ends when the budget is used up, when the bound cannot grow by a whole
+// price any more, or when stop returns true.
+func Bound(nodes []Node, items []Item, budget int64, stop func() bool) Result {
+	items, at := merged(items)
+	nodes = slices.Clone(nodes)
+	dearest := 0.0
+	for _, n := range nodes {
+		dearest = max(dearest, n.Price)
+	}
+	p := &program{nodes: nodes, items: items, budget: budget}
+	for k := range nodes {
+		nodes[k].Price /= dearest // So that weights are at most about unit.
+	}
+	for level, states := range states {
+		p.tables = append(p.tables, nil)
+		for k := range nodes {
+			p.tables[level] = append(p.tables[level], newTables(nodes, items, k, states, states != fineStates))
+		}
+	}
+	r := p.solve(stop)
+	r.Price, r.Optimal = r.Price*dearest, r.Optimal*dearest
+	weights := make([]int64, len(at))
+	for i, k := range at {
+		weights[i] = r.Weights[k]
+	}
+	r.Weights = weights
+	return r
+}
+
+// merged returns the items with equal ones merged, and for each item its position among them.
+func merged(items []Item) (out []Item, at []int) {
+	for _, item := range items {
+		k := slices.IndexFunc(out, func(o Item) bool { return slices.EqualFunc(o.On, item.On, Need.equal) })
+		if k < 0 {
+			k, out = len(out), append(out, Item{On: item.On})
+		}
+		out[k].Count += max(0, item.Count)
+		at = append(at, k)
+	}
+	return out, at
+}
+
+func (n Need) equal(o Need) bool {
+	return n.Never == o.Never && n.Apart == o.Apart && slices.Equal(n.Whole, o.Whole) && slices.EqualFunc(n.Parts, o.Parts, func(a, b Size) bool { return slices.Equal(a, b) })
+}
+
+// Nodes returns the bound as a number of nodes, for one kind with the price 1. It divides whole
+// numbers, so that it is exact.
+func (r *Result) Nodes(items []Item) int {
+	var sum int64
+	for i, item := range items {
+		sum += r.Weights[i] * max(0, item.Count)
+	}
+	if r.Per[0] <= 0 {
+		return 0
+	}
+	return int((sum + r.Per[0] - 1) / r.Per[0])
+}
+
+// of returns what a pod needs of a resource.
+func (n *Need) of(resource int) (sum int64) {
+	if len(n.Parts) == 0 {
+		return n.Whole[resource]
+	}
+	for _, s := range n.Parts {
+		sum += s[resource]
+	}
+	return sum
+}
+
+// Fits reports whether a node holds a pod: each part is within a cell, and the pod within the node.
+func (n *Need) Fits(node *Node) bool {
+	within := func(size, room Size) bool {
+		for r, x := range size {
+			if x > room[r] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, part := range n.Parts {
+		if !slices.ContainsFunc(node.Cells, func(c Size) bool { return within(part, c) }) {
+			return false
+		}
+	}
+	return !n.Never && within(n.Whole, node.Whole)
+}
+
+// priceOf returns the bound for weights, rounded down.
+func (p *program) priceOf(weights, per []int64) float64 {
+	var sum int64
+	for i, item := range p.items {
+		sum += weights[i] * item.Count
+	}
+	least := math.Inf(1) // price of a unit of weight
+	for k, n := range p.nodes {
+		if per[k] > 0 {
+			least = min(least, n.Price/float64(per[k]))
+		}
+	}
+	if sum == 0 || math.IsInf(least, 1) {
+		return 0
+	}
+	return float64(sum) * least * (1 - 1e-12) // Three roundings of 2^-53 each.
+}

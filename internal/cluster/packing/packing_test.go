@@ -1,0 +1,230 @@
+package packing
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// draw draws a problem with few pods. Some pods are without parts, and some have several.
+func draw(t *rapid.T) (nodes []Node, items []Item) {
+	resources := rapid.IntRange(1, 3).Draw(t, "resources")
+	size := func(name string, low, high int64) (s Size) {
+		for range resources {
+			s = append(s, rapid.Int64Range(low, high).Draw(t, name))
+		}
+		return s
+	}
+	for range rapid.IntRange(1, 2).Draw(t, "kinds") {
+		n := Node{Price: float64(rapid.IntRange(1, 5).Draw(t, "price")), Whole: make(Size, resources)}
+		for range rapid.IntRange(1, 3).Draw(t, "cells") {
+			n.Cells = append(n.Cells, size("cell", 1, 9))
+			for r, x := range n.Cells[len(n.Cells)-1] {
+				n.Whole[r] += x
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	apart := rapid.Bool().Draw(t, "apart")
+	for range rapid.IntRange(1, 4).Draw(t, "items") {
+		item := Item{Count: rapid.Int64Range(1, 3).Draw(t, "count")}
+		need := Need{Whole: make(Size, resources)}
+		for range rapid.IntRange(0, 2).Draw(t, "parts") {
+			need.Parts = append(need.Parts, size("part", 0, 6))
+			for r, x := range need.Parts[len(need.Parts)-1] {
+				need.Whole[r] += x
+			}
+		}
+		if len(need.Parts) == 0 {
+			need.Whole, need.Apart = size("whole", 0, 12), apart
+		}
+		item.On = append(item.On, need)
+		if len(nodes) > 1 {
+			need.Never = rapid.Bool().Draw(t, "never")
+			item.On = append(item.On, need)
+		}
+		if slices.ContainsFunc(need.Whole, func(x int64) bool { return x > 0 }) && holds(&nodes[0], []*Need{&item.On[0]}) {
+			items = append(items, item)
+		}
+	}
+	return nodes, items
+}
+
+// holds reports whether a node holds pods: it tries every place of every part.
+func holds(n *Node, pods []*Need) bool {
+	whole := slices.Clone(n.Whole)
+	var parts []Size
+	apart := false
+	for _, p := range pods {
+		if p.Never || !take(whole, p.Whole) {
+			return false
+		}
+		parts = append(parts, p.Parts...)
+		apart = apart || p.Apart
+	}
+	cells := make([]Size, len(n.Cells))
+	for k := range cells {
+		cells[k] = slices.Clone(n.Cells[k])
+	}
+	for taken := range 1 << len(cells) { // The cells that pods without parts have for themselves.
+		left := slices.Clone(cells)
+		together := make(Size, len(n.Whole))
+		count := 0
+		for k := range cells {
+			if taken>>k&1 == 1 {
+				left[k] = make(Size, len(n.Whole))
+				for r, x := range cells[k] {
+					together[r] += x
+				}
+				count++
+			}
+		}
+		ok := apart == (count > 0) && count != 1
+		for _, p := range pods {
+			ok = ok && (!p.Apart || take(together, p.Whole))
+		}
+		if ok && place(left, parts) {
+			return true
+		}
+	}
+	return false
+}
+
+func take(from, size Size) bool {
+	for r, x := range size {
+		if from[r] < x {
+			return false
+		}
+		from[r] -= x
+	}
+	return true
+}
+
+func place(cells, parts []Size) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	for k := range cells {
+		before := slices.Clone(cells[k])
+		if take(cells[k], parts[0]) && place(cells, parts[1:]) {
+			return true
+		}
+		cells[k] = before
+	}
+	return false
+}
+
+// cheapest returns the lowest price of nodes that hold all pods: it tries every division.
+func cheapest(nodes []Node, pods []Item, limit float64) float64 {
+	var all []*Item
+	for i := range pods {
+		for range pods[i].Count {
+			all = append(all, &pods[i])
+		}
+	}
+	type used struct {
+		kind int
+		pods []*Need
+	}
+	best := limit
+	var try func(at int, open []used, price float64)
+	try = func(at int, open []used, price float64) {
+		if price >= best {
+			return
+		}
+		if at == len(all) {
+			best = price
+			return
+		}
+		for u := range open {
+			before := open[u].pods
+			open[u].pods = append(slices.Clip(before), &all[at].On[open[u].kind])
+			if holds(&nodes[open[u].kind], open[u].pods) {
+				try(at+1, open, price)
+			}
+			open[u].pods = before
+		}
+		for k := range nodes {
+			if one := []*Need{&all[at].On[k]}; holds(&nodes[k], one) {
+				try(at+1, append(slices.Clip(open), used{k, one}), price+nodes[k].Price)
+			}
+		}
+	}
+	try(0, nil, 0)
+	return best
+}
+
+// TestBoundIsABound compares the bound with the lowest price of all divisions of the pods.
+func TestBoundIsABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, items := draw(t)
+		if len(items) == 0 {
+			t.Skip("no pods")
+		}
+		count := int64(0)
+		for i := range items {
+			if count += items[i].Count; count > 6 {
+				items[i].Count -= min(items[i].Count, count-6)
+			}
+		}
+		best := cheapest(nodes, items, 1e9)
+		r := Bound(nodes, items, Budget/1000, func() bool { return false })
+		if r.Price > best {
+			t.Fatalf("the bound is %v, and %v is enough", r.Price, best)
+		}
+		if len(nodes) == 1 && float64(r.Nodes(items))*nodes[0].Price > best {
+			t.Fatalf("the bound is %d nodes, and %v is enough", r.Nodes(items), best)
+		}
+	})
+}
+
+// TestBound compares bounds with known ones.
+func TestBound(t *testing.T) {
+	forever := func() bool { return false }
+	one := func(cpus ...int64) (needs []Need) {
+		for _, x := range cpus {
+			needs = append(needs, Need{Parts: []Size{{x}}, Whole: Size{x}})
+		}
+		return needs
+	}
+	node := Node{Price: 1, Cells: []Size{{94}, {96}}, Whole: Size{190}}
+	for _, c := range []struct {
+		name     string
+		n48, n64 int64
+		expected int
+	}{
+		{"a node takes three of 48", 3000, 0, 1000},
+		{"a node takes two of 64, or one and two of 48", 520, 260, 260},
+		{"both", 1000, 260, 420},
+		{"few", 1, 1, 1},
+	} {
+		sizes := one(48, 64)
+		items := []Item{{Count: c.n48, On: sizes[:1]}, {Count: c.n64, On: sizes[1:]}}
+		r := Bound([]Node{node}, items, Budget, forever)
+		if n := r.Nodes(items); n != c.expected {
+			t.Errorf("%s: the bound is %d, expected %d", c.name, n, c.expected)
+		}
+	}
+	items := []Item{{Count: 100, On: append(one(48), one(48)...)}}
+	two := []Node{node, {Price: 2.5, Cells: []Size{{96}, {96}}, Whole: Size{192}}}
+	if r := Bound(two, items, Budget, forever); r.Price < 33.33 || r.Price > 33.34 || r.Mix[0] < 33.3 || r.Mix[1] > 0 {
+		t.Errorf("%+v, expected the price 33.3 with nodes of the first kind", r)
+	}
+}
+
+// TestWorth checks what room is worth: what fits into it.
+func TestWorth(t *testing.T) {
+	nodes := []Node{{Price: 1, Cells: []Size{{96, 4}}, Whole: Size{96, 4}}}
+	need := func(cpus, gpus int64) []Need {
+		return []Need{{Parts: []Size{{cpus, gpus}}, Whole: Size{cpus, gpus}}}
+	}
+	items := []Item{{Count: 100, On: need(48, 1)}, {Count: 50, On: need(32, 0)}}
+	w := WorthOf(nodes, items, 0, Bound(nodes, items, Budget, func() bool { return false }))
+	if all := w.Of(Size{96, 4}); all < One*999/1000 || all > One*1001/1000 {
+		t.Errorf("all is worth %d, expected about %d", all, One)
+	}
+	if some, none := w.Of(Size{48, 1}), w.Of(Size{31, 4}); some < One*499/1000 || none != 0 || w.Of(Size{48, 0}) >= some {
+		t.Errorf("half is worth %d, and too little %d", some, none)
+	}
+}
