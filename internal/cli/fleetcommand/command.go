@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +49,7 @@ type fleetCommand struct {
 	fill    int64
 	seed    uint64
 	most    int
+	time    time.Duration
 	output  console.Form
 	cluster kubectl.Access
 	program Program

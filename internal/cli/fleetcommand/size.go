@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
-	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -22,17 +23,19 @@ func (c *fleetCommand) sizeCommand() *cobra.Command {
 		Use:   "size",
 		Short: "Find how many nodes of a kind take all pods",
 		Long: `Size finds, for each kind of node in NODES, how many nodes of this kind alone take all pods, while one
-node fewer does not, with the same placement. Pods are placed largest first, by the share of a node that they
-take, unless --order is given. The lower bound is what the sums of the requests allow.
-Without --scoring, the answer is that of least-stranded or most-allocated, whichever needs fewer nodes:
+node fewer does not, with the same placement. The lower bound is proven: fewer nodes do not take the pods, whatever
+the placement is. "optimal" means that the number is the bound.
+
+Without --scoring and --order, size tries several scorings and orders, all of which begin with large pods, and the
+answer is the best one. It looks for fewer nodes until it is optimal, nothing is left to try, or --time is over.
 "paddock fleet" with that many nodes, and the same scoring and order, places all pods. Counts in NODES do not matter. In a
 cluster, each group of nodes with the same instance type, machine and policy is a kind, and the pods on
 its nodes are placed with the others.
 
 If all kinds have a price in NODES, it also looks for a cheap mix of them. This is a heuristic: it begins
-with the mix of parts of nodes that is cheapest by the sums of the requests, and with each kind alone. It
+with the mix of parts of nodes that is cheapest, and with each kind alone. It
 adds nodes until all pods fit. Then it removes nodes, the expensive ones first, until the pods no longer
-fit with one node fewer of any kind. The lower bound is the price of the parts: no mix costs less.
+fit with one node fewer of any kind. The lower bound is proven as well: no mix costs less.
 
 Pods that no node of a kind takes, however empty, are left out: the number of nodes is that for all others, and the
 answer has the reasons. A mix leaves out the pods that no kind takes.
@@ -45,10 +48,12 @@ Exit codes: 0 done, 1 error or interrupted, 2 no number of nodes up to --most ta
 		RunE:    c.size,
 	}
 	c.register(cmd)
-	cmd.Flags().Lookup("scoring").Usage = "how a node is chosen: least-stranded, least-allocated, most-allocated (default the best of the first and the last)"
-	cmd.Flags().Lookup("scoring").DefValue = ""
+	for _, name := range []string{"scoring", "order"} {
+		cmd.Flags().Lookup(name).Usage += " (default the best of several)"
+		cmd.Flags().Lookup(name).DefValue = ""
+	}
 	c.order = string(capacity.LargestFirst)
-	cmd.Flags().Lookup("order").DefValue = c.order
+	cmd.Flags().DurationVar(&c.time, "time", 5*time.Minute, "how long to look for fewer nodes, for all kinds together")
 	cmd.Flags().IntVar(&c.most, "most", 10_000, "the most nodes to try")
 	c.output.Register(cmd, c.program.forms("table", "json", "yaml", "csv")...)
 	return cmd
@@ -66,15 +71,14 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	if c.most < 1 {
 		return fmt.Errorf("--most: %d: expected a number of nodes above 0", c.most)
 	}
-	q.options.Progress = s.Progress("pods tried")
-	scorings := []fleet.Scoring{fleet.LeastStranded, fleet.MostAllocated}
-	if cmd.Flags().Changed("scoring") {
-		scorings = []fleet.Scoring{q.options.Scoring}
+	if c.time <= 0 {
+		return fmt.Errorf("--time: %s: expected a time above 0, such as 1m", c.time)
 	}
-	q.options.Scoring = scorings[len(scorings)-1] // for the mix
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	answers, code, err := c.sizes(ctx, q, scorings)
+	until, end := context.WithTimeout(cmd.Context(), c.time)
+	defer end()
+	answers, code, err := c.sizes(ctx, q, &search{streams: s, ways: c.ways(cmd, q), until: until})
 	interrupted := ctx.Err() != nil && err != nil
 	switch {
 	case err != nil && !interrupted:
@@ -99,11 +103,67 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
+// ways returns the ways to place the pods that are tried: those of the flags, or the usual ones.
+func (c *fleetCommand) ways(cmd *cobra.Command, q *fleetQuestion) []capacity.Way {
+	scoring, order := cmd.Flags().Changed("scoring"), cmd.Flags().Changed("order")
+	if scoring && order {
+		return []capacity.Way{{Scoring: q.options.Scoring, Order: q.options.Order}}
+	}
+	var ways []capacity.Way
+	for _, w := range capacity.Ways() {
+		if scoring {
+			w.Scoring = q.options.Scoring
+		}
+		if order {
+			w.Order = q.options.Order
+		}
+		if !slices.Contains(ways, w) {
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+// search is what the searches of one command share.
+type search struct {
+	streams console.Streams
+	ways    []capacity.Way
+	// until ends when the time of all searches is over.
+	until context.Context //nolint:containedctx // It is a clock.
+}
+
+// part starts the search for one of several answers. It returns its options, and a function that
+// ends it. The parts before share what they leave of their time with those after them.
+func (s *search) part(q *fleetQuestion, name string, left int) (capacity.Options, func()) {
+	deadline, _ := s.until.Deadline()
+	limit, end := context.WithTimeout(s.until, time.Until(deadline)/time.Duration(left))
+	o, known := q.options, ""
+	o.Enough = func() bool { return limit.Err() != nil }
+	o.Progress = func(tried, total int64) {
+		if show := s.streams.Progress("pods tried for " + name + known); show != nil {
+			show(tried, total)
+		}
+	}
+	o.Found = func(nodes, bound int) {
+		known = fmt.Sprintf("; %s enough, and at least %s needed", view.Nodes(nodes), view.Number(bound))
+	}
+	o.Cheaper = func(price, bound float64) {
+		known = fmt.Sprintf("; the price %s is enough, and at least %s needed", view.Money(price), view.Money(bound))
+	}
+	return o, end
+}
+
 // sizes asks about each kind and about a mix of them. The code is that of the answers. If ctx ends,
 // it returns what is known, with an error.
-func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, scorings []fleet.Scoring) (answers []view.Fleet, code int, err error) {
-	for _, kind := range q.nodes.Kinds {
-		r, scoring, err := capacity.Fewest(ctx, kind, q.items, c.most, scorings, q.options)
+func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, s *search) (answers []view.Fleet, code int, err error) {
+	parts := len(q.nodes.Kinds)
+	if q.mixes() {
+		parts++
+	}
+	for i, kind := range q.nodes.Kinds {
+		o, end := s.part(q, kind.Name, parts-i)
+		r, way, err := capacity.Fewest(ctx, kind, q.items, c.most, s.ways, o)
+		end()
 		interrupted := err != nil && ctx.Err() != nil
 		switch {
 		case interrupted && (r == nil || r.Rejected > r.LeftOut):
@@ -114,8 +174,9 @@ func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, scorings []f
 		case err != nil:
 			return nil, 0, err
 		}
-		answer := view.FleetOf("size", scoring.String(), r, q.nodes.Policies)
-		answer.NotCounted, answer.Unplaced, answer.AtMost = q.nodes.NotCounted, q.nodes.Unplaced, interrupted
+		answer := view.FleetOf("size", way.Scoring.String(), r, q.nodes.Policies)
+		answer.NotCounted, answer.Unplaced = q.nodes.NotCounted, q.nodes.Unplaced
+		answer.AtMost = (interrupted || r.Unfinished) && !r.Optimal
 		if price, has := q.nodes.Prices[kind.Name]; has && r.Nodes > 0 && !answer.TooFew {
 			price *= float64(r.Nodes)
 			answer.Price = &price
@@ -128,7 +189,7 @@ func (c *fleetCommand) sizes(ctx context.Context, q *fleetQuestion, scorings []f
 		}
 		answers = append(answers, answer)
 	}
-	mix, err := c.mix(ctx, q)
+	mix, err := c.mix(ctx, q, s)
 	return append(answers, mix...), code, err
 }
 
@@ -168,7 +229,7 @@ func (c *fleetCommand) printSizes(s console.Streams, answers []view.Fleet) error
 
 // mix looks for a mix of the kinds if there are several and all have a price. It returns nothing if
 // no mix fits all pods.
-func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet, error) {
+func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion, s *search) ([]view.Fleet, error) {
 	if !q.mixes() {
 		return nil, nil
 	}
@@ -176,16 +237,19 @@ func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet,
 	for i, k := range q.nodes.Kinds {
 		prices[i] = q.nodes.Prices[k.Name]
 	}
-	m, err := capacity.SizeMix(ctx, q.nodes.Kinds, prices, q.items, c.most, q.options)
+	o, end := s.part(q, "a mix", 1)
+	defer end()
+	o.Scoring, o.Order = s.ways[0].Scoring, s.ways[0].Order
+	m, err := capacity.SizeMix(ctx, q.nodes.Kinds, prices, q.items, c.most, o)
 	switch {
 	case m == nil && (errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew)):
 		return nil, nil // The answers about the single kinds have the reasons.
 	case m == nil, err != nil && !errors.Is(err, capacity.ErrNever) && ctx.Err() == nil:
 		return nil, err
 	}
-	answer := view.FleetOf("mix", q.options.Scoring.String(), m.Result, q.nodes.Policies)
+	answer := view.FleetOf("mix", o.Scoring.String(), m.Result, q.nodes.Policies)
 	answer.Price, answer.Mix = &m.Price, &view.FleetMix{LowerBound: m.LowerBound, Gap: m.Price/m.LowerBound - 1, Tried: m.Tried}
-	if answer.AtMost = ctx.Err() != nil; !answer.AtMost {
+	if answer.AtMost = ctx.Err() != nil || m.Result.Unfinished; ctx.Err() == nil {
 		err = nil
 	}
 	return []view.Fleet{answer}, err

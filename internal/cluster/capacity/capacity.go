@@ -3,8 +3,23 @@
 //
 // Every answer comes from package fleet, and therefore from the nodes' own planner. Pods are placed
 // one after the other in an order, each on the best node at that moment. No pod is moved later. So
-// an answer is what a scheduler with the same scoring reaches, not the theoretical optimum. The
-// same input gives the same answer.
+// an answer is what a scheduler with the same scoring reaches. The same input gives the same
+// answer.
+//
+// # How many nodes
+//
+// Fewest has two sides that approach each other:
+//
+//   - From above, it places the pods in several ways, each with a scoring and an order. It begins
+//     with best fit per NUMA node and the largest pods first. Later ways only have to be better.
+//   - From below, it has a bound that no placement can break: that of the sums of the requests, or
+//     that of package packing, which sees what fits together on a NUMA node. Package fleet describes
+//     what the policy of a node makes sure of (fleet.Relaxed). Pods that the policy may split
+//     over NUMA nodes count against the whole node only, so that the bound is true for them, too.
+//
+// Where both meet, the number is optimal. A search can end at any time with the best number so far,
+// because its first number comes after a few placements, and each later one takes all pods, too.
+// SizeMix does the same for the price of nodes of several kinds.
 package capacity
 
 import (
@@ -54,8 +69,17 @@ type Options struct {
 	// Progress is called from time to time with the number of pods tried. total is 0 if it is not
 	// known.
 	Progress func(tried, total int64)
+	// Found is called by Fewest with each number of nodes that is better than the ones before, and
+	// with the lower bound. Enough reports whether a search that has a result may end with it. Both
+	// may be nil.
+	Found  func(nodes, bound int)
+	Enough func() bool
+	// Cheaper is Found for SizeMix. It may be nil.
+	Cheaper func(price, bound float64)
 	// hasty stops at the first rejected pod. The result includes that pod and nothing after it.
 	hasty bool
+	// ranking is that of the scoring for the pods and the kinds, if it is known.
+	ranking *fleet.Ranking
 	// drawn is used in place of maxDrawn.
 	drawn int64
 }
@@ -73,11 +97,13 @@ type Result struct {
 	// Never counts the rejected pods for which there is no place even on a node without pods.
 	// NeverMilli is the CPU time that they request.
 	Never, NeverMilli int64
-	// LeftOut counts the rejected pods that Size and SizeMix left out, because no node of the kinds
-	// takes them, however empty. LowerBound is the number of nodes below which the sums of the
-	// requests of the others cannot fit, whatever the placement is. Only Size sets it.
-	LeftOut    int64
-	LowerBound int
+	// LeftOut counts the rejected pods that Fewest and SizeMix left out, because no node of the
+	// kinds takes them, however empty. LowerBound is a number of nodes below which the others do
+	// not fit, whatever the placement is. Optimal is set if Nodes is that number. Unfinished is set
+	// if Options.Enough ended the search before. Only Fewest sets the last three.
+	LeftOut             int64
+	LowerBound          int
+	Optimal, Unfinished bool
 	// Stranded describes the CPUs that are free at the end.
 	Stranded fleet.Stranded
 	Kinds    []KindResult
@@ -319,20 +345,13 @@ func begin(kinds []Kind, items []Item, o Options) (*run, error) {
 	if len(nodes) == 0 {
 		return nil, ErrNoNodes
 	}
-	f, err := fleet.New(o.Scoring, nodes)
+	if o.ranking == nil {
+		o.ranking = rankingOf(kinds, items, o.Scoring)
+	}
+	f, err := fleet.New(o.ranking, nodes)
 	if err != nil {
 		return nil, err
 	}
-	shapes := make([]fleet.Shape, len(items))
-	for i, item := range items {
-		shapes[i] = fleet.Shape{Pod: item.Pod, Count: item.Count}
-	}
-	for _, k := range kinds {
-		if len(items) == 0 { // As for one node alone.
-			shapes = append(shapes, fleet.Running(k.State, k.Count)...)
-		}
-	}
-	f.Weigh(shapes)
 	if o.Rules != nil {
 		rules, err := o.Rules(nodes)
 		if err != nil {
@@ -342,6 +361,33 @@ func begin(kinds []Kind, items []Item, o Options) (*run, error) {
 	}
 	r.Nodes, r.Fleet = len(nodes), f
 	return r, nil
+}
+
+// rankingOf returns the ranking for pods on nodes. The pods are the typical requests or, if there
+// are none, those that run.
+func rankingOf(kinds []Kind, items []Item, scoring fleet.Scoring) *fleet.Ranking {
+	shapes := make([]fleet.Shape, len(items))
+	for i, item := range items {
+		shapes[i] = fleet.Shape{Pod: item.Pod, Count: item.Count}
+	}
+	for _, k := range kinds {
+		if len(items) == 0 { // As for one node alone.
+			shapes = append(shapes, fleet.Running(k.State, k.Count)...)
+		}
+	}
+	return fleet.NewRanking(scoring, shapes)
+}
+
+// pricedRanking is rankingOf for kinds with prices. Room on nodes of all kinds is then worth what
+// it costs.
+func pricedRanking(kinds []Kind, prices []float64, items []Item, scoring fleet.Scoring) *fleet.Ranking {
+	r := rankingOf(kinds, items, scoring)
+	nodes := make([]fleet.Node, len(kinds))
+	for i, k := range kinds {
+		nodes[i] = fleet.Node{Name: k.Name, Kind: k.Name, State: k.State, Allocatable: k.Allocatable, Used: k.Used}
+	}
+	r.Price(nodes, prices)
+	return r
 }
 
 // nodeName returns the name of the i-th node of a kind. Nodes are numbered from 1. The only node of

@@ -107,7 +107,7 @@ func TestSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if least := LowerBound(kind(t, 0), items); r.Rejected != 0 || r.Nodes < least {
+		if least := sumsBound(kind(t, 0), items); r.Rejected != 0 || r.Nodes < least {
 			t.Fatalf("%d nodes, %d rejected, lower bound %d", r.Nodes, r.Rejected, least)
 		}
 		if r.Nodes == 1 {

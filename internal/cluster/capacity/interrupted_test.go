@@ -27,11 +27,11 @@ func (c *counted) Err() error {
 // pods, or none, and that a later interruption never has a worse one.
 func TestInterruptedSearches(t *testing.T) {
 	small, large := named(kind(t, 1), "small"), named(kind(t, 1), "large")
-	items := []Item{item("a", 5, 40), item("b", 6, 31), item("c", 2, 3)}
-	scorings := []fleet.Scoring{fleet.LeastStranded, fleet.MostAllocated}
+	items := []Item{item("c", 2, 40), item("a", 5, 40), item("b", 6, 31)} // In this order they need more nodes than the bound.
+	ways := []Way{{fleet.MostAllocated, Given}, {fleet.LeastStranded, Given}}
 	for name, search := range map[string]func(context.Context) (*Result, float64, error){
 		"fewest": func(ctx context.Context) (*Result, float64, error) {
-			r, _, err := Fewest(ctx, small, items, 1000, scorings, Options{})
+			r, _, err := Fewest(ctx, small, items, 1000, ways, Options{})
 			if r == nil {
 				return nil, 0, err
 			}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/packing"
 )
 
 // Mix is a set of nodes of several kinds.
@@ -14,8 +17,7 @@ type Mix struct {
 	// Counts has the number of nodes of each kind. Price is their total price.
 	Counts []int
 	Price  float64
-	// LowerBound is a price below which the sums of the pods' requests cannot fit, whatever the
-	// placement is.
+	// LowerBound is a price below which the pods do not fit, whatever the placement is.
 	LowerBound float64
 	// Tried is the number of mixes that were tried.
 	Tried  int
@@ -26,13 +28,14 @@ type Mix struct {
 var ErrPrice = errors.New("every kind needs a price above 0")
 
 // SizeMix looks for a cheap mix of kinds with at most most nodes that takes all pods. It is a
-// heuristic. It begins with the mix of fractions of nodes that is cheapest by the sums of the
-// requests, and increases all counts by the same factor until the pods fit. It also begins with
-// every kind alone. Then it removes as many nodes as possible, starting with the most expensive
-// kind, until the pods do not fit with one node fewer of any kind. Then it replaces nodes of one
-// kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
-// the answer. Pods that no kind takes are left out, as by Size, and the error wraps ErrNever.
-// Without others, the mix is nil. If ctx ends, the mix is the cheapest so far, or nil.
+// heuristic. It begins with the mix of fractions of nodes that is cheapest by package packing, or
+// by the sums of the requests, and increases all counts by the same factor until the pods fit. It
+// also begins with every kind alone. Then it removes as many nodes as possible, starting with the
+// most expensive kind, until the pods do not fit with one node fewer of any kind. Then it replaces
+// nodes of one kind with fewer or cheaper nodes of another while that makes the mix cheaper. The
+// cheapest mix is the answer. Pods that no kind takes are left out, as by Fewest, and the error
+// wraps ErrNever. Without others, the mix is nil. If ctx ends, or if o.Enough returns true, the mix
+// is the cheapest so far, or nil.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
 	if items = nonempty(items); len(items) == 0 {
 		return nil, ErrNoPods
@@ -49,10 +52,41 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 	if len(items) == 0 {
 		return nil, left.never()
 	}
-	demands, err := demandsOf(kinds, items, o)
+	takes, err := takesOf(kinds, items, o)
 	if err != nil {
 		return nil, err
 	}
+	bound, starts, err := startsOf(ctx, kinds, prices, items, takes)
+	if err != nil {
+		return nil, err
+	}
+	if o.ranking == nil {
+		o.ranking = pricedRanking(kinds, prices, items, o.Scoring)
+	}
+	m := &mixing{ctx: ctx, kinds: kinds, prices: prices, items: items, most: most, options: o, bound: bound, best: &Mix{Price: math.Inf(1)}}
+	for _, start := range starts {
+		if err = m.from(start); err != nil || m.ended() {
+			break
+		}
+	}
+	best := m.best
+	switch {
+	case best.Result == nil && err != nil:
+		return nil, err
+	case best.Result == nil:
+		return nil, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
+	}
+	best.LowerBound, best.Tried = bound, m.tried
+	best.Result.Unfinished = m.stopped
+	best.Result.leaveOut(left)
+	return best, errors.Join(left.never(), err)
+}
+
+// startsOf returns a price that no mix is below, and the mixes of fractions of nodes to begin with:
+// the cheapest one by package packing or, if that has a higher bound, by the sums of the requests,
+// and then every kind alone that takes all pods.
+func startsOf(ctx context.Context, kinds []Kind, prices []float64, items []Item, takes [][]bool) (bound float64, starts [][]float64, err error) {
+	demands := demandsOf(items, takes)
 	has := make([][resources]float64, len(kinds))
 	for i, k := range kinds {
 		free := k.Allocatable
@@ -60,71 +94,61 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 		has[i] = amounts(free)
 	}
 	bound, parts := cheapest(prices, has, demands)
-	m := &mixing{ctx: ctx, kinds: kinds, prices: prices, items: items, most: most, options: o}
-	starts := [][]float64{parts}
+	p, err := relaxed(kinds, prices, items, func(k, i int) bool { return takes[i][k] })
+	if err != nil {
+		return 0, nil, err
+	}
+	bound *= 1 - 1e-9 // Rounded down, because it must not exceed the true bound.
+	if r := packing.Bound(p.nodes, p.items, packing.Budget, func() bool { return ctx.Err() != nil }); r.Price > bound {
+		bound, parts = r.Price, r.Mix
+	}
+	starts = append(starts, parts)
 	for k := range kinds {
 		if alone := make([]float64, len(kinds)); takesAll(demands, k) {
-			alone[k] = max(1, float64(LowerBound(kinds[k], items)))
+			alone[k] = max(1, float64(sumsBound(kinds[k], items)))
 			starts = append(starts, alone)
 		}
 	}
-	best := &Mix{Price: math.Inf(1)}
-	for _, start := range starts {
-		var found *Mix
-		if found, err = m.from(start); found != nil && found.Price < best.Price {
-			best = found
-		}
-		if err != nil {
-			break
-		}
-	}
-	switch {
-	case best.Result == nil && err != nil:
-		return nil, err
-	case best.Result == nil:
-		return nil, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
-	}
-	best.LowerBound, best.Tried = max(bound*(1-1e-9), slices.Min(prices)), m.tried // Rounded down, because it must not exceed the true bound.
-	best.Result.leaveOut(left)
-	return best, errors.Join(left.never(), err)
+	return max(bound, slices.Min(prices)), starts, nil
 }
 
 func takesAll(demands []demand, kind int) bool {
 	return !slices.ContainsFunc(demands, func(d demand) bool { return !d.takes[kind] })
 }
 
-// demandsOf sums the requests of pods that the same kinds take on a node without pods. Some kind
-// takes each of the pods.
-func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
-	runs := make([]*run, len(kinds))
-	var err error
-	o.Rules = nil // Rules depend on many nodes and the pods on them.
-	for i, k := range kinds {
+// takesOf returns for each item which kinds take a pod of it on a node without pods.
+func takesOf(kinds []Kind, items []Item, o Options) ([][]bool, error) {
+	takes := make([][]bool, len(items))
+	o.Rules, o.Scoring = nil, fleet.MostAllocated // Rules depend on many nodes and the pods on them.
+	for _, k := range kinds {
 		k.Count = 1
-		if runs[i], err = begin([]Kind{k}, items, o); err != nil {
+		r, err := begin([]Kind{k}, items, o)
+		if err != nil {
 			return nil, err
 		}
-	}
-	sums := map[string]int{}
-	var out []demand
-	for _, item := range items {
-		d := demand{takes: make([]bool, len(kinds))}
-		for i, r := range runs {
-			if _, d.takes[i], _, err = r.Fleet.Best(item.Pod); err != nil {
+		for i := range items {
+			_, found, _, err := r.Fleet.Best(items[i].Pod)
+			if err != nil {
 				return nil, err
 			}
+			takes[i] = append(takes[i], found)
 		}
-		key := fmt.Sprint(d.takes)
-		at, known := sums[key]
-		if !known {
-			at = len(out)
-			sums[key], out = at, append(out, d)
+	}
+	return takes, nil
+}
+
+// demandsOf sums the requests of pods that the same kinds take.
+func demandsOf(items []Item, takes [][]bool) (out []demand) {
+	for i, item := range items {
+		at := slices.IndexFunc(out, func(d demand) bool { return slices.Equal(d.takes, takes[i]) })
+		if at < 0 {
+			at, out = len(out), append(out, demand{takes: takes[i]})
 		}
 		for r, x := range least(&item.Pod) {
 			out[at].asks[r] += x * float64(item.Count)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // mixing is the state of one search for a mix.
@@ -135,8 +159,35 @@ type mixing struct {
 	items   []Item
 	most    int
 	options Options
+	bound   float64
+	best    *Mix // the price is infinite if there is none
 	tried   int
 	pods    int64 // pods placed or rejected in all trials
+	// stopped is set if o.Enough ended the search.
+	stopped bool
+}
+
+// ended reports whether the search need not go on: no mix is cheaper, or the time is over.
+func (m *mixing) ended() bool {
+	if m.best.Result == nil {
+		return false
+	}
+	if m.best.Price <= m.bound*(1+1e-9) {
+		return true
+	}
+	m.stopped = m.stopped || m.options.Enough != nil && m.options.Enough()
+	return m.stopped
+}
+
+// keep notes a mix that takes all pods.
+func (m *mixing) keep(mix *Mix) {
+	if mix.Price = m.price(mix.Counts); mix.Price >= m.best.Price {
+		return
+	}
+	better := *mix
+	if m.best = &better; m.options.Cheaper != nil {
+		m.options.Cheaper(mix.Price, m.bound)
+	}
 }
 
 // try places the pods. It returns nil if not all of them fit.
@@ -163,9 +214,9 @@ func (m *mixing) try(counts []int) (*Result, error) {
 	return r, nil
 }
 
-// from finds a mix that starts with fractions of nodes. It returns nil if there is none with at
-// most most nodes. With an error, it returns the mix so far, or nil.
-func (m *mixing) from(parts []float64) (*Mix, error) {
+// from looks for a mix that starts with fractions of nodes, and keeps the mixes that are better
+// than those before.
+func (m *mixing) from(parts []float64) error {
 	grown := func(factor float64) []int {
 		counts := make([]int, len(parts))
 		for i, x := range parts {
@@ -181,42 +232,47 @@ func (m *mixing) from(parts []float64) (*Mix, error) {
 		return n
 	}
 	low, high := 1.0, 1.0
-	var result *Result
-	for ; ; low, high = high, high*1.5 {
+	mix := &Mix{}
+	for step := 0.01; ; step *= 2 {
 		if total(grown(high)) > m.most {
-			return nil, nil
+			return nil
 		}
-		var err error
-		if result, err = m.try(grown(high)); err != nil {
-			return nil, err
+		r, err := m.try(grown(high))
+		if err != nil {
+			return err
 		}
-		if result != nil {
+		if r != nil {
+			mix.Counts, mix.Result = grown(high), r
 			break
 		}
+		low, high = high, high+step
 	}
-	for !slices.Equal(grown(low), grown(high)) && high-low > 0.01*high {
+	m.keep(mix)
+	for !slices.Equal(grown(low), grown(high)) && high-low > 0.01*high && !m.ended() {
 		middle := (low + high) / 2
 		r, err := m.try(grown(middle))
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case r == nil:
 			low = middle
 		default:
-			high, result = middle, r
+			high, mix.Counts, mix.Result = middle, grown(middle), r
+			m.keep(mix)
 		}
 	}
-	mix := &Mix{Counts: grown(high), Result: result}
-	err := m.reduce(mix)
-	for err == nil {
-		var better *Mix
-		if better, err = m.exchange(mix.Counts); better == nil {
-			break
+	for err := m.reduce(mix); !m.ended(); err = m.reduce(mix) {
+		if err != nil {
+			return err
 		}
-		mix, err = better, m.reduce(better)
+		better, err := m.exchange(mix.Counts)
+		if err != nil || better == nil {
+			return err
+		}
+		mix = better
+		m.keep(mix)
 	}
-	mix.Price = m.price(mix.Counts)
-	return mix, err
+	return nil
 }
 
 func (m *mixing) price(counts []int) (sum float64) {
@@ -269,7 +325,7 @@ func (m *mixing) reduce(mix *Mix) error {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.prices[b], m.prices[a]) })
 	for last := -1; ; { // The kind that was reduced last. When it comes again, all others were tried after it.
 		for _, k := range order {
-			if k == last {
+			if k == last || m.ended() {
 				return nil
 			}
 			fails, enough := -1, mix.Counts[k]
@@ -287,6 +343,7 @@ func (m *mixing) reduce(mix *Mix) error {
 					fails = counts[k]
 				default:
 					enough, mix.Counts, mix.Result, last = counts[k], counts, r, k
+					m.keep(mix)
 				}
 			}
 		}

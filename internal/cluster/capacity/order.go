@@ -20,16 +20,27 @@ const (
 	// that come last find the nodes full of small ones, so the order of a file would decide how
 	// many nodes are needed.
 	LargestFirst Order = "largest-first"
+	// MostMemoryFirst and MostCPUsFirst begin with the items whose pods ask for the most memory or
+	// CPUs. They differ from LargestFirst where pods are large in different resources.
+	MostMemoryFirst Order = "most-memory-first"
+	MostCPUsFirst   Order = "most-cpus-first"
 	// Drawn is the order of Fill.
 	Drawn Order = "drawn"
 )
 
 // Orders returns the orders that Options can have.
-func Orders() []Order { return []Order{Given, LargestFirst} }
+func Orders() []Order { return []Order{Given, LargestFirst, MostMemoryFirst, MostCPUsFirst} }
 
 // sorted returns the items in the order. Items of the same size stay in the given order.
 func (o Order) sorted(kinds []Kind, items []Item) []Item {
-	if o != LargestFirst {
+	var only request.Resource
+	switch o {
+	case MostMemoryFirst:
+		only = request.Memory
+	case MostCPUsFirst:
+		only = request.CPU
+	case LargestFirst:
+	default:
 		return items
 	}
 	has := map[request.Resource]int64{}
@@ -40,13 +51,17 @@ func (o Order) sorted(kinds []Kind, items []Item) []Item {
 	}
 	type sized struct {
 		Item
+		first int64
 		share float64
 	}
 	all := make([]sized, len(items))
 	for i, item := range items {
-		all[i] = sized{item, share(item.Pod.Asks, has)}
+		all[i] = sized{Item: item, share: share(item.Pod.Asks, has)}
+		if only != "" {
+			all[i].first = item.Pod.Asks.Of(only)
+		}
 	}
-	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(b.share, a.share) })
+	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Or(cmp.Compare(b.first, a.first), cmp.Compare(b.share, a.share)) })
 	out := make([]Item, len(all))
 	for i, s := range all {
 		out[i] = s.Item

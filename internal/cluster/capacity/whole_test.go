@@ -263,7 +263,8 @@ func TestSizeIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
 		k := q.kinds[0]
-		r, scoring, err := Fewest(t.Context(), k, q.items, 60, []fleet.Scoring{fleet.LeastStranded, q.options.Scoring}, q.options)
+		ways := []Way{{fleet.LeastStranded, Given}, {q.options.Scoring, LargestFirst}, {fleet.BestFit, MostMemoryFirst}}
+		r, way, err := Fewest(t.Context(), k, q.items, 60, ways, q.options)
 		if r == nil {
 			t.Fatal(err)
 		}
@@ -275,7 +276,7 @@ func TestSizeIsPlanningNodeByNode(t *testing.T) {
 			t.Fatalf("%d pods rejected: %v", r.Rejected, err)
 		}
 		aloneOf([]Kind{k}).replay(t, q.items, r.Placements)
-		q.options.Scoring = scoring
+		q.options.Scoring, q.options.Order = way.Scoring, way.Order
 		again, wrong := Fit(t.Context(), []Kind{k}, q.items, q.options)
 		if wrong != nil || (again.Rejected == 0) != (err == nil) {
 			t.Fatalf("Fit on as many nodes: %+v, %v; Fewest: %v", again, wrong, err)

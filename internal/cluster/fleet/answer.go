@@ -67,7 +67,7 @@ func (f *Fleet) bound(c *Class, i int) {
 	} else if short := m.Allocatable.Short(m.Used, pod.Asks); short != "" {
 		a.why = Why{Amounts: true, Resource: short}
 	} else {
-		a = answer{verdict: bounded, cost: m.leastCost(pod)}
+		a = answer{verdict: bounded, cost: m.leastCost(pod, c)}
 	}
 	c.answers[i] = a
 	c.best.update(i, c.answers)

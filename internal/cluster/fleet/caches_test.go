@@ -40,7 +40,7 @@ func TestBestWithCaches(t *testing.T) {
 			policy.CPU.DividesCaches = !m.Caches().IsEmpty() && rapid.IntRange(0, 3).Draw(t, "option") > 0
 			nodes = append(nodes, memberOf(t, fmt.Sprint("n", i), m, policy))
 		}
-		f, err := New(LeastStranded, nodes)
+		f, err := New(NewRanking(LeastStranded, nil), nodes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,6 +55,8 @@ type Class struct {
 	answers []answer // parallel to the fleet's members
 	best    tree
 	none    none
+	// takes has what the pod takes of each kind of node, for BestFit.
+	takes map[*fitting]taking
 }
 
 // Class returns the class of a pod.
@@ -64,7 +66,7 @@ func (f *Fleet) Class(pod Pod) *Class {
 		return c
 	}
 	pod.Pod, pod.Origin = request.Pod{Ask: pod.Ask}, nil
-	c := &Class{pod: pod, answers: make([]answer, len(f.members)), best: newTree(len(f.members))}
+	c := &Class{pod: pod, answers: make([]answer, len(f.members)), best: newTree(len(f.members)), takes: map[*fitting]taking{}}
 	for i := range f.members {
 		f.bound(c, i)
 	}

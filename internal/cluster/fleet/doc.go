@@ -38,6 +38,13 @@
 // which the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
 // uses, then the fullest, then the first by name.
 //
+// Scoring BestFit compares what is left of each NUMA node instead. If the typical requests are
+// known, room is worth what still fits into it: CPUs, memory and devices together, at the weights
+// of package packing, which are large for requests that fit badly beside others. The score is what
+// a NUMA node loses. Of equal scores, and if no typical requests are known, the tightest NUMA node
+// wins: the one on which the least is left, as the sum of the shares of its resources. A pod on
+// several NUMA nodes always scores worse than one on one.
+//
 // An exact score requires a plan. The search for the best node therefore starts with bounds: the
 // score that the pod would have on the NUMA node that suits it best. It plans on the node with the
 // best bound, replaces the bound with the score, and ends when the best of all values is a score.

@@ -11,11 +11,12 @@ func _() {
 	_ = x[LeastStranded-0]
 	_ = x[LeastAllocated-1]
 	_ = x[MostAllocated-2]
+	_ = x[BestFit-3]
 }
 
-const _Scoring_name = "least-strandedleast-allocatedmost-allocated"
+const _Scoring_name = "least-strandedleast-allocatedmost-allocatedbest-fit"
 
-var _Scoring_index = [...]uint8{0, 14, 29, 43}
+var _Scoring_index = [...]uint8{0, 14, 29, 43, 51}
 
 func (i Scoring) String() string {
 	idx := int(i) - 0

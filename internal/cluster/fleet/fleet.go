@@ -27,7 +27,6 @@ type Node struct {
 
 // Fleet is a set of nodes with their pods. The zero value is not usable; see New.
 type Fleet struct {
-	scoring Scoring
 	ranking *Ranking
 	members []*View // ascending by name
 	byName  map[string]int
@@ -37,15 +36,16 @@ type Fleet struct {
 	changes []int32
 }
 
-// New returns a fleet of nodes, which may be in any order. The error names two nodes with the same
-// name or a node without a state.
-func New(scoring Scoring, nodes []Node) (*Fleet, error) {
-	f := &Fleet{scoring: scoring, byName: make(map[string]int, len(nodes)), classes: map[string]*Class{}}
+// New returns a fleet of nodes, which may be in any order. Fleets can share a ranking: what it has
+// computed is not computed again. The error names two nodes with the same name or a node without a
+// state.
+func New(ranking *Ranking, nodes []Node) (*Fleet, error) {
+	f := &Fleet{ranking: ranking, byName: make(map[string]int, len(nodes)), classes: map[string]*Class{}}
 	for i := range nodes {
 		if nodes[i].State == nil {
 			return nil, fmt.Errorf("node %s has no state", nodes[i].Name)
 		}
-		f.members = append(f.members, &View{Node: nodes[i]})
+		f.members = append(f.members, ranking.View(nodes[i]))
 	}
 	slices.SortStableFunc(f.members, func(a, b *View) int { return strings.Compare(a.Name, b.Name) })
 	for i, m := range f.members {
@@ -54,7 +54,6 @@ func New(scoring Scoring, nodes []Node) (*Fleet, error) {
 		}
 		f.byName[m.Name] = i
 	}
-	f.Weigh(nil)
 	return f, nil
 }
 
@@ -96,7 +95,7 @@ func (f *Fleet) changed(i int, next *View) {
 
 // Weigh sets the typical requests; see NewRanking.
 func (f *Fleet) Weigh(shapes []Shape) {
-	f.ranking = NewRanking(f.scoring, shapes)
+	f.ranking = NewRanking(f.ranking.scoring, shapes)
 	for i, m := range f.members {
 		f.members[i] = f.ranking.View(m.Node)
 	}

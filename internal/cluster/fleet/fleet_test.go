@@ -98,7 +98,7 @@ func TestBestIsTheBestOfAll(t *testing.T) {
 			n := memberOf(t, fmt.Sprint("n", i), rapid.SampledFrom([]*machine.Machine{small, large, sockets}).Draw(t, "machine"), policy)
 			nodes = append(nodes, n)
 		}
-		f, err := New(Scoring(rapid.IntRange(0, 2).Draw(t, "scoring")), nodes)
+		f, err := New(NewRanking(Scoring(rapid.IntRange(0, 3).Draw(t, "scoring")), nil), nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func BenchmarkFill(b *testing.B) {
 					for i := range size {
 						nodes = append(nodes, member1(b, fmt.Sprintf("n%05d", i), m, policyOf(node.TopologySingleNUMANode, node.PodScope)))
 					}
-					f, err := New(scoring, nodes)
+					f, err := New(NewRanking(scoring, nil), nodes)
 					if err != nil {
 						b.Fatal(err)
 					}

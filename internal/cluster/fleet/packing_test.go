@@ -111,7 +111,7 @@ func interval(x []float64) (mean, half float64) {
 }
 
 func pack(b *testing.B, scoring Scoring, nodes []Node, shapes []Shape, pods []Pod, seed uint64) float64 {
-	f, err := New(scoring, nodes)
+	f, err := New(NewRanking(scoring, nil), nodes)
 	if err != nil {
 		b.Fatal(err)
 	}

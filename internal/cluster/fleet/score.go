@@ -23,10 +23,12 @@ const (
 	// allocatable, as NodeResourcesFit in the scheduler does with equal weights.
 	LeastAllocated // least-allocated
 	MostAllocated  // most-allocated
+	// BestFit keeps what is left of each NUMA node useful; see the package comment.
+	BestFit // best-fit
 )
 
 // Scorings returns all scorings.
-func Scorings() []Scoring { return []Scoring{LeastStranded, LeastAllocated, MostAllocated} }
+func Scorings() []Scoring { return []Scoring{LeastStranded, LeastAllocated, MostAllocated, BestFit} }
 
 // Cost is the cost of placing a pod on a node. Less is better. The first field that differs
 // decides.
@@ -72,14 +74,18 @@ type Ranking struct {
 	scoring Scoring
 	weights []weight
 	assumed bool // no shape has exclusive CPUs
+	shapes  []Shape
 	mu      sync.Mutex
 	tables  map[machines]*table
+	// fittings are for BestFit alone, by their sizes and by the state of the node.
+	fittings map[string]*fitting
+	byState  map[*node.State]*fitting
 }
 
 // NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs. If
 // there are none, it assumes requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
-	r := &Ranking{scoring: scoring, tables: map[machines]*table{}}
+	r := &Ranking{scoring: scoring, shapes: shapes, tables: map[machines]*table{}, fittings: map[string]*fitting{}, byState: map[*node.State]*fitting{}}
 	var total int64
 	merged := map[string]*weight{}
 	for _, s := range shapes {
@@ -167,12 +173,27 @@ func largest(s *node.State) int {
 	return most
 }
 
-// leastCost returns a lower bound of costOf for every grant of the pod on a node.
-func (v *View) leastCost(pod *Pod) Cost {
-	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
-	if v.ranking.scoring != LeastStranded {
+// leftMilli returns the CPU time that is left on a node after a pod.
+func (v *View) leftMilli(pod *Pod) int64 {
+	return v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli
+}
+
+// leastCost returns a lower bound of costOf for every grant of the pod on a node. The class keeps
+// what the pod takes of a kind of node.
+func (v *View) leastCost(pod *Pod, c *Class) Cost {
+	cost := Cost{Left: v.leftMilli(pod)}
+	switch v.ranking.scoring {
+	case BestFit:
+		takes, known := c.takes[v.fitting]
+		if !known {
+			takes = v.fitting.relaxed.takingOf(pod, v.State.Policy())
+			c.takes[v.fitting] = takes
+		}
+		return v.leastFit(pod, takes)
+	case LeastAllocated, MostAllocated:
 		cost.Stranded = v.allocated(pod)
 		return cost
+	case LeastStranded:
 	}
 	cpus := exclusive(&pod.Pod)
 	if cpus == 0 {
@@ -270,10 +291,14 @@ func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
 
 // costOf returns the cost of a grant in the node's current state.
 func (v *View) costOf(pod *Pod, g *node.Grant) Cost {
-	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
-	if v.ranking.scoring != LeastStranded {
+	cost := Cost{Left: v.leftMilli(pod)}
+	switch v.ranking.scoring {
+	case BestFit:
+		return v.fitOf(pod, g)
+	case LeastAllocated, MostAllocated:
 		cost.Stranded = v.allocated(pod)
 		return cost
+	case LeastStranded:
 	}
 	cpus := g.CPUs()
 	if cpus.IsEmpty() {

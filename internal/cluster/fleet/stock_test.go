@@ -11,7 +11,7 @@ import (
 // and 1 are reserved, a pod with 4 exclusive CPUs, and a pod with a pool of 4 CPUs, of which a
 // container has 2.
 func TestStock(t *testing.T) {
-	f, err := New(LeastStranded, []Node{member1(t, "n", hardware(t, 32*gib, 8, 8), policyOf(node.TopologySingleNUMANode, node.PodScope))})
+	f, err := New(NewRanking(LeastStranded, nil), []Node{member1(t, "n", hardware(t, 32*gib, 8, 8), policyOf(node.TopologySingleNUMANode, node.PodScope))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestStrandedOn(tt *testing.T) {
 		for i := range rapid.IntRange(1, 3).Draw(t, "nodes") {
 			nodes = append(nodes, memberOf(t, fmt.Sprint("n", i), m, policy))
 		}
-		f, err := New(LeastStranded, nodes)
+		f, err := New(NewRanking(LeastStranded, nil), nodes)
 		if err != nil {
 			t.Fatal(err)
 		}

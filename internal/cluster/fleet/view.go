@@ -20,18 +20,24 @@ type View struct {
 	stranded int64
 	total    int // number of free CPUs
 	table    *table
+	// fitting and rooms are for BestFit alone.
+	fitting *fitting
+	rooms   rooms
 }
 
 // View measures a node, which must have a state.
 func (r *Ranking) View(n Node) *View {
 	v := &View{Node: n, ranking: r, table: r.table(n.State)}
+	if r.scoring == BestFit {
+		v.fitting = r.fitting(&n)
+	}
 	v.measure()
 	return v
 }
 
 // Next returns the node in another state, on the same machine and under the same policy.
 func (v *View) Next(s *node.State, used Amounts) *View {
-	next := &View{Node: v.Node, ranking: v.ranking, table: v.table}
+	next := &View{Node: v.Node, ranking: v.ranking, table: v.table, fitting: v.fitting}
 	next.State, next.Used = s, used
 	next.measure()
 	return next
@@ -55,6 +61,9 @@ func (v *View) measure() {
 		v.total += v.free[k].cpus
 	}
 	v.setMemory(v.free, nil)
+	if v.fitting != nil {
+		v.measureRooms()
+	}
 	v.strand()
 }
 

@@ -1,62 +1,99 @@
 package packing
 
-// bestApart is best if all wide items take cells for themselves. It tries every number of cells of
-// each class for them.
-func (t *tables) bestApart(chosen choice, pods []float64) (most int64, _ []float64) {
-	taken := make([]int, len(t.classes))
-	best := make([]int, len(taken))
-	for {
-		if w := t.divided(taken); w > most {
-			most = w
-			copy(best, taken)
-		}
-		k := 0
-		for ; k < len(taken); k++ { // The next combination.
-			if taken[k]++; taken[k] <= t.classes[k].count {
-				break
-			}
-			taken[k] = 0
-		}
-		if k == len(taken) {
-			break
+import "slices"
+
+// groups has the largest weight of wide items on cells that are divided into groups.
+type groups struct {
+	// of has the pods of a group, as counts of entries, by the number of its cells. one has their
+	// weight.
+	of  [][]int
+	one []int64
+	// weights is by the number of cells of all groups. last has the number of cells of the last
+	// group, or 1 if the last cell is in none.
+	weights []int64
+	last    []int
+}
+
+// bestApart is best if all wide items have groups of cells for themselves.
+func (t *tables) bestApart(chosen choice, pods []float64, budget *int64) (most int64, _ []float64) {
+	g := t.groups(budget)
+	best := 0
+	for n := range g.weights { // The cells that are worth least for parts are in groups.
+		if w := g.weights[n] + t.without(n, nil); w > most {
+			most, best = w, n
 		}
 	}
-	for k, c := range t.classes {
-		t.count(chosen, c.state, float64(c.count-best[k]), pods)
+	t.without(best, func(c class, left int) { t.count(chosen, c.state, float64(left), pods) })
+	for n := best; n > 1; n -= g.last[n] {
+		for e, count := range g.of[g.last[n]] {
+			pods[chosen.wide[e]] += float64(count)
+		}
 	}
-	t.node.packed(t.others, t.stateOf(best), func(e int) { pods[chosen.wide[e]]++ })
 	return most, pods
 }
 
-// divided returns the largest weight with so many cells of each class for wide items. One cell is
-// not enough for any.
-func (t *tables) divided(taken []int) (sum int64) {
-	cells := 0
-	for k, c := range t.classes {
-		sum += int64(c.count-taken[k]) * t.cell.weights[c.state]
-		cells += taken[k]
-	}
-	if cells > 1 {
-		sum += t.node.weights[t.stateOf(taken)]
+// without returns the largest weight of parts on the cells but n, and calls use for the cells that
+// are left.
+func (t *tables) without(n int, use func(c class, left int)) (sum int64) {
+	order := slices.Clone(t.classes)
+	slices.SortStableFunc(order, func(a, b class) int {
+		return int(max(-1, min(1, t.cell.weights[a.state]-t.cell.weights[b.state])))
+	})
+	for _, c := range order {
+		taken := min(n, c.count)
+		n -= taken
+		sum += int64(c.count-taken) * t.cell.weights[c.state]
+		if use != nil && c.count > taken {
+			use(c, c.count-taken)
+		}
 	}
 	return sum
 }
 
-// stateOf returns the state of the node for so many cells of each class together.
-func (t *tables) stateOf(taken []int) int {
-	size := make([]int, len(t.coupled))
-	cells := 0
-	for k, c := range t.classes {
-		for i, x := range t.project(c.size) {
-			size[i] += taken[k] * x
+// groups fills the table of the node for the items of each width.
+func (t *tables) groups(budget *int64) groups {
+	g := groups{of: make([][]int, t.cells+1), one: make([]int64, t.cells+1), weights: make([]int64, t.cells+1), last: make([]int, t.cells+1)}
+	for n := 2; n <= t.cells; n++ {
+		some := slices.Clone(t.others)
+		for i := range some {
+			if some[i].apart != n {
+				some[i].weight = 0
+			}
 		}
-		cells += taken[k]
+		if !slices.ContainsFunc(some, func(e entry) bool { return e.weight > 0 }) {
+			continue
+		}
+		*budget -= t.node.fill(some)
+		state := t.node.state(t.project(t.grid.floor(t.largest[n])))
+		g.one[n], g.of[n] = t.node.weights[state], make([]int, len(some))
+		t.node.packed(some, state, func(e int) { g.of[n][e]++ })
 	}
-	if cells < 2 {
-		return 0
+	for n := 1; n <= t.cells; n++ {
+		g.weights[n], g.last[n] = g.weights[n-1], 1
+		for last := 2; last <= n; last++ {
+			if w := g.weights[n-last] + g.one[last]; w > g.weights[n] {
+				g.weights[n], g.last[n] = w, last
+			}
+		}
 	}
-	for i := range size { // The sum of sizes that are rounded down may be smaller than the rounded sum.
-		size[i] += cells
+	return g
+}
+
+// largestOf returns a size that any n of the cells do not exceed, by n.
+func largestOf(n Node) (sums []Size) {
+	sums = make([]Size, len(n.Cells)+1)
+	for k := range sums {
+		sums[k] = make(Size, len(n.Whole))
 	}
-	return t.node.state(size)
+	for r := range n.Whole {
+		var all []int64
+		for _, c := range n.Cells {
+			all = append(all, c[r])
+		}
+		slices.Sort(all)
+		for k := 1; k < len(sums); k++ {
+			sums[k][r] = min(n.Whole[r], sums[k-1][r]+all[len(all)-k])
+		}
+	}
+	return sums
 }

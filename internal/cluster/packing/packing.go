@@ -20,7 +20,8 @@
 //   - on each cell, the sizes of the parts are at most the size of the cell, in every resource;
 //   - on the node, the sizes of the pods without parts and of all parts are at most the size of the
 //     node, in every resource but those that are too fine to count twice, such as memory;
-//   - pods that take cells for themselves have two cells or more, and parts are on the others.
+//   - pods that take cells for themselves have groups of two cells or more. Two groups have no cell
+//     in common, and parts are on the other cells.
 //
 // A node can do less than that: a node decides by itself which cell a part is on, and parts of a
 // pod need not be together here. So the true M is at most this one, and the bound is still true.
@@ -63,9 +64,9 @@ type Need struct {
 	// Parts are each within one cell. Whole counts if there are none.
 	Parts []Size
 	Whole Size
-	// Apart is set for a pod without parts that is on two or more cells, on which there are no
-	// parts of other pods.
-	Apart bool
+	// Apart is set for a pod without parts that has a group of so many cells, at least two. Other
+	// pods that are on these cells have the same group, and no parts are there.
+	Apart int
 }
 
 // Item is a number of equal pods.
@@ -77,7 +78,7 @@ type Item struct {
 
 // Result is a bound with its weights.
 type Result struct {
-	// Price is a price that no set of nodes that holds all pods is below. With the price 1 it is
+	// Price is a price that no set of nodes with room for all pods is below. With the price 1 it is
 	// the number of nodes before rounding up.
 	Price float64
 	// Weights are parallel to the items. Per is the largest total weight that a node of each kind
@@ -167,7 +168,7 @@ func (n *Need) of(resource int) (sum int64) {
 	return sum
 }
 
-// Fits reports whether a node holds a pod: each part is within a cell, and the pod within the node.
+// Fits reports whether a pod fits on a node: each part within a cell, and the pod within the node.
 func (n *Need) Fits(node *Node) bool {
 	within := func(size, room Size) bool {
 		for r, x := range size {

@@ -1,6 +1,8 @@
 package packing
 
 import (
+	"maps"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -37,7 +39,10 @@ func draw(t *rapid.T) (nodes []Node, items []Item) {
 			}
 		}
 		if len(need.Parts) == 0 {
-			need.Whole, need.Apart = size("whole", 0, 12), apart
+			need.Whole = size("whole", 0, 12)
+			if apart {
+				need.Apart = rapid.IntRange(2, 3).Draw(t, "group")
+			}
 		}
 		item.On = append(item.On, need)
 		if len(nodes) > 1 {
@@ -51,40 +56,57 @@ func draw(t *rapid.T) (nodes []Node, items []Item) {
 	return nodes, items
 }
 
-// holds reports whether a node holds pods: it tries every place of every part.
+// holds reports whether pods fit on a node: it tries every place of every part.
 func holds(n *Node, pods []*Need) bool {
 	whole := slices.Clone(n.Whole)
 	var parts []Size
-	apart := false
 	for _, p := range pods {
 		if p.Never || !take(whole, p.Whole) {
 			return false
 		}
 		parts = append(parts, p.Parts...)
-		apart = apart || p.Apart
+	}
+	var groups []*Need
+	for _, p := range pods {
+		if p.Apart > 0 {
+			groups = append(groups, p)
+		}
 	}
 	cells := make([]Size, len(n.Cells))
 	for k := range cells {
 		cells[k] = slices.Clone(n.Cells[k])
 	}
-	for taken := range 1 << len(cells) { // The cells that pods without parts have for themselves.
-		left := slices.Clone(cells)
-		together := make(Size, len(n.Whole))
-		count := 0
+	return group(cells, groups, map[int]Size{}, 0, parts)
+}
+
+// group tries every group of two or more cells for each of the pods that have one. open has what is
+// left of the groups so far, and used all their cells.
+func group(cells []Size, pods []*Need, open map[int]Size, used int, parts []Size) bool {
+	if len(pods) == 0 {
+		left := make([]Size, len(cells))
 		for k := range cells {
-			if taken>>k&1 == 1 {
-				left[k] = make(Size, len(n.Whole))
-				for r, x := range cells[k] {
-					together[r] += x
-				}
-				count++
+			left[k] = slices.Clone(cells[k])
+			if used>>k&1 == 1 {
+				left[k] = make(Size, len(cells[k]))
 			}
 		}
-		ok := apart == (count > 0) && count != 1
-		for _, p := range pods {
-			ok = ok && (!p.Apart || take(together, p.Whole))
+		return place(left, parts)
+	}
+	for set := range 1 << len(cells) {
+		room, same := open[set]
+		if bits.OnesCount(uint(set)) != pods[0].Apart || used&set != 0 && !same {
+			continue
 		}
-		if ok && place(left, parts) {
+		next := maps.Clone(open)
+		if next[set] = slices.Clone(room); !same {
+			next[set] = make(Size, len(cells[0]))
+			for k := range cells {
+				for r, x := range cells[k] {
+					next[set][r] += int64(set>>k&1) * x
+				}
+			}
+		}
+		if take(next[set], pods[0].Whole) && group(cells, pods[1:], next, used|set, parts) {
 			return true
 		}
 	}

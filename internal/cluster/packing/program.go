@@ -15,7 +15,6 @@ type program struct {
 	tables [][]*tables
 	budget int64 // steps left
 
-	smaller [][]int  // the items that fit where one of an item is
 	columns []column // of the basis
 	inverse [][]float64
 	amounts []float64 // x of the columns
@@ -34,14 +33,14 @@ const surplus = -1
 // solve adds patterns from coarse tables until they find none, and then from fine ones.
 func (p *program) solve(stop func() bool) Result {
 	p.begin()
-	best := p.sums()
+	best, trades := p.sums(), p.trades()
 	center := slices.Clone(best.Weights)
 	for level, tables := range p.tables {
 		exact := level == len(p.tables)-1
 		top := best.Price
 		rest := p.budget * int64(len(p.tables)-1-level) / int64(len(p.tables)-level)
 		for far := smoothing; p.budget > rest && !stop(); {
-			for p.exchange() {
+			for p.budget > 0 && p.exchange(trades) {
 			}
 			r, enter := p.step(tables, center, far)
 			if r.Price > top {
@@ -71,91 +70,6 @@ func (p *program) solve(stop func() bool) Result {
 	}
 	best.Optimal, best.Mix = p.value(), p.mix()
 	return best
-}
-
-// exchange lets the place of a pod serve for smaller pods, if their prices are higher. Such columns
-// cost nothing. They keep the prices of similar pods similar, so that far fewer patterns are
-// needed (Valério de Carvalho, "Using extra dual cuts to accelerate column generation", 2005). It
-// reports whether it did.
-func (p *program) exchange() bool {
-	prices := p.prices()
-	var best []int
-	gain := 1e-9
-	for j, y := range prices {
-		if -y > gain {
-			best, gain = []int{j}, -y
-		}
-		for a, i := range p.smaller[j] {
-			if d := prices[i] - y; d > gain {
-				best, gain = []int{j, i}, d
-			}
-			if prices[i] <= 0 {
-				continue
-			}
-			for _, k := range p.smaller[j][a:] {
-				if d := prices[i] + prices[k] - y; d > gain && p.within(i, k, j) {
-					best, gain = []int{j, i, k}, d
-				}
-			}
-		}
-	}
-	if best == nil {
-		return false
-	}
-	c := column{kind: surplus, pods: make([]float64, len(p.items))}
-	c.pods[best[0]]--
-	for _, i := range best[1:] {
-		c.pods[i]++
-	}
-	return p.pivot(c)
-}
-
-// within reports whether the pods of two items together fit where one of another item is, on every
-// kind of node.
-func (p *program) within(i, k, j int) bool {
-	for kind := range p.nodes {
-		a, b, c := &p.items[i].On[kind], &p.items[k].On[kind], &p.items[j].On[kind]
-		if c.Never {
-			continue
-		}
-		for r := range c.Whole {
-			if a.of(r)+b.of(r) > c.of(r) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// compare sets which items are smaller than each item on every kind of node.
-func (p *program) compare() {
-	p.smaller = make([][]int, len(p.items))
-	for j := range p.items {
-		for i := range p.items {
-			if i != j && p.fits(i, j) {
-				p.smaller[j] = append(p.smaller[j], i)
-			}
-		}
-	}
-}
-
-// fits reports whether a pod of item i fits where one of item j is.
-func (p *program) fits(i, j int) bool {
-	for kind := range p.nodes {
-		a, b := &p.items[i].On[kind], &p.items[j].On[kind]
-		if b.Never {
-			continue
-		}
-		if a.Never || len(a.Parts) > 1 || len(a.Parts) != len(b.Parts) {
-			return false
-		}
-		for r := range b.Whole {
-			if a.of(r) > b.of(r) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // smoothing is the part of the best weights so far in the weights that are tried next. Prices of a
@@ -220,7 +134,6 @@ func (p *program) done(bound float64) bool {
 // begin makes a basis of patterns with pods of one item each.
 func (p *program) begin() {
 	n := len(p.items)
-	p.compare()
 	p.columns, p.amounts, p.inverse = make([]column, n), make([]float64, n), identity(n)
 	for i, item := range p.items {
 		c := column{price: math.Inf(1), pods: make([]float64, n)}
@@ -229,7 +142,7 @@ func (p *program) begin() {
 				c.kind, c.price, c.pods[i] = k, p.nodes[k].Price/most, most
 			}
 		}
-		if c.pods[i] == 0 { // No node holds even one, which does not happen to a pod that a node takes.
+		if c.pods[i] == 0 { // Not even one fits, which does not happen to a pod that a node takes.
 			c.pods[i] = 1
 		}
 		c.price = p.nodes[c.kind].Price

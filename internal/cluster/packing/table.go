@@ -19,6 +19,7 @@ type table struct {
 type entry struct {
 	size   []int
 	weight int64
+	apart  int // as that of the need
 }
 
 func newTable(levels []int) *table {

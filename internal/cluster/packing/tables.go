@@ -15,8 +15,11 @@ type tables struct {
 	// The table of the whole node has only the resources in coupled. It is nil without wide items.
 	coupled []int
 	node    *table
-	// apart is set if all wide items take cells for themselves.
-	apart bool
+	// apart is set if all wide items have groups of cells for themselves. largest has the size of
+	// the largest group by its number of cells.
+	apart   bool
+	cells   int
+	largest []Size
 	items   int
 	entries []entry // of cell
 	others  []entry // of node
@@ -72,7 +75,8 @@ func newTables(nodes []Node, items []Item, kind, maxStates int, up bool) *tables
 		t.classes[k].count++
 	}
 	if len(t.wide) > 0 {
-		t.apart = !slices.ContainsFunc(t.wide, func(w wide) bool { return !items[w.item].On[kind].Apart })
+		t.apart = !slices.ContainsFunc(t.wide, func(w wide) bool { return items[w.item].On[kind].Apart == 0 })
+		t.cells, t.largest = len(n.Cells), largestOf(n)
 		t.couple(n)
 	}
 	return t
@@ -82,7 +86,7 @@ func (t *tables) add(i int, need Need, n Node) {
 	switch {
 	case need.Never:
 	case len(need.Parts) == 0:
-		t.wide = append(t.wide, wide{i, position(&t.others, t.grid.of(need.Whole))})
+		t.wide = append(t.wide, wide{i, position(&t.others, t.grid.of(need.Whole), need.Apart)})
 	default:
 		var all float64
 		for _, s := range need.Parts {
@@ -93,16 +97,16 @@ func (t *tables) add(i int, need Need, n Node) {
 			if all > 0 {
 				share = dominant(s, n) / all
 			}
-			t.parts = append(t.parts, part{i, share, position(&t.entries, t.grid.of(s))})
+			t.parts = append(t.parts, part{i, share, position(&t.entries, t.grid.of(s), 0)})
 		}
 	}
 }
 
-// position returns the position of the entry with a size, and adds one if there is none.
-func position(entries *[]entry, size []int) int {
-	k := slices.IndexFunc(*entries, func(e entry) bool { return slices.Equal(e.size, size) })
+// position returns the position of an entry, and adds one if there is none.
+func position(entries *[]entry, size []int, apart int) int {
+	k := slices.IndexFunc(*entries, func(e entry) bool { return e.apart == apart && slices.Equal(e.size, size) })
 	if k < 0 {
-		k, *entries = len(*entries), append(*entries, entry{size: size})
+		k, *entries = len(*entries), append(*entries, entry{size: size, apart: apart})
 	}
 	return k
 }
@@ -173,10 +177,10 @@ func (t *tables) best(weights []int64, budget *int64) (most int64, pods []float6
 		}
 		return most, pods
 	}
-	*budget -= t.node.fill(t.others)
 	if t.apart {
-		return t.bestApart(chosen, pods)
+		return t.bestApart(chosen, pods, budget)
 	}
+	*budget -= t.node.fill(t.others)
 	w := t.spread(budget)
 	full := len(t.node.weights) - 1
 	at := 0
@@ -190,7 +194,7 @@ func (t *tables) best(weights []int64, budget *int64) (most int64, pods []float6
 	return most, pods
 }
 
-// choice has the part and the item that each entry stands for: the one with the largest weight.
+// choice has the part and the item of each entry: the one with the largest weight.
 type choice struct {
 	part []int
 	wide []int
@@ -234,7 +238,7 @@ func (t *tables) count(c choice, state int, times float64, pods []float64) {
 	})
 }
 
-// most returns about how many pods of an item a node holds.
+// most returns about how many pods of an item fit on a node.
 func (t *tables) most(item int) (most float64) {
 	for _, o := range t.wide {
 		if o.item == item {

@@ -35,7 +35,7 @@ func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 	for i := range n {
 		nodes = append(nodes, fleet.Node{Name: fmt.Sprintf("node-%04d", i+1), Kind: "node", State: s, Allocatable: fleet.Amounts{Milli: 15000, Memory: 64 * gib, Pods: 110}})
 	}
-	f, err := fleet.New(fleet.LeastStranded, nodes)
+	f, err := fleet.New(fleet.NewRanking(fleet.LeastStranded, nil), nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,10 @@ func sizeBar(f *view.Fleet) bar {
 		b.below = strings.Join(parts, " and ") + ", " + f.Scoring
 	}
 	if f.LowerBound > 0 {
-		b.below = fmt.Sprintf("at least %s by the sums of the requests, %s", view.Number(f.LowerBound), f.Scoring)
+		b.below = fmt.Sprintf("at least %s needed, %s", view.Number(f.LowerBound), f.Scoring)
+		if f.Optimal {
+			b.below = "optimal, " + f.Scoring
+		}
 	}
 	if f.LeftOut > 0 {
 		b.note = view.Count(int(f.LeftOut), "pod") + " left out, which never fit"

@@ -23,16 +23,20 @@ type Fleet struct {
 	NotCounted []string `json:"notCounted,omitempty"`
 	// Unplaced are extended resources that pods ask for and that have devices of which the NUMA
 	// nodes are not given.
-	Unplaced   []string `json:"unplaced,omitempty"`
-	Seed       *uint64  `json:"seed,omitempty"`
-	Nodes      int      `json:"nodes"`
-	LowerBound int      `json:"lowerBound,omitempty"` // for size
+	Unplaced []string `json:"unplaced,omitempty"`
+	Seed     *uint64  `json:"seed,omitempty"`
+	Nodes    int      `json:"nodes"`
+	// LowerBound is a number of nodes below which the pods do not fit, whatever the placement is.
+	// Optimal is set if Nodes is that number. Both are for size.
+	LowerBound int  `json:"lowerBound,omitempty"`
+	Optimal    bool `json:"optimal,omitempty"`
 	// LeftOut counts the rejected pods that no node of the kind, or of the kinds of a mix, takes,
 	// however empty: Nodes is the number for all others. TooFew is set if Nodes, the most that were
 	// tried, do not take these. Both are for size.
 	LeftOut int64 `json:"leftOut,omitempty"`
 	TooFew  bool  `json:"tooFew,omitempty"`
-	// AtMost is set for size if the search was interrupted: Nodes take all pods, and fewer may.
+	// AtMost is set for size if the search was interrupted, or its time was over: Nodes take all
+	// pods, and fewer may.
 	AtMost bool `json:"atMost,omitempty"`
 	// Interrupted is set for all answers to size if it was interrupted, and describes what they
 	// leave open.
@@ -52,7 +56,7 @@ type Fleet struct {
 
 // FleetMix describes how good a mix of kinds of nodes is.
 type FleetMix struct {
-	// LowerBound is a price below which no mix of the kinds can fit the sums of the requests. Gap
+	// LowerBound is a price below which the pods do not fit, whatever the placement is. Gap
 	// is the excess of the price of the mix over it, as a fraction of it. Tried is how many mixes
 	// were tried.
 	LowerBound float64 `json:"lowerBound"`
@@ -158,7 +162,7 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 	f := Fleet{
 		Question: question, Scoring: scoring, Order: string(r.Order), Nodes: r.Nodes,
 		Pods: *PodsOf(r), CPUs: allCPUs(r),
-		LowerBound: r.LowerBound, LeftOut: r.LeftOut, TooFew: question == "size" && r.Rejected > r.LeftOut,
+		LowerBound: r.LowerBound, Optimal: r.Optimal, LeftOut: r.LeftOut, TooFew: question == "size" && r.Rejected > r.LeftOut,
 		Typical: typicalOf(r, question), Stranding: strandingOf(r.Stranded.Worst), Kinds: []FleetKind{}, Causes: []FleetCause{},
 	}
 	for _, k := range r.Kinds {
@@ -324,7 +328,7 @@ func (f *Fleet) Summary() string {
 	}
 	var b strings.Builder
 	if f.Question == "size" && f.Pods.Rejected == 0 {
-		fmt.Fprintf(&b, "%s for %s; one less is too few; the sums alone allow %d. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)
+		fmt.Fprintf(&b, "%s for %s; one less is too few; at least %d are needed. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)
 	}
 	asked, rejected := podCount(f.Pods.Asked), grouped(f.Pods.Rejected)+" rejected by every node"
 	if f.Question == "fill" { // A fleet is full when its nodes reject what is drawn.
@@ -350,6 +354,10 @@ func orderText(order string) string {
 	switch capacity.Order(order) {
 	case capacity.LargestFirst:
 		return "The pods were placed largest first, by the share of a node that they take."
+	case capacity.MostMemoryFirst:
+		return "The pods were placed in the order of their memory, most first."
+	case capacity.MostCPUsFirst:
+		return "The pods were placed in the order of their CPUs, most first."
 	case capacity.Drawn:
 		return "The pods were drawn at random."
 	case capacity.Given:

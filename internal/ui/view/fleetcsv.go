@@ -105,7 +105,7 @@ func SizesRows(answers []Fleet) [][]string {
 		total := f.total()
 		total["kind"] = f.Name()
 		if f.LowerBound > 0 {
-			total["lowerBound"] = whole(f.LowerBound)
+			total["lowerBound"], total["optimal"] = whole(f.LowerBound), strconv.FormatBool(f.Optimal)
 		}
 		if f.Price != nil {
 			total["price"] = decimal(*f.Price)
@@ -128,7 +128,7 @@ func SizesRows(answers []Fleet) [][]string {
 		}
 		records = append(records, all...)
 	}
-	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried", "atMost"}
+	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "optimal", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried", "atMost"}
 	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns, []string{"interrupted"}), records)
 }
 

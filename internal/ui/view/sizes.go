@@ -17,6 +17,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 		{Title: "LEFT OUT", Align: terminal.Right},
 		{Title: "LOWER BOUND", Align: terminal.Right},
 		{Title: "SCORING"},
+		{Title: "ORDER"},
 		{Title: "ALIGNED", Align: terminal.Right},
 		{Title: "CPUS PLACED", Align: terminal.Right},
 		{Title: "OF", Align: terminal.Right},
@@ -44,9 +45,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	if open := interruptedText(answers); open != "" {
 		order = style.Paragraph("", "", terminal.Warn.Of(open))
 	}
-	if len(answers) > 0 {
-		order += style.Paragraph("", "", terminal.Plain.Of(orderText(answers[0].Order)))
-	}
+	order += style.Paragraph("", "", terminal.Plain.Of(ordersText(answers)))
 	return t.Text(style) + below.String() + "\n" + order
 }
 
@@ -56,6 +55,21 @@ func interruptedText(answers []Fleet) string {
 		return ""
 	}
 	return "Interrupted: " + answers[0].Interrupted + "."
+}
+
+// ordersText describes the orders of the pods, and which answers a longer search may improve.
+func ordersText(answers []Fleet) string {
+	if len(answers) == 0 {
+		return ""
+	}
+	text := orderText(answers[0].Order)
+	if slices.ContainsFunc(answers, func(f Fleet) bool { return f.Order != "" && f.Order != answers[0].Order }) {
+		text = "Each number is for the scoring and the order of its row."
+	}
+	if answers[0].Interrupted == "" && slices.ContainsFunc(answers, func(f Fleet) bool { return f.AtMost }) {
+		text += " The time for the search was over: with a longer --time, fewer nodes may be enough."
+	}
+	return text
 }
 
 // Name names what the answer to size is about: a kind of node, or a mix of kinds.
@@ -69,12 +83,15 @@ func (f *Fleet) Name() string {
 // sizeRow returns the row of an answer, without the price.
 func (f *Fleet) sizeRow() []terminal.Cell {
 	bound := terminal.Cell{Text: some(int64(f.LowerBound))}
+	if f.Optimal {
+		bound = terminal.Good.Of("optimal")
+	}
 	row := []terminal.Cell{{Text: f.Name()}, terminal.Strong.Of(f.Number()), terminal.Bad.Of(some(f.LeftOut)), bound}
 	if f.Nodes == 0 || f.TooFew {
 		row[1].Tone = terminal.Bad
-		return append(row, make([]terminal.Cell, 6)...)
+		return append(row, make([]terminal.Cell, 7)...)
 	}
-	for _, text := range []string{f.Scoring, alignedPods(f.Pods.Aligned, f.Pods.AlignmentUnknown, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
+	for _, text := range []string{f.Scoring, f.Order, alignedPods(f.Pods.Aligned, f.Pods.AlignmentUnknown, f.Pods.Own), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs), tenths(f.CPUs.Stranded)} {
 		row = append(row, terminal.Cell{Text: text})
 	}
 	return row
@@ -136,9 +153,9 @@ func (f *Fleet) mix() string {
 	}
 	fewer := "With one node fewer of any kind, the pods do not fit"
 	if f.AtMost {
-		fewer = "The search was interrupted, and a cheaper one may do"
+		fewer = "The search ended early, and a cheaper one may do"
 	}
-	text := fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. %s (%s tried).",
+	text := fmt.Sprintf("The mix is %s, for %s. No mix costs less than %s: the gap is %.1f %%. %s (%s tried).",
 		strings.Join(parts, " and "), Money(*f.Price), Money(f.Mix.LowerBound), f.Mix.Gap*100, fewer, Count(f.Mix.Tried, "placement"))
 	if f.LeftOut > 0 {
 		text += fmt.Sprintf(" It is for all pods but %s of %s: no node of any kind takes %s, however empty.", grouped(f.LeftOut), grouped(f.Pods.Asked), these(f.LeftOut))
@@ -161,7 +178,7 @@ func SizesSummary(answers []Fleet) string {
 	if len(answers) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("How many nodes take %s, while one node fewer does not. %s", podCount(answers[0].Pods.Asked), orderText(answers[0].Order))
+	text := fmt.Sprintf("How many nodes take %s, while one node fewer does not. %s", podCount(answers[0].Pods.Asked), ordersText(answers))
 	if interrupted := interruptedText(answers); interrupted != "" {
 		return interrupted + " " + text
 	}
