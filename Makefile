@@ -206,8 +206,9 @@ starved: build-agent ## Answers of an agent that gets a part of a CPU, as the ta
 
 # CPU time and memory of whole runs beside what they may be; a picture of the page takes what it takes on this machine.
 FIGURE ?= .
-figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|fit|size|page].
+figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|fit|size|online|page].
 	@PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFigures$$/$(FIGURE)' ./cmd/paddock -figures
+	@case online in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -run '^TestOnline$$' ./internal/cluster/capacity ;; esac
 	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/ui/fleetpage -figures ;; esac
 
 SEED   ?= 1

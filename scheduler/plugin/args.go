@@ -19,7 +19,7 @@ import (
 // Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a
 // KubeSchedulerConfiguration. All profiles of a process must have equal settings.
 type Args struct {
-	// Scoring is least-stranded (the default), least-allocated or most-allocated.
+	// Scoring is least-stranded (the default), least-allocated, most-allocated or best-fit.
 	Scoring string `json:"scoring,omitempty"`
 	// UnknownDevices sets what Filter requires for pods with devices that are chosen later: a plan
 	// for One possible set (the default) or for Every set.
@@ -114,8 +114,10 @@ func read(args runtime.Object) (settings, error) {
 		s.scoring = fleet.LeastAllocated
 	case fleet.MostAllocated.String():
 		s.scoring = fleet.MostAllocated
+	case fleet.BestFit.String():
+		s.scoring = fleet.BestFit
 	default:
-		return s, wrong("scoring", scoring, "least-stranded, least-allocated or most-allocated")
+		return s, wrong("scoring", scoring, "least-stranded, least-allocated, most-allocated or best-fit")
 	}
 	switch sets := cmp.Or(a.UnknownDevices, one); sets {
 	case one, every:

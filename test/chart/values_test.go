@@ -190,7 +190,7 @@ func TestBadValues(t *testing.T) {
 		{"updateStrategy: {maxUnavailable: 0}", "at '/updateStrategy/maxUnavailable'"},
 		{"rbac: {kubelet: nodes}", "at '/rbac/kubelet': value must be one of 'nodes/pods', 'nodes/proxy'"},
 		{"scheduler: {enabled: true}\npublish: {enabled: false}", "scheduler.enabled: a scheduler knows nodes by what their agents publish: set publish.enabled to true"},
-		{"scheduler: {plugin: {scoring: best}}", "at '/scheduler/plugin/scoring': value must be one of 'least-stranded', 'least-allocated', 'most-allocated'"},
+		{"scheduler: {plugin: {scoring: best}}", "at '/scheduler/plugin/scoring': value must be one of 'least-stranded', 'least-allocated', 'most-allocated', 'best-fit'"},
 		{"scheduler: {plugin: {evictRejectedAfter: soon}}", "at '/scheduler/plugin/evictRejectedAfter': 'soon' does not match pattern"},
 		{"scheduler: {config: {profiles: []}}", "invalid propertyName 'profiles'"},
 		{"scheduler: {users: [\"a' || true || 'b\"]}", "at '/scheduler/users/0'"},
