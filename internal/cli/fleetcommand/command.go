@@ -69,7 +69,8 @@ With --order largest-first, the pods that take the largest share of a node come 
 
 NODES is a file with a list of {name, count, machine, make, kubeletConfig, devices, as, state, labels, taints, price};
 files in it are relative to it. With make, in place of machine, the machine is made of facts as by "paddock topology --make",
-and its gpus are devices. With state, the directory of a kubelet or one that the script of "paddock collect"
+and its gpus are devices. NODES can be a CSV file with the columns name, count, kubeletConfig, price, sockets, cores,
+threads, numa, uncore, memory and gpus. Columns that are not known are skipped with a note. With state, the directory of a kubelet or one that the script of "paddock collect"
 made, the entry is that node with its pods, and what is not given comes from there. NODES can also be such a
 directory, or the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
@@ -116,7 +117,7 @@ func (c *fleetCommand) register(cmd *cobra.Command) {
 	flags.StringVar(&c.columns, "columns", "", "names of CSV columns: a YAML `FILE` such as {vcpus: cpu, owner: \"-\"}")
 	flags.StringVar(&c.gpu, "gpu", shapes.DefaultGPU, "the `RESOURCE` of CSV column gpu")
 	flags.BoolVar(&c.whole, "whole-cpus", false, "round the CPUs of CSV shapes up, so that all qualify for exclusive CPUs")
-	flags.BoolVar(&c.keep, "keep-going", false, "report kinds of nodes, CSV columns and CSV rows that cannot be read, and go on without them")
+	flags.BoolVar(&c.keep, "keep-going", false, "report kinds of nodes and CSV rows that cannot be read, and go on without them")
 	var words []string
 	for _, s := range fleet.Scorings() {
 		words = append(words, s.String())

@@ -223,7 +223,7 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, name 
 	if c.gpu == "" {
 		return nil, errors.New("--gpu is empty: expected the name of a resource, such as " + shapes.DefaultGPU)
 	}
-	o := shapes.Options{GPU: c.gpu, WholeCPUs: c.whole, KeepGoing: c.keep}
+	o := shapes.Options{GPU: c.gpu, WholeCPUs: c.whole, Skipped: func(note string) { s.Notes([]string{note}) }}
 	if len(c.pods) > 1 { // Rows of several files have the same numbers.
 		o.Prefix = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + "-"
 	}

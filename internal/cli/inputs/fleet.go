@@ -43,6 +43,9 @@ import (
 //	  taints: [{key: gpu, effect: NoSchedule}]
 //	  price: 3.2 # of a node, in any unit
 //
+// or of a CSV file with the columns name, count, kubeletConfig, price and those of
+// discover.FactNames.
+//
 // Paths are relative to the file. The node of a kind with one node has the name of the kind. Nodes
 // of other kinds are numbered.
 type FleetNodes struct {
@@ -138,13 +141,22 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 		return nil, fmt.Errorf("--nodes: %w", err)
 	}
 	var file fleetFile
-	if err := decodeFleet(data, &file); err != nil {
+	note := ""
+	if isTable(name) {
+		file, note, err = decodeTable(data)
+	} else {
+		err = decodeFleet(data, &file)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Nodes) == 0 {
 		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine or make, kubeletConfig, devices}", name)
 	}
 	out := newFleetNodes(r.Peers)
+	if note != "" {
+		out.Notes = append(out.Notes, name+": "+note)
+	}
 	total := 0
 	var wrong error
 	for i, e := range file.Nodes {

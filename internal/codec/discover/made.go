@@ -34,7 +34,9 @@ const (
 	maxMadeMemory = 1 << 50
 )
 
-// factNames are the names of the facts in a text, in the order of messages.
+// FactNames returns the names of the facts in a text.
+func FactNames() []string { return slices.Clone(factNames) }
+
 var factNames = []string{"sockets", "cores", "threads", "numa", "uncore", "memory", "gpus"}
 
 // ParseFacts parses a text such as "sockets=2,cores=48,threads=2,numa=2,memory=1Ti,gpus=8". Facts
@@ -75,7 +77,11 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 		if *number.to = number.missing; text == "" {
 			continue
 		}
-		n, err := strconv.Atoi(text)
+		digits, decimals, _ := strings.Cut(text, ".") // Programs that export tables write 8.0.
+		n, err := strconv.Atoi(digits)
+		if strings.Trim(decimals, "0") != "" {
+			err = strconv.ErrSyntax
+		}
 		if err != nil || n < number.low || n > number.max {
 			return f, fmt.Errorf("%s: %q: expected a whole number from %d to %d", number.name, text, number.low, number.max)
 		}

@@ -53,8 +53,9 @@ type Options struct {
 	WholeCPUs bool
 	// Prefix is prepended to the generated names of shapes: PREFIXline-7.
 	Prefix string
-	// KeepGoing ignores unknown columns and reports them together with the rows that are left out.
-	KeepGoing bool
+	// Skipped is called with a note about columns that are not known, which do not count. It may be
+	// nil.
+	Skipped func(note string)
 }
 
 // Shape is a pod and the number of pods of this shape.
@@ -112,8 +113,8 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 	first, _ := reader.FieldPos(0)
 	at, unknown, err := positions(header, o.Columns)
-	if err == nil && len(unknown) > 0 && !o.KeepGoing {
-		err = unknownColumns(unknown)
+	if near := slices.DeleteFunc(slices.Clone(unknown), func(n string) bool { return meant(n) == "" }); err == nil && len(near) > 0 {
+		err = unknownColumns(near) // Most likely it is a mistake, and the column is to count.
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s:%d: %w", name, first, err)
@@ -121,8 +122,8 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	var out []Shape
 	var bad []*RowError
 	lines := map[string]int{} // the line of each name
-	for _, u := range unknown {
-		bad = append(bad, &RowError{File: name, Line: first, Err: unknownColumns([]string{u})})
+	if len(unknown) > 0 && o.Skipped != nil {
+		o.Skipped(fmt.Sprintf("%s:%d: left out: %v", name, first, unknownColumns(unknown)))
 	}
 	for {
 		row, err := reader.Read()
@@ -156,17 +157,20 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 }
 
+// known returns the columns that count.
+func known() []string {
+	return slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == ignored })
+}
+
+// meant returns the column that a name is perhaps a misspelling of, or "".
+func meant(name string) string { return spelling.Nearest(name, known()) }
+
 // unknownColumns returns an error for columns of a header that are not known.
 func unknownColumns(names []string) error {
-	var known, quoted []string
-	for _, c := range columns {
-		if c != ignored {
-			known = append(known, c)
-		}
-	}
+	var quoted []string
 	for _, n := range names {
 		text := strconv.Quote(n)
-		if meant := spelling.Nearest(n, known); meant != "" {
+		if meant := meant(n); meant != "" {
 			text += " (did you mean " + meant + "?)"
 		}
 		quoted = append(quoted, text)
@@ -175,7 +179,7 @@ func unknownColumns(names []string) error {
 	if len(names) > 1 {
 		what = "columns %s are not known"
 	}
-	return fmt.Errorf(what+": expected %s; --columns maps other names to these, and to %q what does not count", strings.Join(quoted, ", "), strings.Join(known, ", "), ignored)
+	return fmt.Errorf(what+": expected %s; --columns maps other names to these, and to %q what does not count", strings.Join(quoted, ", "), strings.Join(known(), ", "), ignored)
 }
 
 // positions maps the names of columns to their positions in a row. It ignores unknown columns and
@@ -208,7 +212,10 @@ func positions(header []string, names map[string]string) (at map[string]int, unk
 			return nil, nil, fmt.Errorf("columns %s have the same meaning: keep one, and map the others to %q", strings.Join(have, " and "), ignored)
 		}
 	}
-	if len(unknown) == 0 && (len(at) == 0 || len(at) == 1 && has(at, ignored)) {
+	if len(at) == 0 || len(at) == 1 && has(at, ignored) {
+		if len(unknown) > 0 {
+			return nil, nil, unknownColumns(unknown)
+		}
 		return nil, nil, errors.New("no column is read")
 	}
 	return at, unknown, nil
