@@ -141,7 +141,7 @@ func merged(items []Item) (out []Item, at []int) {
 }
 
 func (n Need) equal(o Need) bool {
-	return n.Never == o.Never && n.Apart == o.Apart && slices.Equal(n.Whole, o.Whole) && slices.EqualFunc(n.Parts, o.Parts, func(a, b Size) bool { return slices.Equal(a, b) })
+	return n.Never == o.Never && n.Apart == o.Apart && slices.Equal(n.Whole, o.Whole) && slices.EqualFunc(n.Parts, o.Parts, slices.Equal[Size])
 }
 
 // Nodes returns the bound as a number of nodes, for one kind with the price 1. It divides whole

@@ -40,7 +40,10 @@ func (p *program) solve(stop func() bool) Result {
 		top := best.Price
 		rest := p.budget * int64(len(p.tables)-1-level) / int64(len(p.tables)-level)
 		for far := smoothing; p.budget > rest && !stop(); {
-			for p.budget > 0 && p.exchange(trades) {
+			for p.budget > 0 {
+				if !p.exchange(trades) {
+					break
+				}
 			}
 			r, enter := p.step(tables, center, far)
 			if r.Price > top {

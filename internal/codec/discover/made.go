@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/google/cadvisor/lib/model"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/base/spelling"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
 // Facts are the few numbers that describe a regular machine. All but Cores are numbers of the whole
@@ -91,7 +91,7 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 	if memory == "" {
 		return f, errors.New("memory is missing: expected an amount such as memory=512Gi")
 	}
-	q, err := resource.ParseQuantity(memory)
+	q, err := podspec.ParseQuantity(memory)
 	if err != nil || q.Sign() <= 0 || q.CmpInt64(maxMadeMemory) > 0 {
 		return f, fmt.Errorf("memory: %q: expected an amount above 0, such as 512Gi", memory)
 	}

@@ -104,7 +104,7 @@ func draw(random *rand.Rand, pods, numaCPUs, gpus, numa int, policy string) []sh
 // Write writes the files into a directory.
 func (f Fleet) Write(dir string) error {
 	for name, text := range map[string]string{NodesName: f.Nodes, KubeletName: f.KubeletConfig, PodsName: f.Pods} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil { //nolint:forbidigo // Inputs of a command, not state.
 			return err
 		}
 	}
