@@ -109,8 +109,8 @@ func (c *Caches) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// sendable returns c or, if it is too large for a trailer, a text that says so. Without an answer,
-// the client would take it that no container has a class.
+// sendable returns c or, if it is too large for a trailer, a text with the reason. Without an
+// answer, the client would assume that no container has a class.
 func sendable(c *Caches) any {
 	if text, err := json.Marshal(c); err != nil || len(text) <= maxExtra {
 		return c
@@ -120,9 +120,9 @@ func sendable(c *Caches) any {
 
 // UnmarshalJSON reads that form.
 func (c *Caches) UnmarshalJSON(data []byte) error {
-	var refusal string
-	if json.Unmarshal(data, &refusal) == nil && refusal != "" {
-		return errors.New(refusal)
+	var reason string
+	if json.Unmarshal(data, &reason) == nil && reason != "" {
+		return errors.New(reason)
 	}
 	var text cachesText
 	if err := json.Unmarshal(data, &text); err != nil {
