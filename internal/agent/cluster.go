@@ -66,7 +66,8 @@ func (a *Agent) publish() (publishers []engine.Observer, err error) {
 			return publishers, err
 		}
 		a.zones = zones.New(zones.Config{
-			Node: c.NodeName, Client: client, State: a.State, Now: w.Now, After: w.After, Observer: a.metrics.NewExport(), Log: a.log,
+			Node: c.NodeName, Client: client, State: a.State, Listing: a.listing, Now: w.Now, After: w.After,
+			Observer: a.metrics.NewExport(), Log: a.log,
 		})
 		publishers = append(publishers, a.zones)
 	}

@@ -15,12 +15,19 @@ type Bound struct {
 	Annotation string
 }
 
-// Listing has the pods of a node at one point in time, keyed by UID. It is immutable.
+// Name is the name of a pod.
+type Name struct{ Namespace, Name string }
+
+// Listing has the pods of a node at one point in time. It is immutable.
 type Listing struct {
-	Pods map[string]Bound
+	Pods map[string]Bound // by UID
 	// Unusable are the UIDs of listed pods that have unusable content.
 	Unusable []string
-	Asked    time.Time
+	// Begun are the names of all pods on the node whose phase is not Pending: also of pods that
+	// have terminated and still exist, of pods without requests, and of unusable ones. They are in
+	// no order.
+	Begun []Name
+	Asked time.Time
 }
 
 // sourceAnnotation is the annotation in which kubelets record the source of a pod. fromAPI is its

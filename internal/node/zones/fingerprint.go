@@ -7,17 +7,17 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 )
 
 // fingerprint identifies a set of pods by their namespaces and names, in the format that schedulers
 // compare. It is the hash of the pods' sorted hashes. The hash of a pod is the hash of its name,
 // seeded with the hash of its namespace.
-func fingerprint(grants []*node.Grant) string {
-	hashes := make([]uint64, len(grants))
-	for i, g := range grants {
-		d := xxhash.NewWithSeed(xxhash.Sum64String(g.Pod.Namespace))
-		_, _ = d.WriteString(g.Pod.Name) // It never fails.
+func fingerprint(pods []handover.Name) string {
+	hashes := make([]uint64, len(pods))
+	for i, pod := range pods {
+		d := xxhash.NewWithSeed(xxhash.Sum64String(pod.Namespace))
+		_, _ = d.WriteString(pod.Name) // It never fails.
 		hashes[i] = d.Sum64()
 	}
 	slices.Sort(hashes)

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/reconcile"
@@ -31,6 +32,8 @@ type Config struct {
 	Client *Client
 	// State returns the state to show. It returns nil if there is none yet. It must not block.
 	State func() *node.State
+	// Listing returns the kubelet's last list, and nil before the first one. It must not block.
+	Listing func() *handover.Listing
 	// Now and After are the functions of package time, or replacements of them.
 	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time
@@ -45,10 +48,12 @@ type Keeper struct {
 	config Config
 
 	// The fields below are used by Run's goroutine only. have is the object as it was last read or
-	// written, and nil if it is not known. shown is the state that have shows.
+	// written, and nil if it is not known. shown and listed are the state and the list that have
+	// shows.
 	have    *Object
 	owners  []metav1.OwnerReference
 	shown   *node.State
+	listed  *handover.Listing
 	checked time.Time
 }
 
@@ -91,11 +96,15 @@ func (k *Keeper) Released(string) { k.Changed() }
 // Forget implements reconcile.Object.
 func (k *Keeper) Forget() { k.have = nil }
 
-// Keep implements reconcile.Object. It writes the object if it does not show the present state.
+// Keep implements reconcile.Object. It writes the object if it does not show the present state and
+// list. Before the kubelet's first list, it writes nothing: the fingerprint of no list fits.
 func (k *Keeper) Keep(ctx context.Context) (wrote bool, err error) {
+	// The list is read first. So a state that does not have the grant of a listed pod is not older
+	// than the list.
+	listing := k.config.Listing()
 	state, now := k.config.State(), k.config.Now()
 	known := k.have != nil && now.Sub(k.checked) < reconcile.Recheck
-	if state == nil || known && state == k.shown {
+	if state == nil || listing == nil || known && state == k.shown && listing == k.listed {
 		return false, nil
 	}
 	if !known {
@@ -106,15 +115,15 @@ func (k *Keeper) Keep(ctx context.Context) (wrote bool, err error) {
 		k.owners, k.checked = []metav1.OwnerReference{owner}, now
 	}
 	next := *k.have
-	next.Content, next.OwnerReferences = Of(state), k.owners
+	next.Content, next.OwnerReferences = Of(state, listing), k.owners
 	if k.have.ResourceVersion != "" && reflect.DeepEqual(next, *k.have) {
-		k.shown = state
+		k.shown, k.listed = state, listing
 		return false, nil
 	}
 	made, err := k.config.Client.put(ctx, &next)
 	if err != nil {
 		return false, err
 	}
-	k.have, k.shown = made, state
+	k.have, k.shown, k.listed = made, state, listing
 	return true, nil
 }

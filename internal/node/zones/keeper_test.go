@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
@@ -23,6 +26,9 @@ type world struct {
 	server *objectstest.Server
 	node   *scenario.Node
 	now    time.Time
+	list   *handover.Listing // nil: all pods with a grant have begun
+	grants *handover.Listing // of the state of
+	of     *node.State
 	pods   int
 	log    strings.Builder
 	failed []bool // one element for each failed attempt: whether the definition was missing
@@ -37,10 +43,21 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.Keeper = New(Config{
-		Node: "n7", Client: client, State: w.node.State, Now: func() time.Time { return w.now }, After: time.After,
+		Node: "n7", Client: client, State: w.node.State, Listing: w.listing, Now: func() time.Time { return w.now }, After: time.After,
 		Observer: w, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	return w
+}
+
+// listing implements Config.Listing.
+func (w *world) listing() *handover.Listing {
+	if w.list != nil {
+		return w.list
+	}
+	if w.grants == nil || w.of != w.node.State() { // One state has one list.
+		w.grants, w.of = listingOf(w.node.State().Grants()), w.node.State()
+	}
+	return w.grants
 }
 
 // Exported implements Observer.
@@ -109,7 +126,7 @@ func TestWrites(t *testing.T) {
 	if n := w.turn(time.Second); n != 1 {
 		t.Errorf("%d writes after two admissions", n)
 	}
-	if a, b := fmt.Sprint(w.object().Zones), fmt.Sprint(Of(w.node.State()).Zones); a != b {
+	if a, b := fmt.Sprint(w.object().Zones), fmt.Sprint(Of(w.node.State(), w.listing()).Zones); a != b {
 		t.Errorf("the zones are %s, want %s", a, b)
 	}
 }
@@ -165,5 +182,73 @@ func TestNotInstalled(t *testing.T) {
 	w.admit()
 	if next := w.Round(t.Context()); next > 4*reconcile.Spacing || w.failed[3] {
 		t.Errorf("the next try after an error is after %v, %v", next, w.failed)
+	}
+}
+
+// named returns a pod of the kubelet's list.
+func named(namespace, name string) handover.Name {
+	return handover.Name{Namespace: namespace, Name: name}
+}
+
+// TestFingerprintIsOfTheListing checks that the fingerprint is that of all pods that the kubelet
+// lists as begun, also of those without a grant, and that nothing is written before there is a
+// list.
+func TestFingerprintIsOfTheListing(t *testing.T) {
+	w := newWorld(t)
+	var list *handover.Listing
+	w.config.Listing = func() *handover.Listing { return list }
+	w.admit()
+	if n := w.turn(0); n != 0 {
+		t.Fatalf("%d writes without a list", n)
+	}
+	attribute := func(name string) string {
+		for _, a := range w.object().Attributes {
+			if a.Name == name {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	// The pods of TestFingerprint, which have no grant, and p1, which has one.
+	for _, c := range []struct {
+		begun  []handover.Name
+		want   string // "" is another one than before
+		writes int
+	}{
+		{[]handover.Name{named("production", "jaeger-dpgjk"), named("production", "nginx-rt684"), named("production", "envoy-g9m22")}, "pfp0v001607b76a0e9d3aeb4", 1},
+		{[]handover.Name{named("production", "envoy-g9m22"), named("production", "jaeger-dpgjk"), named("production", "nginx-rt684")}, "pfp0v001607b76a0e9d3aeb4", 0},
+		{[]handover.Name{named("production", "jaeger-dpgjk"), named("default", "p1")}, "", 1},
+		{nil, "pfp0v001ef46db3751d8e999", 1},
+	} {
+		list = &handover.Listing{Begun: c.begun}
+		before := ""
+		if w.server.Writes() > 0 {
+			before = attribute("nodeTopologyPodsFingerprint")
+		}
+		n := w.turn(time.Second)
+		got := attribute("nodeTopologyPodsFingerprint")
+		if n != c.writes || c.want != "" && got != c.want || c.want == "" && got == before || attribute("nodeTopologyPodsFingerprintMethod") != "all" {
+			t.Errorf("%v: %d writes, %s, want %d and %q", c.begun, n, got, c.writes, c.want)
+		}
+	}
+}
+
+// TestFingerprintWhilePodsComeAndGo checks that each round shows the list of that moment, with one
+// write, while pods come and go without a pause. So the object is behind the kubelet by the age of
+// the list (kubelet.DefaultEvery) and the time between two rounds (reconcile.Poll).
+func TestFingerprintWhilePodsComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	for i := range 200 {
+		for j := range 3 { // Lists between two rounds are not shown.
+			w.list = &handover.Listing{Begun: []handover.Name{named("default", fmt.Sprint(i)), named("default", fmt.Sprint("other", j))}}
+		}
+		n := w.turn(reconcile.Spacing)
+		if got, want := w.object().Attributes, Of(w.node.State(), w.list).Attributes; n != 1 || !slices.Equal(got, want) {
+			t.Fatalf("round %d: %d writes, the attributes are %v, want %v", i, n, got, want)
+		}
+	}
+	w.list = &handover.Listing{Begun: w.list.Begun} // It is read again and has not changed.
+	if n := w.turn(reconcile.Poll); n != 0 {
+		t.Errorf("%d writes for the same list", n)
 	}
 }

@@ -36,10 +36,11 @@ type Attribute struct {
 
 // Zone is a NUMA node.
 type Zone struct {
-	Name      string     `json:"name"`
-	Type      string     `json:"type"`
-	Costs     []Cost     `json:"costs,omitempty"`
-	Resources []Resource `json:"resources,omitempty"`
+	Name       string      `json:"name"`
+	Type       string      `json:"type"`
+	Costs      []Cost      `json:"costs,omitempty"`
+	Attributes []Attribute `json:"attributes,omitempty"`
+	Resources  []Resource  `json:"resources,omitempty"`
 }
 
 // Cost is the distance to another zone, or to the zone itself.

@@ -3,23 +3,30 @@ package zones
 import (
 	"strconv"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 // maxNodes is the kubelet's limit on NUMA nodes, unless an option raises it.
 const maxNodes = 8
 
-// Of returns the content of the object for a state.
-func Of(s *node.State) Content {
+// Of returns the content of the object for a state and the kubelet's list.
+func Of(s *node.State, l *handover.Listing) Content {
 	m, free := s.Machine(), freeCPUs(s)
-	c := Content{Attributes: attributes(s)}
+	c := Content{Attributes: append(attributes(s),
+		Attribute{"nodeTopologyPodsFingerprint", fingerprint(l.Begun)}, Attribute{"nodeTopologyPodsFingerprintMethod", "all"})}
+	names := namesOf(m.Nodes())
 	memory := s.Memory().Nodes()
 	for i, n := range m.Nodes() {
-		z := Zone{Name: name(n.ID), Type: "Node"}
+		z := Zone{Name: names[i], Type: "Node"}
+		if own := name(n.ID); z.Name != own {
+			z.Attributes = []Attribute{{numaNodeID, strconv.Itoa(n.ID)}}
+		}
 		if m.HasDistances() {
-			for _, to := range m.Nodes() {
-				z.Costs = append(z.Costs, Cost{name(to.ID), int64(m.Distance(n.ID, to.ID))})
+			for j, to := range m.Nodes() {
+				z.Costs = append(z.Costs, Cost{names[j], int64(m.Distance(n.ID, to.ID))})
 			}
 		}
 		if s.Policy().StaticCPU && n.CPUs.Len() > 0 {
@@ -50,6 +57,20 @@ func Of(s *node.State) Content {
 	return c
 }
 
+// numaNodeID is the attribute of a zone that has the kernel's id of the NUMA node. Only zones whose
+// name has another number have it.
+const numaNodeID = "numaNodeID"
+
+// namesOf returns the names of the zones: with their positions, which nearly always are the ids of
+// the NUMA nodes.
+func namesOf(nodes []machine.Node) []string {
+	names := make([]string, len(nodes))
+	for i := range nodes {
+		names[i] = name(i)
+	}
+	return names
+}
+
 func name(id int) string { return "node-" + strconv.Itoa(id) }
 
 func (z *Zone) add(resource string, capacity, allocatable, available int64) {
@@ -73,8 +94,7 @@ func freeCPUs(s *node.State) cpuset.Set {
 	return whole
 }
 
-// attributes returns the settings under the names of the kubelet's options, and the fingerprint of
-// the pods.
+// attributes returns the settings under the names of the kubelet's options.
 func attributes(s *node.State) []Attribute {
 	p := s.Policy()
 	// The policy dynamic admits like static.
@@ -108,5 +128,5 @@ func attributes(s *node.State) []Attribute {
 			all = append(all, Attribute{option.name, "true"})
 		}
 	}
-	return append(all, Attribute{"nodeTopologyPodsFingerprint", fingerprint(s.Grants())}, Attribute{"nodeTopologyPodsFingerprintMethod", "all"})
+	return all
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/testing/golden"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
@@ -27,14 +27,26 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
+// listingOf returns a list in which the pods of the grants have begun.
+func listingOf(grants []*node.Grant) *handover.Listing {
+	l := &handover.Listing{}
+	for _, g := range grants {
+		l.Begun = append(l.Begun, handover.Name{Namespace: g.Pod.Namespace, Name: g.Pod.Name})
+	}
+	return l
+}
+
 func show(s *node.State) string {
-	c := Of(s)
+	c := Of(s, listingOf(s.Grants()))
 	var out strings.Builder
 	for _, a := range c.Attributes {
 		fmt.Fprintf(&out, "%s=%s\n", a.Name, a.Value)
 	}
 	for _, z := range c.Zones {
 		fmt.Fprintf(&out, "%s %s", z.Type, z.Name)
+		for _, a := range z.Attributes {
+			fmt.Fprintf(&out, " %s=%s", a.Name, a.Value)
+		}
 		for _, cost := range z.Costs {
 			fmt.Fprintf(&out, " %s:%d", cost.Name, cost.Value)
 		}
@@ -54,15 +66,15 @@ func TestFingerprint(t *testing.T) {
 		"pfp0v001ef46db3751d8e999": nil,
 	} {
 		for range 2 { // In both orders.
-			var grants []*node.Grant
+			var named []handover.Name
 			for i := range pods {
 				pods[i], pods[len(pods)-1-i] = pods[len(pods)-1-i], pods[i]
 			}
 			for _, pod := range pods {
 				namespace, name, _ := strings.Cut(pod, "/")
-				grants = append(grants, &node.Grant{Pod: request.Pod{Identity: request.Identity{Namespace: namespace, Name: name}}})
+				named = append(named, handover.Name{Namespace: namespace, Name: name})
 			}
-			if got := fingerprint(grants); got != want {
+			if got := fingerprint(named); got != want {
 				t.Errorf("%v: %s, want %s", pods, got, want)
 			}
 		}

@@ -20,6 +20,7 @@ type answer struct {
 	gates podspec.Gates
 	pods  map[string]entry // the pods that have not ended
 	list  absence.List
+	begun []handover.Name
 	left  int   // what is left of maxWeight
 	texts int   // bytes of the grant annotations so far
 	first error // the error of the first item without a UID
@@ -42,15 +43,19 @@ func (a *answer) read(raw []byte, whole bool) error {
 		i = item{Metadata: identity(raw)}
 	}
 	uid, source := i.Metadata.UID, absence.ParseSource(i.Metadata.Annotations.Source)
-	_, listed := a.list.Pods[uid]
-	_, ended := a.list.Ended[uid]
-	switch {
-	case uid == "":
+	if uid == "" {
 		a.list.Unreadable++
 		if a.first == nil {
 			a.first = fmt.Errorf("an item without a readable UID: %.200q", raw)
 		}
 		return nil
+	}
+	if i.Status.Phase != v1.PodPending { // The phase of an item that cannot be decoded is not known.
+		a.begun = append(a.begun, handover.Name{Namespace: i.Metadata.Namespace, Name: i.Metadata.Name})
+	}
+	_, listed := a.list.Pods[uid]
+	_, ended := a.list.Ended[uid]
+	switch {
 	case listed || ended:
 		err = errors.New("the kubelet lists its UID twice")
 		delete(a.list.Ended, uid)
@@ -114,7 +119,7 @@ func (a *answer) text(m *meta) string {
 
 // listing returns the pods that can be used, and the UIDs of those that cannot.
 func (a *answer) listing() *handover.Listing {
-	l := &handover.Listing{Pods: make(map[string]handover.Bound, len(a.pods)), Asked: a.list.Asked}
+	l := &handover.Listing{Pods: make(map[string]handover.Bound, len(a.pods)), Begun: a.begun, Asked: a.list.Asked}
 	for uid, e := range a.pods {
 		if e.err != nil {
 			l.Unusable = append(l.Unusable, uid)

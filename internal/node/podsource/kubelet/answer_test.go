@@ -126,6 +126,35 @@ func TestBrokenItemCostsItself(t *testing.T) {
 	}
 }
 
+// TestListingBegun: the pods that have begun are all listed pods with another phase than Pending,
+// with and without requests, static pods, those that have ended, and those that cannot be used.
+func TestListingBegun(t *testing.T) {
+	item := func(name, phase, rest string) string {
+		return fmt.Sprintf(`{"metadata":{"uid":"u-%[1]s","namespace":"n","name":%[1]q},"spec":{"containers":[{"name":"c"%[3]s}]},"status":{"phase":%[2]q}}`, name, phase, rest)
+	}
+	s := newServer(t, `{"kind":"PodList","apiVersion":"v1","items":[`+strings.Join([]string{
+		item("besteffort", "Running", ""),
+		item("guaranteed", "Running", `,"resources":{"requests":{"cpu":"2","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}}`),
+		item("pulls", "Pending", ""), item("ended", "Succeeded", ""), item("failed", "Failed", ""),
+		item("unusable", "Running", `,"resources":{"requests":{"cpu":"-1"}}`),
+		item("unusable-pulls", "Pending", `,"resources":{"requests":{"cpu":"-1"}}`),
+		`{"metadata":{"uid":"u-static","namespace":"kube-system","name":"proxy-n7","annotations":{"kubernetes.io/config.source":"file"}},"status":{"phase":"Running"}}`,
+		`{"metadata":{"uid":"u-broken","namespace":"n","name":"broken"},"spec":5,"status":{"phase":"Running"}}`,
+	}, ",")+`]}`)
+	source := newSource(t, kubelet.Address{URL: s.URL})
+	if _, err := source.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, name := range source.Listing().Begun {
+		got = append(got, name.Namespace+"/"+name.Name)
+	}
+	slices.Sort(got)
+	if want := "[kube-system/proxy-n7 n/besteffort n/broken n/ended n/failed n/guaranteed n/unusable]"; fmt.Sprint(got) != want {
+		t.Errorf("begun are %v, want %s", got, want)
+	}
+}
+
 // TestListWithUnreadableItems: such a list cannot show which pods exist, but its pods are usable
 // all the same.
 func TestListWithUnreadableItems(t *testing.T) {
