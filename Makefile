@@ -39,7 +39,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf topology-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -111,7 +111,7 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 # too, with the libraries that each was released with. Linting includes go vet.
 MODULES := scheduler deploy/image examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
-RECORDS := $(RECORDERS) test/podresources test/chart test/e2e test/cluster test/programs
+RECORDS := $(RECORDERS) test/noderesourcetopology test/podresources test/chart test/e2e test/cluster test/programs
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
@@ -238,6 +238,10 @@ client-check: ## The kubelet's own client of the PodResources socket works with 
 
 client-check-telegraf: ## The same for Telegraf; the first build takes minutes.
 	cd test/podresources && $(TEST) -count=1 -timeout 15m -tags telegraf -run '^TestTelegraf$$' .
+
+# A module of its own, with the scheduler-plugins and Kubernetes 1.33.
+topology-check: ## The plugin NodeResourceTopologyMatch answers about what is published; the first build takes two minutes.
+	cd test/noderesourcetopology && $(TEST) -count=1 -timeout 15m .
 
 # A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
 image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
@@ -378,7 +382,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }
