@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,6 +118,12 @@ func (c *cluster) play(t *testing.T, d *datadriven.TestData) string {
 		c.context(first, value("token", "t-"+value("user", first)), value("namespace", ""))
 	case "deny":
 		c.server.Deny(first, d.CmdArgs[1].Key, d.CmdArgs[2].Key, d.CmdArgs[3].Key)
+	case "readyz":
+		status, err := strconv.Atoi(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.server.Ready(status)
 	case "break":
 		var words []string
 		for _, a := range d.CmdArgs[1:] {

@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -84,5 +86,55 @@ func TestObservingLimits(t *testing.T) {
 	if certainty := o.session.Load().trust().Certainty; certainty.Answer != view.Unsure || len(o.limits()) != 1 ||
 		certainty.Doubts[0].Reason != "the observed kubelet is v1.36.4, and that of Node n is v1.35.6" {
 		t.Errorf("with the Node of another kubelet: %+v, %q", certainty, o.limits())
+	}
+}
+
+// TestObservingForbidden checks that an API server that forbids the Node after a restart is
+// starting: the last Node counts, and it is asked for again soon. Only if that lasts, the Node
+// cannot be read.
+func TestObservingForbidden(t *testing.T) {
+	_, c := newStockKubelet(t)
+	server := objectstest.New(t)
+	node := &v1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
+	server.Set(t, "nodes", node)
+	c.NodeName, c.APIServer.URL = "n", server.Config().Host
+	now, log := time.Now(), &strings.Builder{}
+	world := Here()
+	world.Now = func() time.Time { return now }
+	o, err := NewObserving(c, world, telemetry.Build{}, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(after time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		if err := o.setUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(0)
+	server.Fail(func(*http.Request) int { return http.StatusForbidden })
+	ask(setUpEvery)
+	ask(setUpAgain)
+	questions := questions{o: o}
+	if o.withoutObject || o.object == nil || questions.pause() != setUpAgain ||
+		strings.Contains(log.String(), "is forbidden") || strings.Count(log.String(), "the Node is not known yet") != 1 {
+		t.Errorf("while it starts: %v, asks again after %v, the log is %s", o.withoutObject, questions.pause(), log)
+	}
+	ask(authorizer.Grace)
+	if !o.withoutObject || questions.pause() != setUpEvery || !strings.Contains(log.String(), "level=WARN msg=\"what the Node has") {
+		t.Errorf("for ever: %v, asks again after %v, the log is %s", o.withoutObject, questions.pause(), log)
+	}
+	server.Fail(nil)
+	ask(setUpAgain)
+	log.Reset()
+	for range 20 { // Its answers alternate without a pause.
+		server.Fail(func(*http.Request) int { return http.StatusForbidden })
+		ask(setUpAgain)
+		server.Fail(nil)
+		ask(setUpAgain)
+	}
+	if lines := strings.Count(log.String(), "\n"); o.withoutObject || lines > 2 {
+		t.Errorf("alternately: %v, %d lines: %s", o.withoutObject, lines, log)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -62,6 +63,8 @@ func (q *questions) pause() time.Duration {
 		return setUpAgain
 	case q.another():
 		return waitingEvery
+	case q.o.objectStarting:
+		return setUpAgain
 	case q.o.askObject != nil && q.o.world.Now().Sub(q.o.session.Load().since) < nodeSettles:
 		return setUpAgain
 	}
@@ -222,11 +225,19 @@ func (o *Observing) resolve(ctx context.Context, s *session) error {
 	return nil
 }
 
-// takeObject takes in the Node, and returns it. While the API server does not answer, the last one
-// counts.
+// takeObject takes in the Node, and returns it. While the API server does not answer, or is
+// starting, the last one counts.
 func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) *v1.Node {
 	if a.object != nil {
 		o.object = a.object
+	}
+	now := o.world.Now()
+	err := o.objectAllowed.Judge(a.ofObject, now)
+	if o.objectStarting = authorizer.IsStarting(err); o.objectStarting {
+		if o.objectAllowed.Announce(now) {
+			o.log.InfoContext(ctx, "the Node is not known yet, and is asked for again", "error", err)
+		}
+		return o.object
 	}
 	if failed := a.ofObject != nil; failed != o.withoutObject && ctx.Err() == nil {
 		if o.withoutObject = failed; failed {

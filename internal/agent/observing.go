@@ -21,6 +21,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/paddock-project/paddock/internal/base/access"
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
 	"github.com/paddock-project/paddock/internal/codec/discover"
@@ -101,6 +102,10 @@ type Observing struct {
 	askObject     func(context.Context) (*v1.Node, error)
 	object        *v1.Node
 	withoutObject bool
+	// objectAllowed follows whether the Node may be read, and objectStarting is set while the API
+	// server forbids it and may be starting.
+	objectAllowed  authorizer.Watch
+	objectStarting bool
 }
 
 // NewObserving returns an observing agent. It reads nothing of the node yet.

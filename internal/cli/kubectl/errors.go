@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 )
 
 // permission is the permission that a request needs.
@@ -21,6 +23,9 @@ func (c *Cluster) explained(ctx context.Context, needs permission, err error) er
 		return fmt.Errorf("the API server %s does not accept the credentials%s; they may have expired: log in again, or choose another --context or --user: %w",
 			server, c.ofContext(), err)
 	case apierrors.IsForbidden(err):
+		if starting := authorizer.Unready(err, c.readyz(ctx)); authorizer.IsStarting(starting) {
+			return fmt.Errorf("%w (%s%s)", starting, server, c.ofContext())
+		}
 		role := fmt.Sprintf("a role in the namespace %s must allow to %s %s", needs.namespace, needs.verb, needs.resource)
 		if needs.verb != "get" { // This is the agents' namespace.
 			role += " (the chart makes one: rbac.kubectl)"
@@ -36,6 +41,12 @@ func (c *Cluster) explained(ctx context.Context, needs permission, err error) er
 		return fmt.Errorf("the API server %s%s cannot be reached: %w", server, c.ofContext(), unreachable.Err)
 	}
 	return fmt.Errorf("to %s %s in the namespace %s: %w", needs.verb, needs.resource, needs.namespace, err)
+}
+
+// readyz returns the status of the answer to /readyz, or zero without an answer.
+func (c *Cluster) readyz(ctx context.Context) (status int) {
+	c.core.Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
+	return status
 }
 
 // ofContext names the context, if the files have one.

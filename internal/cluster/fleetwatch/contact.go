@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 )
 
 // contact tracks whether the API server answers. It observes every request of the watches.
@@ -22,6 +24,7 @@ type contact struct {
 	mu sync.Mutex
 	// trouble is the current problem of each resource. All clients of one watch share it.
 	trouble map[string]trouble
+	allowed map[string]*authorizer.Watch // by resource
 }
 
 type trouble struct {
@@ -43,16 +46,40 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	resource := path.Base(r.URL.Path)
 	switch {
 	case r.Context().Err() != nil: // The request was canceled on purpose.
+	case resource == readyz: // Check asks for it, whatever the answer is.
 	case err != nil:
+		t.starting(resource, authorizer.Failed)
 		t.note(resource, err.Error())
+	case answer.StatusCode == http.StatusForbidden && t.starting(resource, authorizer.Forbidden):
+		t.note(resource, "the API server is starting: it forbids requests until it has read its roles")
 	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode != http.StatusGone && answer.StatusCode != http.StatusUnprocessableEntity:
 		// 410 and 422 make the reflector list again in another way. They are not a problem.
+		if answer.StatusCode != http.StatusForbidden {
+			t.starting(resource, authorizer.Failed)
+		}
 		t.note(resource, "the API server answers "+answer.Status)
 	case answer.StatusCode < http.StatusBadRequest:
+		t.starting(resource, authorizer.Allowed)
 		t.note(resource, "")
 		answer.Body = &watched{answer.Body, t.contact, resource, r.Context()}
 	}
 	return answer, err
+}
+
+// readyz is the resource of the path /readyz.
+const readyz = "readyz"
+
+// starting takes in an answer about a resource. It reports whether it is Forbidden and not yet a
+// missing permission.
+func (c *contact) starting(resource string, a authorizer.Answer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.allowed[resource]
+	if w == nil {
+		w = &authorizer.Watch{}
+		c.allowed[resource] = w
+	}
+	return w.Starting(a, c.now())
 }
 
 // watched is the body of a response, which may break long after it began.
@@ -113,6 +140,11 @@ func (w *Watch) Check(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err):
+			var status int
+			w.core.Get().AbsPath("/" + readyz).Do(ctx).StatusCode(&status)
+			if starting := authorizer.Unready(err, status); authorizer.IsStarting(starting) {
+				return fmt.Errorf("the %s of the cluster cannot be read: %w", a.resource, starting)
+			}
 			return fmt.Errorf("%w; a ClusterRole must allow to list and watch nodes and pods, and paddocknodes and paddockmachines of paddock-project.github.io: deploy/fleet/rbac.yaml has one", err)
 		case apierrors.IsNotFound(err):
 			return fmt.Errorf("the cluster has no %s: install the CRDs of deploy/, and let the agents publish their nodes (publish: true)", a.resource)

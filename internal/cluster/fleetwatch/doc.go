@@ -13,6 +13,10 @@
 // It needs list and watch of nodes and pods in the core group, and of paddocknodes and
 // paddockmachines in paddock-project.github.io, in all namespaces, and nothing else.
 //
+// An API server forbids requests after its start until it has read its roles. So Trouble shows an
+// answer that is forbidden as that of an API server that is starting, until it has lasted for
+// authorizer.Grace. Check fails at once, with that reason if /readyz is not ready.
+//
 // # While the API server is away
 //
 // The last known state remains. client-go's reflectors try again after 0.8 s at first and after 30

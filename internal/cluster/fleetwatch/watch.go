@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
@@ -47,7 +48,7 @@ func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 		now: now, shown: map[string]bool{}, listed: map[string]bool{}, changed: make(chan struct{}), recent: recent{},
 		problems: map[string]error{},
 	}
-	w.contact = &contact{now: now, changed: w.wake, trouble: map[string]trouble{}}
+	w.contact = &contact{now: now, changed: w.wake, trouble: map[string]trouble{}, allowed: map[string]*authorizer.Watch{}}
 	watched := rest.CopyConfig(config)
 	watched.Timeout = 0 // A timeout would end watches.
 	watched.Wrap(w.contact.wrap)

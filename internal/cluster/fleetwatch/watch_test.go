@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleetwatch"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -32,7 +33,13 @@ const patience = 5 * time.Minute
 // run starts a watch that ends with the test.
 func run(t *testing.T, s *objectstest.Server) *fleetwatch.Watch {
 	t.Helper()
-	w, err := fleetwatch.New(s.Config(), time.Now)
+	return runAt(t, s, time.Now)
+}
+
+// runAt runs a watch with another clock.
+func runAt(t *testing.T, s *objectstest.Server, now func() time.Time) *fleetwatch.Watch {
+	t.Helper()
+	w, err := fleetwatch.New(s.Config(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +199,64 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want %q", resource, err, want.text)
 		}
 	}
+}
+
+// TestCheckWhileItStarts checks that "forbidden" of an API server that is not ready is not reported
+// as a missing permission.
+func TestCheckWhileItStarts(t *testing.T) {
+	s := objectstest.New(t)
+	for readyz, want := range map[int]string{
+		http.StatusInternalServerError: "the nodes of the cluster cannot be read: the API server is starting: it answers /readyz with 500",
+		http.StatusNotFound:            "deploy/fleet/rbac.yaml has one",
+	} {
+		s.Fail(func(r *http.Request) int {
+			if r.URL.Path == "/readyz" {
+				return readyz
+			}
+			return http.StatusForbidden
+		})
+		w, err := fleetwatch.New(s.Config(), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("/readyz answers %d: %v, want %q", readyz, err, want)
+		}
+		if _, why := w.Trouble(); strings.Contains(why, "readyz") {
+			t.Errorf("/readyz is a trouble of the watch: %s", why)
+		}
+	}
+}
+
+// TestForbidden checks that an answer that is forbidden is shown as that of an API server that is
+// starting, until it has lasted.
+func TestForbidden(t *testing.T) {
+	s := objectstest.New(t)
+	fill(t, s)
+	var waited atomic.Int64
+	w := runAt(t, s, func() time.Time { return time.Now().Add(time.Duration(waited.Load())) })
+	await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 2 })
+	var forbids atomic.Bool
+	forbids.Store(true)
+	s.Fail(func(r *http.Request) int {
+		if forbids.Load() && path.Base(r.URL.Path) == "nodes" {
+			return http.StatusForbidden
+		}
+		return 0
+	})
+	s.Break()
+	shows := func(want string) {
+		t.Helper()
+		await(t, w, func(*clusterstate.Moment) bool {
+			_, why := w.Trouble()
+			return strings.HasPrefix(why, want) && (want == "") == (why == "")
+		})
+	}
+	shows("nodes: the API server is starting")
+	waited.Store(int64(authorizer.Grace))
+	shows("nodes: the API server answers 403 Forbidden")
+	forbids.Store(false)
+	shows("")
 }
 
 // TestRole checks that the role in deploy/fleet allows exactly what is requested.

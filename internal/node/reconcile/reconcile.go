@@ -6,6 +6,10 @@
 // to a minute. A change does not shorten it. The Loop reports writes and errors to Config.Observe,
 // and logs them.
 //
+// An API server that has just started forbids requests until it has read its roles. So the first
+// tries that are forbidden are logged as that, and the first one after authorizer.Grace as a
+// missing permission. Two tries are at most 90 s apart.
+//
 // The Object remembers what was read and written, so a call without a change sends no request. The
 // Loop makes the Object forget that after an error, and when another writer was faster. The Object
 // itself must forget it after Recheck.
@@ -20,6 +24,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 )
 
 // The times of a Loop.
@@ -80,7 +86,11 @@ type Loop struct {
 	failures int
 	line     string
 	space    time.Duration
+	allowed  authorizer.Watch
 }
+
+// starting is the line while the API server forbids requests and may be starting.
+const starting = "the API server is starting: what this node publishes is written when it has read its roles"
 
 // New returns a Loop. It calls no method of the Object except Line.
 func New(o Object, c Config) *Loop {
@@ -134,17 +144,12 @@ func (l *Loop) Round(ctx context.Context) time.Duration {
 		l.Changed()
 		err = nil
 	}
+	now := l.config.Now()
+	err = l.allowed.Judge(err, now)
 	if wrote || err != nil {
-		l.config.Observe(l.config.Now().Sub(begin), err)
+		l.config.Observe(now.Sub(begin), err)
 	}
-	if line := l.object.Line(err); line != l.line {
-		l.line = line
-		if err != nil {
-			l.config.Log.WarnContext(ctx, line, "error", err)
-		} else {
-			l.config.Log.InfoContext(ctx, line)
-		}
-	}
+	l.report(ctx, err, now)
 	if err == nil {
 		l.failures = 0
 		return Poll
@@ -156,4 +161,27 @@ func (l *Loop) Round(ctx context.Context) time.Duration {
 		pause = min(longest, Spacing<<min(l.failures, 6))
 	}
 	return wait.Jitter(pause, jitter)
+}
+
+// report logs the result of a try, if it is another one than that which was logged last.
+func (l *Loop) report(ctx context.Context, err error, now time.Time) {
+	line, level := l.object.Line(err), slog.LevelWarn
+	switch {
+	case authorizer.IsStarting(err):
+		if l.line == starting || !l.allowed.Announce(now) {
+			return
+		}
+		line, level = starting, slog.LevelInfo
+	case err == nil:
+		level = slog.LevelInfo
+	}
+	if line == l.line {
+		return
+	}
+	l.line = line
+	if err != nil {
+		l.config.Log.Log(ctx, level, line, "error", err)
+	} else {
+		l.config.Log.Log(ctx, level, line)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
@@ -185,6 +186,64 @@ func TestRound(t *testing.T) {
 			if events := fmt.Sprint(k.events); events != c.events {
 				t.Errorf("the events are %s, want %s", events, c.events)
 			}
+		})
+	}
+}
+
+var errForbidden = fmt.Errorf("node n7: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n7", errors.New("no right")))
+
+// TestForbidden: an API server that forbids requests after a restart is starting. Only if it still
+// does after authorizer.Grace, a permission is missing, which is then logged once. Answers that
+// alternate without a pause are neither, and make few lines.
+func TestForbidden(t *testing.T) {
+	restart := func(forbids time.Duration) func(*keeper) (bool, error) {
+		return func(k *keeper) (bool, error) {
+			switch since := time.Since(k.start); {
+			case since < 10*time.Second:
+				return false, errAway
+			case since < 10*time.Second+forbids:
+				return false, errForbidden
+			}
+			return true, nil
+		}
+	}
+	const away, starts, missing, again = `level=WARN msg="not written" error="the API server does not answer"`, `level=INFO msg="the API server is starting`, `level=WARN msg="not written" error="node n7: nodes \"n7\" is forbidden: no right"`, `level=INFO msg="written again"`
+	for _, c := range []struct {
+		name   string
+		answer func(*keeper) (bool, error)
+		lines  []string
+	}{
+		{"for a while after a restart", restart(15 * time.Second), []string{away, starts, again}},
+		{"for ever after a restart", restart(time.Hour), []string{away, starts, missing}},
+		{"for ever", func(*keeper) (bool, error) { return false, errForbidden }, []string{starts, missing}},
+		{"at first, for a while", func(k *keeper) (bool, error) {
+			if time.Since(k.start) < 20*time.Second {
+				return false, errForbidden
+			}
+			return true, nil
+		}, []string{starts, again}},
+		{"alternately", func(k *keeper) (bool, error) {
+			if len(k.tries)%2 == 1 {
+				return false, errForbidden
+			}
+			return true, nil
+		}, []string{starts, again, starts, again}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var k *keeper
+				k = newKeeper(func() (bool, error) { return c.answer(k) })
+				k.run(t, authorizer.Longest+authorizer.Longest/2, k.burst)
+				lines := strings.Split(strings.TrimSpace(k.log.String()), "\n")
+				for i, line := range lines {
+					if i >= len(c.lines) || !strings.Contains(line, c.lines[i]) {
+						t.Fatalf("the log is\n%s\nwant %q", k.log.String(), c.lines)
+					}
+				}
+				if len(lines) != len(c.lines) {
+					t.Errorf("the log is\n%s\nwant %q", k.log.String(), c.lines)
+				}
+			})
 		})
 	}
 }

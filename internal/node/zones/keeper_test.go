@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/paddock-project/paddock/internal/base/authorizer"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/reconcile"
@@ -250,5 +251,38 @@ func TestFingerprintWhilePodsComeAndGo(t *testing.T) {
 	w.list = &handover.Listing{Begun: w.list.Begun} // It is read again and has not changed.
 	if n := w.turn(reconcile.Poll); n != 0 {
 		t.Errorf("%d writes for the same list", n)
+	}
+}
+
+// TestForbidden checks that get nodes is not reported as forbidden while an API server is starting,
+// and that it is if it stays so.
+func TestForbidden(t *testing.T) {
+	w := newWorld(t)
+	w.turn(0)
+	forbids := func(r *http.Request) int {
+		if strings.Contains(r.URL.Path, "/nodes/") {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	w.server.Break() // It is restarted.
+	w.server.Fail(forbids)
+	w.admit()
+	w.turn(reconcile.Recheck)
+	w.turn(authorizer.Grace - time.Second)
+	if log := w.log.String(); strings.Contains(log, "is forbidden") || strings.Contains(log, "cannot be written") || strings.Count(log, "the API server is starting: what") != 1 {
+		t.Errorf("while it starts, the log is %s", log)
+	}
+	w.server.Fail(nil)
+	if n := w.turn(time.Second); n != 1 || !strings.Contains(w.log.String(), "is written again") {
+		t.Errorf("after it started: %d writes, the log is %s", n, w.log.String())
+	}
+	w.log.Reset()
+	w.server.Fail(forbids)
+	w.turn(reconcile.Recheck)
+	w.turn(authorizer.Grace)
+	w.turn(authorizer.Grace)
+	if log := w.log.String(); strings.Count(log, "cannot be written") != 1 || !strings.Contains(log, "node n7: ") || strings.Contains(log, "cannot be written: the API server is starting") {
+		t.Errorf("while it is forbidden for ever, the log is %s", log)
 	}
 }

@@ -51,6 +51,7 @@ type Server struct {
 	users  map[string]string // by token
 	denied map[string]bool   // "USER VERB RESOURCE NAMESPACE"
 	faults map[string]Fault  // by the name of the pod
+	readyz int               // the status of the answer to /readyz; zero is 200
 }
 
 // Start starts a server that runs until Close.
@@ -59,6 +60,11 @@ func Start(run Run) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", s.list)
 	mux.HandleFunc("GET /api/v1/nodes", s.nodes)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.WriteHeader(max(s.readyz, http.StatusOK))
+	})
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if !s.allowed(w, r, "get", "") {
 			return
@@ -104,6 +110,13 @@ func (s *Server) Deny(user, verb, resource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied[strings.Join([]string{user, verb, resource, namespace}, " ")] = true
+}
+
+// Ready sets the status of the answer to /readyz, which needs no permission.
+func (s *Server) Ready(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readyz = status
 }
 
 // Break makes commands in a pod fail.
