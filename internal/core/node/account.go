@@ -16,6 +16,14 @@ func keptNames(all []kept) string {
 	return fewOf(names, ", ")
 }
 
+// account returns the account of a resource for a rejection. A verdict has none.
+func (d *draft) account(resource request.Resource) []account.Node {
+	if d.way == asking {
+		return nil
+	}
+	return d.s.account(resource, d)
+}
+
 // account returns, for every NUMA node, how much of a resource is free and which pods have the
 // rest, including what the rejected pod itself took before it failed.
 func (s *State) account(resource request.Resource, d *draft) []account.Node {

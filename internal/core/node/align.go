@@ -48,7 +48,7 @@ func (d *draft) alignSum() (hint.Choice, *rejection.Rejection) {
 // devices (R-DEV-2), one for each device resource (R-HINT-42, R-HINT-43), then one for CPUs and one
 // for memory. of is the index of the container that asks, or together.
 func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
-	hintSets := make([]hint.Set, 0, len(ask.Given)+len(ask.Devices)+2)
+	hintSets := slices.Grow(d.buffer[:0], len(ask.Given)+len(ask.Devices)+2)
 	for _, g := range ask.Given {
 		if d.s.policy.Behavior.GivenUnaligned {
 			break
@@ -75,6 +75,9 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	}
 	if len(ask.Memory) > 0 && !d.unread(of) {
 		hintSets = append(hintSets, d.memoryHints(ask.Memory, of))
+	}
+	if d.way == asking {
+		d.buffer = hintSets
 	}
 	return hintSets
 }
@@ -132,7 +135,7 @@ func (d *draft) checkAlignment(a *Alignment) *rejection.Rejection {
 	if !a.Choice.Admit {
 		return d.rejectAlignment(a)
 	}
-	if len(a.Given) > 0 && a.Outcome == NotPreferred {
+	if len(a.Given) > 0 && a.Outcome == NotPreferred && d.way != asking {
 		d.noteUnaligned(a)
 	}
 	return nil

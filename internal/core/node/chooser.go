@@ -21,6 +21,9 @@ const (
 	// (Behavior.AdmitsAgain), or it is resized. What it does not have yet is chosen among what is
 	// free.
 	staying
+	// asking means that the planner chooses as for the way free, and that only the verdict counts
+	// (State.Admits). It chooses no place that nothing after it depends on, and it writes no text.
+	asking
 )
 
 // chooser chooses the places of one pod: NUMA nodes, CPUs, memory and devices. Only its methods,
@@ -83,6 +86,9 @@ func (d *draft) chooseCPUs(i, n int, choice hint.Choice) (cpuset.Set, *rejection
 	}
 	if has {
 		return own, nil
+	}
+	if d.way == asking && d.lastCPUs(i) && d.countFree() >= n {
+		return cpuset.Set{}, nil
 	}
 	from := d.available().Union(d.reusableCPUs)
 	var set cpuset.Set

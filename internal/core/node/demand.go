@@ -195,8 +195,13 @@ func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.A
 // inventory does not have, nor devices of a resource of which the container has given devices
 // (R-DEV-6).
 func (s *State) Demand(pod *request.Pod) Demand {
+	return s.demand(pod, make([]ContainerDemand, len(pod.Containers)))
+}
+
+// demand is Demand with memory for the containers, which must be zero.
+func (s *State) demand(pod *request.Pod, containers []ContainerDemand) Demand {
 	p, inventory := &s.policy, s.devices.Inventory()
-	d := Demand{Path: p.path(pod), Containers: make([]ContainerDemand, len(pod.Containers))}
+	d := Demand{Path: p.path(pod), Containers: containers}
 	for i := range pod.Containers {
 		c, asks := &pod.Containers[i], &d.Containers[i]
 		asks.CPUs, asks.CPUBasis = p.ExclusiveCPUs(pod, c)
@@ -278,9 +283,10 @@ func givenDevices(containers []request.Container) []GivenDevices {
 // sum returns what the containers need together of a resource at the moment of the highest demand
 // (R-DEM-41).
 func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
-	claims := make([]layout.Claim, len(d.Containers))
+	var room [8]layout.Claim // Most pods have fewer containers.
+	claims := room[:0]
 	for i := range d.Containers {
-		claims[i] = layout.Claim{Type: pod.Containers[i].Type, Exclusive: true, Amount: d.Containers[i].Amount(resource)}
+		claims = append(claims, layout.Claim{Type: pod.Containers[i].Type, Exclusive: true, Amount: d.Containers[i].Amount(resource)})
 	}
 	return layout.Budget(claims)
 }

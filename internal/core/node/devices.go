@@ -178,9 +178,9 @@ func (d *draft) allocateDevices(i int, choice hint.Choice) *rejection.Rejection 
 
 // rejectDevices returns a rejection of container i for an error of package device.
 func (d *draft) rejectDevices(i int, a request.Amount, err error) *rejection.Rejection {
-	r := &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
+	r := &rejection.Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: d.textOf(err)}
 	if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
-		r.Nodes = d.s.account(a.Resource, d)
+		r.Nodes = d.account(a.Resource)
 	}
 	return d.reject(rejection.TooFewDevices, r)
 }

@@ -285,7 +285,7 @@ func (d *draft) cacheRejection(cause rejection.Cause, i int, r *rejection.Reject
 		r.Resource = scarceOf(l)
 	}
 	r.Wanted, r.Detail = ask.Amount(r.Resource), what
-	r.Nodes = d.s.account(r.Resource, d)
+	r.Nodes = d.account(r.Resource)
 	if used, most := d.caches.Classes(); l != nil && l.Short() {
 		r.Detail = fmt.Sprintf("%s wanted, which takes %d of the %d classes of the processor, and %d are in use%s", d.askOf(i).Cache.Words(), l.Classes(), most, used, d.classHolders())
 		return d.reject(rejection.NoCache, r)
@@ -319,7 +319,7 @@ func scarceOf(l *cache.Layout) request.Resource {
 // cachesText lists, for the first NUMA nodes, how many CPUs are free, and what is free of the cache
 // with the most.
 func (d *draft) cachesText(resource request.Resource) string {
-	accounts := d.s.account(resource, d)
+	accounts := d.account(resource)
 	texts := make([]string, 0, fewNodes)
 	for _, a := range accounts[:min(fewNodes, len(accounts))] {
 		free := int64(d.available().IntersectionLen(d.s.machine.CPUsOf(mask.Of(a.Node))))

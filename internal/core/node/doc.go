@@ -9,6 +9,8 @@
 //	State.Plan(pod)   → Plan     a grant with its delta and trace, or a rejection with its account
 //	State.Apply(plan) → State    the next state
 //
+// State.Admits(pod) is the verdict of Plan alone. It is the same draft, which stops early.
+//
 // A State is an immutable value with a generation. Plan changes nothing: a draft collects
 // everything that an admission takes, and is dropped if any step rejects the pod. So there is no
 // undo code, and a rejection changes nothing. Apply rejects a plan that was made

@@ -25,6 +25,8 @@ type history struct {
 	starts int
 	// given is how many devices others can choose, by resource and driver.
 	given map[string]int
+	// scratch is that of all verdicts.
+	scratch node.Scratch
 }
 
 // script returns the history as a scenario file.

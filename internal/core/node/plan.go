@@ -91,9 +91,7 @@ func (s *State) draft(pod request.Pod, c chooser, most int, beside Purpose) (*Pl
 	if s.policy.Behavior != (Behavior{}) {
 		d.begin()
 	}
-	if p.Rejection = d.checkContainers(most); p.Rejection == nil {
-		p.Rejection = d.plan()
-	}
+	p.Rejection = d.decide(most)
 	if s.policy.Behavior != (Behavior{}) {
 		p.left = d.leaves(p.Rejection != nil)
 	}
@@ -146,6 +144,18 @@ type draft struct {
 	// served and pinned are set if a container was given CPUs and memory, so that a kubelet keeps
 	// what is left for this pod (Behavior.KeepsReuse).
 	served, pinned bool
+
+	// buffer is memory for hint sets, for the way asking. It is nil for the others, whose traces
+	// keep the sets.
+	buffer []hint.Set
+}
+
+// decide applies the rules to the pod.
+func (d *draft) decide(most int) *rejection.Rejection {
+	if rejection := d.checkContainers(most); rejection != nil {
+		return rejection
+	}
+	return d.plan()
 }
 
 // checkContainers rejects a pod that has more containers than the limit (R-DEM-102).
@@ -168,7 +178,9 @@ func (d *draft) plan() *rejection.Rejection {
 	if rejection := d.checkCaches(); rejection != nil {
 		return rejection
 	}
-	d.noteOtherDevices()
+	if d.way != asking {
+		d.noteOtherDevices()
+	}
 	if d.pod.Estimated {
 		d.note(EstimatedNote)
 	}
@@ -307,6 +319,9 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *rejection.Rejection {
 			return d.rejectOutside(name, want, choice.Mask, nodes)
 		}
 		d.met(FaultInitMemoryAnywhere, name)
+	}
+	if d.way == asking && d.lastMemory(i) {
+		return nil
 	}
 	blocks := make([]memory.Block, len(want))
 	for k, a := range want {

@@ -80,6 +80,9 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *rejection.Rejection {
 	if rejection != nil {
 		return rejection
 	}
+	if d.way == asking && !v.InParts { // A division without fault has CPUs for every slice.
+		return nil
+	}
 	d.pool = pool
 	left := pool // without the slices of the sidecars and apps so far, in start order
 	for i, piece := range v.Pieces {
@@ -157,6 +160,9 @@ func (d *draft) takePoolMemory(choice hint.Choice) *rejection.Rejection {
 	nodes, rejection := d.place("", budget, choice)
 	if rejection != nil {
 		return rejection
+	}
+	if d.way == asking {
+		return nil
 	}
 	d.poolMemory = make([]memory.Block, len(divisions))
 	for k, v := range divisions {

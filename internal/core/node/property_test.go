@@ -100,6 +100,7 @@ func (h *history) admit(name string) {
 	if h.state() != before || first != second {
 		h.fatalf("planning %s twice is not planning it once", name)
 	}
+	h.checkVerdictAbout(name)
 	answer := h.do("admit " + name)
 	switch {
 	case answer != first:

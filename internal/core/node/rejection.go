@@ -28,6 +28,9 @@ func (d *draft) reject(c rejection.Cause, r *rejection.Rejection) *rejection.Rej
 
 // rejectDivision rejects a pod-level pod whose pool cannot be divided.
 func (d *draft) rejectDivision(v *Division, cause rejection.Cause) *rejection.Rejection {
+	if d.way == asking {
+		return d.reject(cause, &rejection.Rejection{Resource: v.Resource, Wanted: v.Budget})
+	}
 	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
 	if v.Fault == rejection.PoolOverdrawn {
 		help = ": the API server rejects such a pod"
@@ -35,6 +38,14 @@ func (d *draft) rejectDivision(v *Division, cause rejection.Cause) *rejection.Re
 		help += fmt.Sprintf(", or let it share isolated CPUs (annotation %s: %s)", request.SharedPoolAnnotation, request.SharedPoolIsolated)
 	}
 	return d.reject(cause, &rejection.Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
+}
+
+// textOf returns the text of an error for a rejection. A verdict has none.
+func (d *draft) textOf(err error) string {
+	if d.way == asking {
+		return ""
+	}
+	return err.Error()
 }
 
 // rejectCPU returns a rejection for an error of package cpu.
@@ -50,12 +61,12 @@ func (d *draft) rejectCPU(container string, n int, err error) *rejection.Rejecti
 	default:
 		cause = rejection.PartialCores
 	}
-	r := &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error()}
+	r := &rejection.Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: d.textOf(err)}
 	if d.s.policy.CPU.Isolated == cpu.IsolatedOnly && cause != rejection.PartialCores {
 		r.Detail += "; only isolated CPUs become exclusive on this node"
 	}
 	if cause != rejection.PartialCores { // Which CPUs are free does not matter then.
-		r.Nodes = d.s.account(request.CPU, d)
+		r.Nodes = d.account(request.CPU)
 	}
 	return d.reject(cause, r)
 }
@@ -63,7 +74,7 @@ func (d *draft) rejectCPU(container string, n int, err error) *rejection.Rejecti
 // rejectMemory returns a rejection for a *memory.PlacementError. The reference reports
 // UnexpectedAdmissionError. Paddock treats it as a failed alignment like any other.
 func (d *draft) rejectMemory(container string, err error) *rejection.Rejection {
-	cause, r := rejection.MemoryNotThere, &rejection.Rejection{Container: container, Detail: err.Error()}
+	cause, r := rejection.MemoryNotThere, &rejection.Rejection{Container: container, Detail: d.textOf(err)}
 	var short *memory.PlacementError
 	if errors.As(err, &short) {
 		r.Resource, r.Wanted = short.Type, short.Wanted
@@ -80,7 +91,7 @@ func (d *draft) rejectMemory(container string, err error) *rejection.Rejection {
 			cause = rejection.MemoryGroups
 		case memory.NoExtension, memory.NotPreferred:
 		}
-		r.Nodes = d.s.account(short.Type, d)
+		r.Nodes = d.account(short.Type)
 	}
 	return d.reject(cause, r)
 }
@@ -94,6 +105,9 @@ func (d *draft) rejectApart(want request.Amounts) *rejection.Rejection {
 			short = request.Amounts{a}
 			break
 		}
+	}
+	if d.way == asking {
+		return d.reject(rejection.MemoryNotTogether, &rejection.Rejection{Resource: short[0].Resource, Wanted: short[0].Value})
 	}
 	texts := make([]string, len(short))
 	for i, a := range short {
@@ -110,7 +124,7 @@ func (d *draft) rejectApart(want request.Amounts) *rejection.Rejection {
 	return d.reject(rejection.MemoryNotTogether, &rejection.Rejection{
 		Resource: short[0].Resource, Wanted: short[0].Value,
 		Detail: fmt.Sprintf("%s wanted%s, and %s has that much free", strings.Join(texts, " and "), who, set) + d.groupsText(size),
-		Nodes:  d.s.account(short[0].Resource, d),
+		Nodes:  d.account(short[0].Resource),
 	})
 }
 
@@ -125,11 +139,14 @@ func (d *draft) rejectOutside(container string, want request.Amounts, aligned, n
 		}
 	}
 	d.trace.Stage = StageTopology // The memory manager would accept it.
+	if d.way == asking {
+		return d.reject(rejection.MemoryOutside, &rejection.Rejection{Resource: short.Resource, Wanted: short.Value})
+	}
 	return d.reject(rejection.MemoryOutside, &rejection.Rejection{
 		Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, %s free on %s, where the rest of it is aligned; it would fit on %s",
 			request.Words(short.Resource, short.Value), request.Bytes(d.usage.Free(aligned, short.Resource)), aligned.Text(), nodes.Text()),
-		Nodes: d.s.account(short.Resource, d),
+		Nodes: d.account(short.Resource),
 	})
 }
 
@@ -142,13 +159,15 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 		return d.reject(rejection.SearchLimit, r)
 	}
 	if m := misfit(d.s, &d.pod, d.demand, a); m != nil {
-		r.Misfit, r.Detail = m, m.String()
+		if r.Misfit = m; d.way != asking {
+			r.Detail = m.String()
+		}
 		if len(m.Short) == 0 {
 			r.Resource = a.Given[0].Of
 			return d.reject(rejection.GivenApart, r)
 		}
 		r.Resource, r.Wanted = m.Short[0].Resource, m.Short[0].Wanted
-		r.Nodes = d.s.account(r.Resource, d)
+		r.Nodes = d.account(r.Resource)
 		return d.reject(rejection.GivenElsewhere, r)
 	}
 	for _, f := range a.HintSets {
@@ -164,7 +183,7 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 			return d.rejectCacheAlignment(a, f)
 		}
 		r.Resource, r.Wanted, r.Detail = f.Resource, d.wanted(a.Container, f.Resource), f.Why
-		r.Nodes = d.s.account(f.Resource, d)
+		r.Nodes = d.account(f.Resource)
 		return d.reject(rejection.NotAligned, r)
 	}
 	var fitting []hint.Set
@@ -184,8 +203,11 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 		}
 		fitting = append(fitting, f)
 	}
+	if d.way == asking {
+		return d.reject(rejection.NotAligned, r)
+	}
 	r.Detail = d.disagreement(a.Container, fitting)
-	r.Nodes = d.s.account(r.Resource, d)
+	r.Nodes = d.account(r.Resource)
 	return d.reject(rejection.NotAligned, r)
 }
 
@@ -251,15 +273,18 @@ func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.R
 		size = 1
 	}
 	short := scarce(f, size)
-	words := make([]string, len(short))
-	for i, n := range short {
-		words[i] = d.wantedWords(r.Container, n)
-	}
 	if r.Resource = f.Resource; !slices.Contains(short, f.Resource) {
 		r.Resource = short[0]
 	}
 	r.Wanted = d.wanted(r.Container, r.Resource)
-	r.Nodes = d.s.account(r.Resource, d)
+	if d.way == asking {
+		return d.reject(rejection.NotAligned, r)
+	}
+	words := make([]string, len(short))
+	for i, n := range short {
+		words[i] = d.wantedWords(r.Container, n)
+	}
+	r.Nodes = d.account(r.Resource)
 	nodes := "single NUMA node has"
 	if size > 1 {
 		nodes = fmt.Sprintf("%d NUMA nodes together have", size)

@@ -32,7 +32,7 @@ type page struct {
 
 // get returns the grant of a pod.
 func (r roster) get(uid string) (*Grant, bool) {
-	if r.root == nil {
+	if r.root == nil || uid == "" && r.root.first() != "" { // A scheduler asks without a UID.
 		return nil, false
 	}
 	p := r.root

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/rejection"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Verdict is what a plan decides, without the places and the texts.
+type Verdict struct {
+	// Fits is true if the pod gets what it asks for, or has it already. If not, the other fields
+	// are those of the rejection.
+	Fits     bool
+	Cause    rejection.Cause
+	Reason   rejection.Reason
+	Resource request.Resource
+	// Wanted is the requested amount of Resource. It is 0 if the reason is not an amount.
+	Wanted int64
+}
+
+// Verdict returns the verdict of the plan.
+func (p *Plan) Verdict() Verdict { return verdictOf(p.Rejection, p.Trace.Cause) }
+
+func verdictOf(r *rejection.Rejection, cause rejection.Cause) Verdict {
+	if r == nil {
+		return Verdict{Fits: true}
+	}
+	return Verdict{Cause: cause, Reason: r.Reason, Resource: r.Resource, Wanted: r.Wanted}
+}
+
+// Scratch is memory for calls of Admits. The zero value is ready to use, for one call at a time. It
+// keeps the slices that were needed, except those of very large pods, and nothing of the states and
+// pods.
+type Scratch struct {
+	draft      draft
+	trace      Trace
+	demands    []ContainerDemand
+	containers []ContainerGrant
+	hintSets   []hint.Set
+}
+
+// Admits returns the verdict of Plan. It costs less than half as much.
+//
+// It applies the rules as Plan does, in the same code, and stops where nothing can change the
+// verdict any more: it does not choose the CPUs of the last container that gets some, if enough are
+// free, because package cpu can take any number of CPUs that there are. The same is true for the
+// last memory, after its place is known. Where the planner does what a kubelet does, and where a
+// container gets classes of the caches of its CPUs, Admits plans.
+func (s *State) Admits(pod *request.Pod, in *Scratch) Verdict {
+	if _, known := s.Grant(pod.UID); known || s.policy.Behavior != (Behavior{}) || s.policy.CPU.DividesCaches || s.room(pod.UID) != nil {
+		return s.Plan(*pod).Verdict()
+	}
+	defer in.clear()
+	n := len(pod.Containers)
+	in.demands, in.containers = zeroed(in.demands, n), zeroed(in.containers, n)
+	d := &in.draft
+	in.trace.Demand = s.demand(pod, in.demands)
+	*d = draft{
+		s: s, pod: *pod, offer: s.offerTo(pod.UID, OnItsWay), demand: &in.trace.Demand, trace: &in.trace,
+		chooser: chooser{way: asking}, containers: in.containers, buffer: in.hintSets,
+	}
+	return verdictOf(d.decide(s.policy.MaxContainers), in.trace.Cause)
+}
+
+// mostKept is the number of containers of the largest pod whose slices are kept.
+const mostKept = 64
+
+// clear forgets the state and the pod, so that the memory of neither is kept.
+func (in *Scratch) clear() {
+	if len(in.demands) > mostKept {
+		*in = Scratch{}
+		return
+	}
+	alignments := in.trace.Alignments
+	clear(alignments)
+	in.hintSets = in.draft.buffer
+	clear(in.hintSets[:cap(in.hintSets)])
+	clear(in.demands)
+	clear(in.containers)
+	in.draft, in.trace = draft{}, Trace{Alignments: alignments[:0]}
+}
+
+// zeroed returns a slice of n zero values, in the memory of s if there is enough. s must be zero.
+func zeroed[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// countFree returns how many CPUs a container of the pod can get: those that can become exclusive,
+// and those that init containers leave.
+func (d *draft) countFree() int {
+	return d.unassigned.Len() - d.unassigned.IntersectionLen(d.s.withheld) + d.reusableCPUs.Len()
+}
+
+// lastCPUs reports whether no container after container i takes CPUs. A pool is always the last:
+// its slices are CPUs of the pool.
+func (d *draft) lastCPUs(i int) bool {
+	for k := i + 1; i != together && k < len(d.demand.Containers); k++ {
+		if d.demand.Containers[k].CPUs > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lastMemory reports whether no container after container i takes memory.
+func (d *draft) lastMemory(i int) bool {
+	for k := i + 1; k < len(d.demand.Containers); k++ {
+		if len(d.demand.Containers[k].Memory) > 0 {
+			return false
+		}
+	}
+	return true
+}
