@@ -90,10 +90,10 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		p.hand(ctx, state, pod, done)
 	}
 	// The next pod often has the same template. Planning for it now takes less than half the time,
-	// because everything that the plan reads is in the CPU caches, and Filter finds the answer. A
-	// search for moves would take too long.
+	// because everything that the plan reads is in the CPU caches, and Filter finds the answer and
+	// PreScore the cost. A search for moves would take too long.
 	if done.After.State.Policy().Moves.Pods == 0 {
-		done.After.Answer(c.asked.questions[i])
+		done.After.Learn(c.asked.questions[i])
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ type Ranking struct {
 	// fittings are for BestFit alone, by their sizes and by the state of the node.
 	fittings map[string]*fitting
 	byState  map[*node.State]*fitting
+	scratch  sync.Pool // of *node.Scratch
 }
 
 // NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs. If

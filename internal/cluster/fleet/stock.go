@@ -67,7 +67,7 @@ func Judge(ctx context.Context, views []*View, pod Pod) (verdicts []Verdict, bes
 		if err := ctx.Err(); err != nil {
 			return nil, -1, err
 		}
-		a := v.judge(&pod)
+		a := v.judge(&pod, v.Ask)
 		verdicts[i] = Verdict{a.Fits, a.Why}
 		if a.Fits && (best < 0 || a.Cost.less(least)) {
 			best, least = i, a.Cost
@@ -78,11 +78,11 @@ func Judge(ctx context.Context, views []*View, pod Pod) (verdicts []Verdict, bes
 
 // Judge returns whether the node takes a pod.
 func (v *View) Judge(pod *Pod) Verdict {
-	a := v.judge(pod)
+	a := v.judge(pod, v.Admits)
 	return Verdict{a.Fits, a.Why}
 }
 
-func (v *View) judge(pod *Pod) Answer {
+func (v *View) judge(pod *Pod, ask func(*Pod) Answer) Answer {
 	if pod.Allowed != nil && !pod.Allowed(&v.Node) {
 		return Answer{Why: Why{NotAllowed: true}}
 	}
@@ -90,5 +90,5 @@ func (v *View) judge(pod *Pod) Answer {
 	if short := v.Allocatable.Short(v.Used, pod.Asks); short != "" {
 		return Answer{Why: Why{Amounts: true, Resource: short}}
 	}
-	return v.Ask(pod)
+	return ask(pod)
 }

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"math"
-
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -93,9 +91,9 @@ type Answer struct {
 	Fits bool
 	// AfterMoves is true if the pod fits only after the node has moved running pods.
 	AfterMoves bool
-	// Cost is the cost of placing the pod on the node, if it fits. If it does not, Why is the
-	// reason, and Wanted is the requested amount of Why.Resource. Wanted is 0 if the reason is not
-	// an amount.
+	// Cost is the cost of placing the pod on the node, if it fits. Only Ask computes it. If the pod
+	// does not fit, Why is the reason, and Wanted is the requested amount of Why.Resource. Wanted is
+	// 0 if the reason is not an amount.
 	Cost   Cost
 	Why    Why
 	Wanted int64
@@ -111,15 +109,26 @@ func (v *View) Ask(pod *Pod) Answer {
 	return Answer{Fits: true, Cost: v.costOf(pod, plan.Grant)}
 }
 
+// Admits is Ask without the cost. It takes a quarter of the time, and less if the pod does not fit.
+func (v *View) Admits(pod *Pod) Answer {
+	pod = pod.On(&v.Node)
+	in, _ := v.ranking.scratch.Get().(*node.Scratch)
+	if in == nil {
+		in = &node.Scratch{}
+	}
+	verdict := v.State.Admits(&pod.Pod, in)
+	v.ranking.scratch.Put(in)
+	return Answer{Fits: verdict.Fits, Why: Why{Cause: verdict.Cause, Reason: verdict.Reason, Resource: verdict.Resource}, Wanted: verdict.Wanted}
+}
+
 // maxMovePlans bounds the plans of a search for moves on one node. At about 5 µs per plan, it takes
 // at most 2 ms. A node with 200 pods needs only a few plans.
 const maxMovePlans = 400
 
-// AskAfterMoves is Ask, except that a pod also fits if the node can make room for it by moving
-// running pods (R-MOV-7). This costs more than every placement without moves, and the placement is
-// not planned.
+// AskAfterMoves is Admits, except that a pod also fits if the node can make room for it by moving
+// running pods (R-MOV-7).
 func (v *View) AskAfterMoves(pod *Pod) Answer {
-	a := v.Ask(pod)
+	a := v.Admits(pod)
 	policy := v.State.Policy().Moves
 	if a.Fits || policy.Pods == 0 {
 		return a
@@ -129,7 +138,7 @@ func (v *View) AskAfterMoves(pod *Pod) Answer {
 	if moves.Find(v.State, pod.On(&v.Node).Pod, terms).Set == nil {
 		return a
 	}
-	return Answer{Fits: true, AfterMoves: true, Cost: Cost{Stranded: math.MaxInt64}}
+	return Answer{Fits: true, AfterMoves: true}
 }
 
 // Place plans the pod and returns the view of the node with it. It returns v if the plan rejects

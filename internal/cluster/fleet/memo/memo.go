@@ -10,6 +10,7 @@
 package memo
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -62,6 +63,7 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 type Node struct {
 	*fleet.View
 	newest atomic.Pointer[answered]
+	costs  atomic.Pointer[costed]
 	// fitting is the question that was asked last among those whose pods fit.
 	fitting atomic.Pointer[Question]
 }
@@ -75,8 +77,16 @@ type answered struct {
 	answer   fleet.Answer
 }
 
-// maxAnswers is the number of answers that a node keeps. Most nodes do not reach it, because a
-// placement creates a new one.
+// costed is a question with the cost of its pod, in a list. It never changes.
+type costed struct {
+	question *Question
+	older    *costed
+	number   int // number of costs from here on
+	cost     fleet.Cost
+}
+
+// maxAnswers is the number of answers, and of costs, that a node keeps. Most nodes do not reach it,
+// because a placement creates a new one.
 const maxAnswers = 32
 
 // Of returns a node without answers.
@@ -85,8 +95,14 @@ func Of(v *fleet.View) *Node { return &Node{View: v} }
 // Next returns the node in another state, on the same machine and under the same policy.
 func (n *Node) Next(s *node.State, used fleet.Amounts) *Node { return Of(n.View.Next(s, used)) }
 
-// With returns the node with other amounts.
-func (n *Node) With(allocatable, used fleet.Amounts) *Node { return Of(n.View.With(allocatable, used)) }
+// With returns the node with other amounts. It keeps the answers, which do not depend on amounts.
+// The costs do.
+func (n *Node) With(allocatable, used fleet.Amounts) *Node {
+	next := Of(n.View.With(allocatable, used))
+	next.newest.Store(n.newest.Load())
+	next.fitting.Store(n.fitting.Load())
+	return next
+}
 
 // Place is View.Place for a Node.
 func (n *Node) Place(pod fleet.Pod) (*Node, *node.Plan, error) {
@@ -114,13 +130,61 @@ func (n *Node) Answer(q *Question) (a *fleet.Answer, hit bool) {
 			return &k.answer, true
 		}
 	}
-	next := &answered{question: q, number: 1, answer: n.AskAfterMoves(&q.pod)}
+	return n.keep(newest, q, n.AskAfterMoves(&q.pod)), false
+}
+
+// keep adds an answer in front of the newest one.
+func (n *Node) keep(newest *answered, q *Question, a fleet.Answer) *fleet.Answer {
+	next := &answered{question: q, number: 1, answer: a}
 	if newest != nil && newest.number < maxAnswers { // If the list is full, start a new one.
 		next.older, next.number = newest, newest.number+1
 	}
 	// If two answers arrive at the same time, one is lost and will be computed again.
-	if n.newest.CompareAndSwap(newest, next) && next.answer.Fits && !next.answer.AfterMoves {
+	if n.newest.CompareAndSwap(newest, next) && a.Fits && !a.AfterMoves {
 		n.fitting.Store(q)
 	}
-	return &next.answer, false
+	return &next.answer
+}
+
+// Cost returns the cost of a pod that fits, computed once for each question. hit reports whether it
+// was cached. A pod that does not fit without moves has costAfterMoves.
+func (n *Node) Cost(q *Question) (cost fleet.Cost, hit bool) {
+	for k := n.costs.Load(); k != nil; k = k.older {
+		if k.question == q {
+			return k.cost, true
+		}
+	}
+	a := n.Ask(&q.pod)
+	if !a.Fits {
+		a.Cost = costAfterMoves()
+	}
+	n.keepCost(q, a.Cost)
+	return a.Cost, false
+}
+
+func (n *Node) keepCost(q *Question, cost fleet.Cost) {
+	newest := n.costs.Load()
+	next := &costed{question: q, number: 1, cost: cost}
+	if newest != nil && newest.number < maxAnswers {
+		next.older, next.number = newest, newest.number+1
+	}
+	n.costs.CompareAndSwap(newest, next)
+}
+
+// costAfterMoves returns the cost of a pod that fits only after moves. They cost more than every
+// placement without moves, and the placement is not planned.
+func costAfterMoves() fleet.Cost { return fleet.Cost{Stranded: math.MaxInt64} }
+
+// Learn computes the answer to a question and the cost in one plan, for a node that will be asked
+// both. It does not look for moves.
+func (n *Node) Learn(q *Question) {
+	newest := n.newest.Load()
+	a := n.Ask(&q.pod)
+	if a.Fits {
+		n.keepCost(q, a.Cost)
+	}
+	if a.Fits || n.State.Policy().Moves.Pods == 0 {
+		a.Cost = fleet.Cost{}
+		n.keep(newest, q, a)
+	}
 }

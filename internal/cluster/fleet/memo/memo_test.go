@@ -59,6 +59,11 @@ func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 				pod := guaranteed(fmt.Sprint(g, "-", i), i%10, int64(1+i%(maxAnswers+3))*gib)
 				got, _ := n.Answer(questions.Of(pod))
 				plan := n.State.Plan(pod.Pod)
+				if want := n.Ask(&pod); want.Fits {
+					if cost, _ := n.Cost(questions.Of(pod)); cost != want.Cost {
+						t.Errorf("%s: the node has cost %+v, the planner %+v", pod, cost, want.Cost)
+					}
+				}
 				if got.Fits != (plan.Grant != nil) || !got.Fits && got.Why.Cause != plan.Trace.Cause {
 					t.Errorf("%s: the node answers %+v, the planner %v", pod, *got, plan.Rejection)
 				}
@@ -66,8 +71,8 @@ func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if kept := n.newest.Load().number; kept > maxAnswers {
-		t.Errorf("%d answers are kept", kept)
+	if answers, costs := n.newest.Load().number, n.costs.Load().number; answers > maxAnswers || costs > maxAnswers {
+		t.Errorf("%d answers and %d costs are kept", answers, costs)
 	}
 }
 
@@ -97,6 +102,24 @@ func TestQuestions(t *testing.T) {
 	}
 	if got, hit := next.Answer(q); hit || got.Fits || got.Wanted != 4 {
 		t.Errorf("answer of the full node %+v, hit %t", *got, hit)
+	}
+	if cost, hit := next.Cost(q); hit || cost != costAfterMoves() {
+		t.Errorf("cost on the full node %+v, hit %t", cost, hit)
+	}
+	more := n.With(fleet.Amounts{Milli: 100_000, Pods: 110}, fleet.Amounts{})
+	if _, hit := more.Answer(q); !hit || !more.Fits(q) {
+		t.Error("the node forgets its answers with other amounts")
+	}
+	if cost, hit := more.Cost(q); hit || cost.Left != 96_000 {
+		t.Errorf("cost with other amounts %+v, hit %t", cost, hit)
+	}
+	learned := Of(n.View)
+	learned.Learn(q)
+	if _, hit := learned.Answer(q); !hit || !learned.Fits(q) {
+		t.Error("the node did not learn the answer")
+	}
+	if cost, hit := learned.Cost(q); !hit || cost != n.Ask(q.Pod()).Cost {
+		t.Errorf("the node learned the cost %+v, hit %t", cost, hit)
 	}
 	if same, _, err := next.Place(guaranteed("d", 4, gib)); err != nil || same != next {
 		t.Errorf("a pod that does not fit makes another node (%v)", err)
