@@ -21,11 +21,12 @@ type View struct {
 	// fitting and rooms are for BestFit alone.
 	fitting *fitting
 	rooms   rooms
+	policy  *policyText
 }
 
 // View measures a node, which must have a state.
 func (r *Ranking) View(n Node) *View {
-	v := &View{Node: n, ranking: r, table: r.table(n.State)}
+	v := &View{Node: n, ranking: r, table: r.table(n.State), policy: &policyText{}}
 	if r.scoring == BestFit {
 		v.fitting = r.fitting(&n)
 	}
@@ -35,7 +36,7 @@ func (r *Ranking) View(n Node) *View {
 
 // Next returns the node in another state, on the same machine and under the same policy.
 func (v *View) Next(s *node.State, used Amounts) *View {
-	next := &View{Node: v.Node, ranking: v.ranking, table: v.table, fitting: v.fitting}
+	next := &View{Node: v.Node, ranking: v.ranking, table: v.table, fitting: v.fitting, policy: v.policy}
 	next.State, next.Used = s, used
 	next.measure()
 	return next
@@ -91,9 +92,9 @@ type Answer struct {
 	Fits bool
 	// AfterMoves is true if the pod fits only after the node has moved running pods.
 	AfterMoves bool
-	// Cost is the cost of placing the pod on the node, if it fits. Only Ask computes it. If the pod
-	// does not fit, Why is the reason, and Wanted is the requested amount of Why.Resource. Wanted is
-	// 0 if the reason is not an amount.
+	// Cost is the cost of placing the pod on the node, if it fits. Only Ask computes it. If the
+	// pod does not fit, Why is the reason, and Wanted is the requested amount of Why.Resource.
+	// Wanted is 0 if the reason is not an amount.
 	Cost   Cost
 	Why    Why
 	Wanted int64
@@ -109,7 +110,8 @@ func (v *View) Ask(pod *Pod) Answer {
 	return Answer{Fits: true, Cost: v.costOf(pod, plan.Grant)}
 }
 
-// Admits is Ask without the cost. It takes a quarter of the time, and less if the pod does not fit.
+// Admits is Ask without the cost. It takes a quarter of the time, and a tenth if the pod does not
+// fit.
 func (v *View) Admits(pod *Pod) Answer {
 	pod = pod.On(&v.Node)
 	in, _ := v.ranking.scratch.Get().(*node.Scratch)

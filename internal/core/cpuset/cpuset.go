@@ -6,6 +6,7 @@
 package cpuset
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -253,6 +254,16 @@ func (s Set) Append(b []byte) []byte {
 			b = strconv.AppendInt(b, int64(end-1), 10)
 		}
 		first = s.next(end, 0)
+	}
+	return b
+}
+
+// AppendKey appends bytes that are the same for two sets exactly if they are Equal. No key is the
+// beginning of another one.
+func (s Set) AppendKey(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s.words)))
+	for _, w := range s.words {
+		b = binary.LittleEndian.AppendUint64(b, w)
 	}
 	return b
 }

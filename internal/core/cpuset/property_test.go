@@ -206,3 +206,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestKeys checks that keys are the same for equal sets only, and that none begins another one.
+func TestKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := cpuset.Of(pairs().Draw(t, "x").ids()...), cpuset.Of(pairs().Draw(t, "y").ids()...)
+		x, y := string(a.AppendKey(nil)), string(b.AppendKey(nil))
+		if strings.HasPrefix(x, y) != a.Equal(b) {
+			t.Fatalf("%s has key %q, and %s has key %q", a, x, b, y)
+		}
+		if again := string(a.Union(b).Difference(b.Difference(a)).AppendKey(nil)); again != x {
+			t.Fatalf("%s has keys %q and %q", a, x, again)
+		}
+	})
+}

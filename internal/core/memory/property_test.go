@@ -387,3 +387,26 @@ func TestReuseIsByExactMaskAndType(t *testing.T) {
 		}
 	})
 }
+
+// TestKeys checks that keys are the same for equal usages only.
+func TestKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		blocks := rapid.Custom(func(t *rapid.T) memory.Block {
+			nodes := w.capacity.Nodes()
+			b := memory.Block{Type: rapid.SampledFrom(w.capacity.Types()).Draw(t, "type"), Size: mib * rapid.Int64Range(1, 2).Draw(t, "size")}
+			for range rapid.IntRange(1, 2).Draw(t, "width") {
+				b.Nodes = b.Nodes.With(nodes[rapid.IntRange(0, min(1, len(nodes)-1)).Draw(t, "node")].ID)
+			}
+			return b
+		})
+		one, other := rapid.SliceOfN(blocks, 0, 2).Draw(t, "one"), rapid.SliceOfN(blocks, 0, 2).Draw(t, "other")
+		a, b := w.usage.Charge(one, nil), w.usage.Charge(other, nil)
+		if x, y := string(a.AppendKey(nil)), string(b.AppendKey(nil)); (x == y) != a.Equal(b) {
+			t.Fatalf("blocks %v have key %q, and %v have key %q", one, x, other, y)
+		}
+		if again := a.Charge(other, nil).Release(other); string(again.AppendKey(nil)) != string(a.AppendKey(nil)) {
+			t.Fatalf("%v has another key after %v came and went", one, other)
+		}
+	})
+}

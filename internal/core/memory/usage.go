@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -194,6 +195,19 @@ func (u Usage) Equal(v Usage) bool {
 	return len(u.nodes) == len(v.nodes) && slices.EqualFunc(u.sums, v.sums, func(a, b sum) bool {
 		return a.nodes == b.nodes && a.blocks == b.blocks && slices.Equal(a.bytes, b.bytes)
 	})
+}
+
+// AppendKey appends bytes that are the same for two usages of one capacity exactly if they are
+// Equal. No key is the beginning of another one.
+func (u Usage) AppendKey(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(u.sums)))
+	for _, s := range u.sums {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.nodes)), uint64(s.blocks)) //nolint:gosec // A key keeps every bit.
+		for _, bytes := range s.bytes {
+			b = binary.AppendUvarint(b, uint64(bytes)) //nolint:gosec // As above.
+		}
+	}
+	return b
 }
 
 // NodeUsage is the state of one NUMA node, for output.

@@ -88,6 +88,17 @@ func zeroed[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+// AppendFree appends bytes that are the same for two states of one machine and policy exactly if
+// they have the same free. Then they plan every pod alike that neither knows. It reports false if
+// more than that decides: reservations, devices, classes of caches, and what a kubelet keeps.
+func (s *State) AppendFree(b []byte) ([]byte, bool) {
+	if s.reserved != nil || s.policy.Behavior != (Behavior{}) || s.residue != nil || s.past != nil ||
+		len(s.devices.Inventory().Resources()) > 0 || s.caches.Divides() {
+		return b, false
+	}
+	return s.usage.AppendKey(s.unassigned.AppendKey(b)), true
+}
+
 // countFree returns how many CPUs a container of the pod can get: those that can become exclusive,
 // and those that init containers leave.
 func (d *draft) countFree() int {

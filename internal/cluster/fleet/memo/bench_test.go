@@ -100,3 +100,39 @@ func BenchmarkMiss(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFirst measures what nodes take for the answer to a question that none of them was asked
+// before, by CPU time. They are alike, so that they share answers, or all different. In "apart",
+// nothing is shared. With cost, they also compute the cost.
+func BenchmarkFirst(b *testing.B) {
+	pod := guaranteed("x", 4, gib)
+	pod.Containers[0].Memory = request.Amounts{{Resource: request.Memory, Value: gib}}
+	for _, alike := range []bool{true, false} {
+		name := map[bool]string{true: "alike", false: "different"}[alike]
+		views := fleetOf(b, 2000, alike, 20)
+		for _, kind := range []struct {
+			name string
+			ask  func(v *fleet.View, q *Question)
+		}{
+			{"apart", func(v *fleet.View, q *Question) { n := Of(v); n.keep(q, n.AskAfterMoves(q.Pod())) }},
+			{"answer", func(v *fleet.View, q *Question) { Of(v).Answer(q) }},
+			{"cost-apart", func(v *fleet.View, q *Question) { Of(v).Learn(q) }},
+			{"cost", func(v *fleet.View, q *Question) { n := Of(v); n.Answer(q); n.Cost(q) }},
+		} {
+			b.Run(name+"/"+kind.name, func(b *testing.B) {
+				b.ReportAllocs()
+				var questions Questions
+				i, q, begin := 0, questions.Of(pod), cpuTime(b)
+				for b.Loop() {
+					if i%len(views) == 0 { // Nothing is known of any node.
+						questions = Questions{}
+						q = questions.Of(pod)
+					}
+					kind.ask(views[i%len(views)], q)
+					i++
+				}
+				b.ReportMetric(float64(cpuTime(b)-begin)/float64(i), "cpu-ns/op")
+			})
+		}
+	}
+}

@@ -5,8 +5,8 @@
 // the answers that it gave. A placement creates another Node without answers. So an answer is never
 // stale, and nothing has to be invalidated.
 //
-// Pods that differ only in their names ask the same Question. Any number of goroutines may use a
-// Node and Questions.
+// Pods that differ only in their names ask the same Question, and nodes that have the same free
+// give it the same answer: see shapes. Any number of goroutines may use a Node and Questions.
 package memo
 
 import (
@@ -21,8 +21,9 @@ import (
 
 // Question is a pod without its names: everything on which answers depend. It never changes.
 type Question struct {
-	pod fleet.Pod
-	key string
+	pod    fleet.Pod
+	key    string
+	shapes *shapes
 }
 
 // Pod returns the pod without its names.
@@ -38,8 +39,9 @@ const maxQuestions = 4096
 
 // Questions finds the question of a pod. The zero value is empty.
 type Questions struct {
-	mu    sync.Mutex
-	byKey map[string]*Question
+	mu     sync.Mutex
+	byKey  map[string]*Question
+	shapes shapes
 }
 
 // Of returns the question of a pod.
@@ -54,7 +56,7 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 		q.byKey = map[string]*Question{}
 	}
 	pod.Pod = request.Pod{Ask: pod.Ask}
-	known := &Question{pod: pod, key: key}
+	known := &Question{pod: pod, key: key, shapes: &q.shapes}
 	q.byKey[key] = known
 	return known
 }
@@ -63,31 +65,49 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 type Node struct {
 	*fleet.View
 	newest atomic.Pointer[answered]
-	costs  atomic.Pointer[costed]
 	// fitting is the question that was asked last among those whose pods fit.
 	fitting atomic.Pointer[Question]
+	costs   atomic.Pointer[costed]
+	shape   atomic.Pointer[shape] // nil as long as nothing has asked for it
 }
 
-// answered is a question with its answer, in a list. The newest answer is requested most often and
-// takes one read of memory that is not in a CPU cache. It never changes.
-type answered struct {
-	question *Question
-	older    *answered
-	number   int // number of answers from here on
-	answer   fleet.Answer
-}
+// A list of answers. The newest one is requested most often and takes one read of memory that is
+// not in a CPU cache.
+type (
+	answered = entry[*Question, fleet.Answer]
+	costed   = entry[*Question, fleet.Cost]
+)
 
-// costed is a question with the cost of its pod, in a list. It never changes.
-type costed struct {
-	question *Question
-	older    *costed
-	number   int // number of costs from here on
-	cost     fleet.Cost
+// entry is an entry of a list, which never changes.
+type entry[K, V any] struct {
+	key    K
+	older  *entry[K, V]
+	number int // number of entries from here on
+	value  V
 }
 
 // maxAnswers is the number of answers, and of costs, that a node keeps. Most nodes do not reach it,
 // because a placement creates a new one.
 const maxAnswers = 32
+
+// add adds an entry in front of the newest one. If the list is full, it starts a new one. If two
+// entries arrive at the same time, one is lost and will be computed again: added is false.
+func add[K, V any](list *atomic.Pointer[entry[K, V]], key K, value V) (next *entry[K, V], added bool) {
+	newest := list.Load()
+	next = &entry[K, V]{key: key, number: 1, value: value}
+	if newest != nil && newest.number < maxAnswers {
+		next.older, next.number = newest, newest.number+1
+	}
+	return next, list.CompareAndSwap(newest, next)
+}
+
+// find returns the entry of a question in a list, or nil.
+func find[V any](e *entry[*Question, V], q *Question) *entry[*Question, V] {
+	for e != nil && e.key != q {
+		e = e.older
+	}
+	return e
+}
 
 // Of returns a node without answers.
 func Of(v *fleet.View) *Node { return &Node{View: v} }
@@ -101,6 +121,7 @@ func (n *Node) With(allocatable, used fleet.Amounts) *Node {
 	next := Of(n.View.With(allocatable, used))
 	next.newest.Store(n.newest.Load())
 	next.fitting.Store(n.fitting.Load())
+	next.shape.Store(n.shape.Load())
 	return next
 }
 
@@ -118,57 +139,53 @@ func (n *Node) Place(pod fleet.Pod) (*Node, *node.Plan, error) {
 // CPU cache. If it returns false, call Answer.
 func (n *Node) Fits(q *Question) bool { return n.fitting.Load() == q }
 
-// Answer is View.AskAfterMoves, computed once for each question. hit reports whether the answer was
-// cached. The caller must not change the answer.
+// Answer is View.AskAfterMoves, computed once for each question, and once for nodes that have the
+// same free. hit reports whether the answer was cached. The caller must not change the answer.
 func (n *Node) Answer(q *Question) (a *fleet.Answer, hit bool) {
-	newest := n.newest.Load()
-	for k := newest; k != nil; k = k.older {
-		if k.question == q {
-			if k.answer.Fits && !k.answer.AfterMoves {
-				n.fitting.Store(q)
-			}
-			return &k.answer, true
+	if k := find(n.newest.Load(), q); k != nil {
+		if k.value.Fits && !k.value.AfterMoves {
+			n.fitting.Store(q)
 		}
+		return &k.value, true
 	}
-	return n.keep(newest, q, n.AskAfterMoves(&q.pod)), false
+	s := n.like(q)
+	if k := find(s.newest.Load(), q); k != nil {
+		return n.keep(q, k.value), true
+	}
+	answer := n.AskAfterMoves(&q.pod)
+	if s.common.Load() {
+		add(&s.newest, q, answer)
+	}
+	return n.keep(q, answer), false
 }
 
-// keep adds an answer in front of the newest one.
-func (n *Node) keep(newest *answered, q *Question, a fleet.Answer) *fleet.Answer {
-	next := &answered{question: q, number: 1, answer: a}
-	if newest != nil && newest.number < maxAnswers { // If the list is full, start a new one.
-		next.older, next.number = newest, newest.number+1
-	}
-	// If two answers arrive at the same time, one is lost and will be computed again.
-	if n.newest.CompareAndSwap(newest, next) && a.Fits && !a.AfterMoves {
+func (n *Node) keep(q *Question, a fleet.Answer) *fleet.Answer {
+	next, added := add(&n.newest, q, a)
+	if added && a.Fits && !a.AfterMoves {
 		n.fitting.Store(q)
 	}
-	return &next.answer
+	return &next.value
 }
 
-// Cost returns the cost of a pod that fits, computed once for each question. hit reports whether it
-// was cached. A pod that does not fit without moves has costAfterMoves.
+// Cost returns the cost of a pod that fits, computed once for each question, and once for nodes
+// that have the same free and the same amounts. hit reports whether it was cached. A pod that does
+// not fit without moves has costAfterMoves.
 func (n *Node) Cost(q *Question) (cost fleet.Cost, hit bool) {
-	for k := n.costs.Load(); k != nil; k = k.older {
-		if k.question == q {
-			return k.cost, true
+	if k := find(n.costs.Load(), q); k != nil {
+		return k.value, true
+	}
+	s := n.like(q)
+	if cost, hit = s.cost(q, n.View); !hit {
+		a := n.Ask(&q.pod)
+		if cost = a.Cost; !a.Fits {
+			cost = costAfterMoves()
+		}
+		if s.common.Load() {
+			add(&s.costs, basis{q, n.Basis()}, cost)
 		}
 	}
-	a := n.Ask(&q.pod)
-	if !a.Fits {
-		a.Cost = costAfterMoves()
-	}
-	n.keepCost(q, a.Cost)
-	return a.Cost, false
-}
-
-func (n *Node) keepCost(q *Question, cost fleet.Cost) {
-	newest := n.costs.Load()
-	next := &costed{question: q, number: 1, cost: cost}
-	if newest != nil && newest.number < maxAnswers {
-		next.older, next.number = newest, newest.number+1
-	}
-	n.costs.CompareAndSwap(newest, next)
+	add(&n.costs, q, cost)
+	return cost, hit
 }
 
 // costAfterMoves returns the cost of a pod that fits only after moves. They cost more than every
@@ -178,13 +195,12 @@ func costAfterMoves() fleet.Cost { return fleet.Cost{Stranded: math.MaxInt64} }
 // Learn computes the answer to a question and the cost in one plan, for a node that will be asked
 // both. It does not look for moves.
 func (n *Node) Learn(q *Question) {
-	newest := n.newest.Load()
 	a := n.Ask(&q.pod)
 	if a.Fits {
-		n.keepCost(q, a.Cost)
+		add(&n.costs, q, a.Cost)
 	}
 	if a.Fits || n.State.Policy().Moves.Pods == 0 {
 		a.Cost = fleet.Cost{}
-		n.keep(newest, q, a)
+		n.keep(q, a)
 	}
 }
