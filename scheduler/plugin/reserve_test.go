@@ -207,7 +207,7 @@ func TestArgs(t *testing.T) {
 		`{"evictRejectedAfter": "1s"}`:            "0 or at least 30s",
 		`{"scorin": ""}`:                          `unknown field "scorin"`,
 		`{`:                                       "args",
-		`{"scoring": "best-fit"}`: "",
+		`{"scoring": "best-fit"}`:                 "",
 		`{"evictRejectedAfter": "1m", "scoring": "most-allocated", "unknownDevices": "Every", "agents": {"readiness": "Ignored"}}`: "",
 	} {
 		_, err := read(rawArgs(text))
