@@ -42,9 +42,17 @@ func (r *Ranking) fitting(n *Node) *fitting {
 		}
 		r.fittings[f.key] = f
 	}
+	if len(r.byState) >= maxStates {
+		clear(r.byState)
+	}
 	r.byState[n.State] = f
 	return f
 }
+
+// maxStates is the number of states whose kind a ranking remembers. A scheduler sees a new state
+// with every change of a node, for as long as it runs. A state that is forgotten is compared by
+// what its node has.
+const maxStates = 1024
 
 // bare returns a fitting without worth. Nodes with the same key have the same.
 func (r *Ranking) bare(n *Node) *fitting {

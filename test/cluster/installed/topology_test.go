@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/reconcile"
 	"github.com/paddock-project/paddock/internal/node/zones"
@@ -47,12 +48,18 @@ func TestNodeResourceTopology(t *testing.T) {
 	}
 	n := scenario.New(nil)
 	var state atomic.Pointer[node.State]
+	var listing atomic.Pointer[handover.Listing]
 	play := func(text string) {
 		blocks, err := scenario.Parse("test", text)
 		c.must(err)
 		for _, b := range blocks {
 			n.Run(b.Command)
 		}
+		l := &handover.Listing{} // The kubelet lists the pods that were admitted.
+		for g := range n.State().AllGrants() {
+			l.Begun = append(l.Begun, handover.Name{Namespace: g.Pod.Namespace, Name: g.Pod.Name})
+		}
+		listing.Store(l)
 		state.Store(n.State())
 	}
 	play("machine sockets=2 cores=8 memory=32Gi\n\nconfig topology=single-numa-node scope=pod cpu=static memory=Static\n")
@@ -60,7 +67,7 @@ func TestNodeResourceTopology(t *testing.T) {
 	client, err := zones.NewClient(c.asAgent())
 	c.must(err)
 	keeper := zones.New(zones.Config{
-		Node: "n7", Client: client, State: state.Load, Now: time.Now,
+		Node: "n7", Client: client, State: state.Load, Listing: listing.Load, Now: time.Now,
 		After:    func(d time.Duration) <-chan time.Time { return time.After(min(d, 2*reconcile.Spacing)) }, // Shortens waits of minutes.
 		Observer: counted, Log: slog.New(slog.DiscardHandler),
 	})
@@ -70,10 +77,10 @@ func TestNodeResourceTopology(t *testing.T) {
 
 	c.await("a try without the definition", func() bool { return counted.missing.Load() > 0 })
 	c.kubectl("apply", "-f", "test/cluster/installed/testdata/noderesourcetopologies.yaml")
-	c.await("the object", func() bool { return c.shows(state.Load()) })
+	c.await("the object", func() bool { return c.shows(state.Load(), listing.Load()) })
 	play("pod a cpu=3 memory=8Gi\napp train cpu=2 memory=4Gi\napp log\n\nadmit a\n")
 	keeper.Changed()
-	c.await("the object after an admission", func() bool { return c.shows(state.Load()) })
+	c.await("the object after an admission", func() bool { return c.shows(state.Load(), listing.Load()) })
 	time.Sleep(5 * reconcile.Spacing)
 	if missing, failed, written := counted.missing.Load(), counted.failed.Load(), counted.written.Load(); failed != 0 || written != 2 || missing > 10 {
 		t.Errorf("%d writes, %d tries failed, %d found no definition", written, failed, missing)
@@ -97,7 +104,7 @@ func (c *cluster) asAgent() *rest.Config {
 }
 
 // shows reports whether the API server has the object that a state determines, owned by the Node.
-func (c *cluster) shows(s *node.State) bool {
+func (c *cluster) shows(s *node.State, l *handover.Listing) bool {
 	c.Helper()
 	out, err := c.Kubectl(c.Context(), "get", "noderesourcetopologies", "n7", "-o", "json").Output()
 	if err != nil {
@@ -105,5 +112,5 @@ func (c *cluster) shows(s *node.State) bool {
 	}
 	var o zones.Object
 	c.must(json.Unmarshal(out, &o))
-	return reflect.DeepEqual(o.Content, zones.Of(s)) && len(o.OwnerReferences) == 1 && o.OwnerReferences[0].Kind == "Node" && strings.Count(string(out), "node-1") >= 1
+	return reflect.DeepEqual(o.Content, zones.Of(s, l)) && len(o.OwnerReferences) == 1 && o.OwnerReferences[0].Kind == "Node" && strings.Count(string(out), "node-1") >= 1
 }
