@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/packing"
 )
 
 // demand is the sum of the requests of pods that the same kinds take.
@@ -102,22 +103,7 @@ func simplex(columns [][]float64, limits, gains []float64) (most float64, shadow
 		if out < 0 { // This is the maximum. Without a limit there is no demand.
 			return table[m][width-1], table[m][n : n+m]
 		}
-		pivot(table, out, in)
+		packing.Pivot(table, out, in)
 		basis[out] = in
-	}
-}
-
-// pivot turns the column of the table into a unit vector with 1 in the row.
-func pivot(table [][]float64, row, column int) {
-	by := table[row][column]
-	for j := range table[row] {
-		table[row][j] /= by
-	}
-	for i := range table {
-		if f := table[i][column]; i != row && f != 0 {
-			for j := range table[i] {
-				table[i][j] -= f * table[row][j]
-			}
-		}
 	}
 }

@@ -256,7 +256,7 @@ func (p *program) invert() bool {
 			return false
 		}
 		table[c], table[large] = table[large], table[c]
-		pivot(table, c, c)
+		Pivot(table, c, c)
 	}
 	for b := range n {
 		copy(p.inverse[b], table[b][n:])
@@ -268,8 +268,8 @@ func (p *program) invert() bool {
 	return true
 }
 
-// pivot turns the column of the table into a unit vector with 1 in the row.
-func pivot(table [][]float64, row, column int) {
+// Pivot turns the column of the table into a unit vector with 1 in the row.
+func Pivot(table [][]float64, row, column int) {
 	by := table[row][column]
 	for j := range table[row] {
 		table[row][j] /= by

@@ -55,14 +55,15 @@ func (g *Grant) ClassOf(i int) (class cache.Class, pool bool) {
 	return g.PoolCache, true
 }
 
-// sharesPool reports whether a container shares the pod's pool.
-func (g *Grant) sharesPool() bool {
+// sharedCPUs returns the CPUs of the containers that share the pod's pool.
+func (g *Grant) sharedCPUs() cpuset.Set {
+	var b cpuset.Builder
 	for i := range g.Containers {
 		if g.Isolation(i) == PodIsolation {
-			return true
+			b.AddSet(g.Containers[i].CPUs)
 		}
 	}
-	return false
+	return b.Set()
 }
 
 // withoutClasses returns the grant of a pod whose containers are all in the default class.
@@ -115,16 +116,13 @@ func (s *State) fitPlace(g *Grant, pod *request.Pod) error {
 		return used
 	}
 	g.Pod, g.Containers = *pod, slices.Clone(g.Containers)
-	var shared cpuset.Builder
 	removed := false
 	for i := range g.Containers {
 		c := &g.Containers[i]
 		c.Cache = fit("container "+pod.Containers[i].Name, c.Cache, c.CPUs)
-		if removed = removed || c.Removed; g.Isolation(i) == PodIsolation {
-			shared.AddSet(c.CPUs)
-		}
+		removed = removed || c.Removed
 	}
-	if fitted := fit("its pool", g.PoolCache, shared.Set()); !removed { // A class does not shrink with its containers.
+	if fitted := fit("its pool", g.PoolCache, g.sharedCPUs()); !removed { // A class does not shrink with its containers.
 		g.PoolCache = fitted
 	}
 	return wrong
@@ -188,7 +186,7 @@ func checkClasses(g *Grant) error {
 			return err
 		}
 	}
-	if len(g.PoolCache) > 0 && (g.Pool.IsEmpty() || !g.sharesPool()) {
+	if len(g.PoolCache) > 0 && (g.Pool.IsEmpty() || g.sharedCPUs().IsEmpty()) {
 		return broken("its pool has %s of the caches, and no container shares it", g.PoolCache)
 	}
 	return check("its pool", g.PoolCache)

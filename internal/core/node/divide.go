@@ -139,16 +139,23 @@ func (d *draft) appendCacheHints(hintSets []hint.Set, n, of int) []hint.Set {
 	if l == nil || d.way == handed {
 		return hintSets
 	}
+	return append(hintSets, cacheHints(l, func(near cpuset.Set) hint.Set { return d.cpuHintsWithin(n, of, near) })...)
+}
+
+// cacheHints returns a hint set for each resource that classes ask for. within returns the hint set
+// of the CPUs that the pod needs, among CPUs whose caches have room.
+func cacheHints(l *cache.Layout, within func(near cpuset.Set) hint.Set) []hint.Set {
+	var sets []hint.Set
 	for _, resource := range l.Resources() {
-		cpus := l.CPUs()
+		near := l.CPUs()
 		if resource == request.L3 {
-			cpus = l.WithWays()
+			near = l.WithWays()
 		}
-		set := d.cpuHintsWithin(n, of, cpus)
+		set := within(near)
 		set.Resource = resource
-		hintSets = append(hintSets, set)
+		sets = append(sets, set)
 	}
-	return hintSets
+	return sets
 }
 
 // cpuHintsWithin is cpuHints for some of the CPUs.
@@ -255,10 +262,10 @@ func (d *draft) rejectCache(i int) *rejection.Rejection {
 	return d.cacheRejection(rejection.NoCache, i, r, d.wantedWithCache(i)+" wanted, and too few of the free CPUs have caches with room")
 }
 
-// rejectCacheAlignment rejects a pod that cannot be aligned because of its caches. f is the hint
-// set without a preferred mask.
-func (d *draft) rejectCacheAlignment(a *Alignment, f hint.Set) *rejection.Rejection {
-	_, i := d.pod.Container(a.Container)
+// rejectCacheAlignment rejects a container or, if the name is empty, a pod that cannot be aligned
+// because of its caches. f is the hint set without a preferred mask.
+func (d *draft) rejectCacheAlignment(container string, f hint.Set) *rejection.Rejection {
+	_, i := d.pod.Container(container)
 	size := max(1, f.Preferred)
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
@@ -270,7 +277,7 @@ func (d *draft) rejectCacheAlignment(a *Alignment, f hint.Set) *rejection.Reject
 	case size > 1:
 		nodes = fmt.Sprintf(", but no %s together have that much free", mask.Count(size))
 	}
-	r := &rejection.Rejection{Container: a.Container, Resource: f.Resource}
+	r := &rejection.Rejection{Container: container, Resource: f.Resource}
 	return d.cacheRejection(rejection.NotAligned, i, r, d.wantedWithCache(i)+" wanted"+nodes)
 }
 

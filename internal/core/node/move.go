@@ -66,7 +66,7 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	if !anyMemory {
 		to.PoolMemory = nil
 	}
-	if len(g.PoolCache) == 0 || !to.sharesPool() {
+	if len(g.PoolCache) == 0 || to.sharedCPUs().IsEmpty() {
 		to.PoolCache = nil
 	}
 	if rejection := as.moveBaseline(to); rejection != nil {

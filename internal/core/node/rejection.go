@@ -180,7 +180,7 @@ func (d *draft) rejectAlignment(a *Alignment) *rejection.Rejection {
 			}
 		}
 		if request.IsCache(f.Resource) {
-			return d.rejectCacheAlignment(a, f)
+			return d.rejectCacheAlignment(a.Container, f)
 		}
 		r.Resource, r.Wanted, r.Detail = f.Resource, d.wanted(a.Container, f.Resource), f.Why
 		r.Nodes = d.account(f.Resource)
@@ -266,7 +266,7 @@ func (d *draft) reservedText(n int64) string {
 
 func (d *draft) rejectUnaligned(r *rejection.Rejection, f hint.Set) *rejection.Rejection {
 	if request.IsCache(f.Resource) {
-		return d.rejectCacheAlignment(&Alignment{Container: r.Container}, f)
+		return d.rejectCacheAlignment(r.Container, f)
 	}
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {

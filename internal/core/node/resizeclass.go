@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/rejection"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // wantOf returns what a class that exists has of each cache. A resize changes which caches a class
@@ -79,17 +78,7 @@ func (r *resizing) cacheHints(unit []int, free cpuset.Set, hints func(cpuset.Set
 	if l == nil {
 		return nil
 	}
-	var sets []hint.Set
-	for _, resource := range l.Resources() {
-		near := l.CPUs()
-		if resource == request.L3 {
-			near = l.WithWays()
-		}
-		set := hints(free.Intersection(near))
-		set.Resource = resource
-		sets = append(sets, set)
-	}
-	return sets
+	return cacheHints(l, func(near cpuset.Set) hint.Set { return hints(free.Intersection(near)) })
 }
 
 // placed returns the shares that the classes of a pod that is aligned as one would have of the
@@ -179,16 +168,10 @@ func (r *resizing) update(class cache.Class, cpus cpuset.Set, all *cache.Layout,
 
 // updatePoolClass is updateClass for the containers that share the pool.
 func (r *resizing) updatePoolClass() *rejection.Rejection {
-	var shared cpuset.Builder
-	for i := range r.next.Containers {
-		if r.next.Isolation(i) == PodIsolation {
-			shared.AddSet(r.next.Containers[i].CPUs)
-		}
-	}
 	if len(r.next.PoolCache) == 0 {
 		return nil
 	}
-	class, ok := r.update(r.next.PoolCache, shared.Set(), r.placed(), len(r.next.Containers))
+	class, ok := r.update(r.next.PoolCache, r.next.sharedCPUs(), r.placed(), len(r.next.Containers))
 	if !ok {
 		return r.rejectClass(together, false)
 	}

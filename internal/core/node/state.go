@@ -226,7 +226,7 @@ func (s *State) RemoveContainer(uid, name string) *State {
 		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
 			g.Pool, g.PoolBaseline = cpuset.Set{}, cpuset.Set{}
 		}
-		if !g.sharesPool() {
+		if g.sharedCPUs().IsEmpty() {
 			g.PoolCache = nil
 		}
 		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return len(c.Memory) > 0 }) {
