@@ -330,9 +330,11 @@ scheduler-check: ## The tests of the scheduler; minutes to compile, once.
 # Throughput is scheduler_perf of Kubernetes, which runs an API server and needs etcd in PATH; make e2e-cluster leaves
 # one in ~/.cache/paddock-e2e.
 PERF_LOG := bin/scheduler-perf.log
+# Kubernetes starts an API server with files beside its source. With -trimpath, it looks for them below these two.
 scheduler-perf: ## Pods a second with the plugin and without it, the times of Filter, the memory of 100,000 grants.
 	@mkdir -p bin; echo "This takes two to five minutes. Everything that it prints goes to $(PERF_LOG)."
-	@cd scheduler && data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && PATH="$$PATH:$$(ls -dt $$HOME/.cache/paddock-e2e/etcd-* | head -n 1)" && log=$(CURDIR)/$(PERF_LOG) && \
+	@cd scheduler && data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
+	    export TEST_SRCDIR="$$($(GO) env GOMODCACHE)" TEST_WORKSPACE=. && PATH="$$PATH:$$(ls -dt $$HOME/.cache/paddock-e2e/etcd-* | head -n 1)" && log=$(CURDIR)/$(PERF_LOG) && \
 	    { $(GO) test -run '^$$' -bench 'Throughput|Memory' -benchtime 1x -timeout 0 ./perf -data-items-dir "$$data" -v=0 && \
 	    $(GO) test -run '^$$' -bench Requeue -benchtime 1x -timeout 0 ./plugin -v=0; } > $$log 2>&1 && $(GO) run ./perf/report < $$log || { tail -n 40 $$log >&2; exit 1; }
 
