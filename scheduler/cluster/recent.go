@@ -1,6 +1,11 @@
 package cluster
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
+)
 
 // recent finds what is known of a node by its generation in the scheduler's cache. A look-up by
 // name reads the name, the map and the name in the map. In a cluster of thousands of nodes, none of
@@ -39,6 +44,43 @@ type sighting struct {
 	// replaced is set when a newer At exists.
 	replaced atomic.Bool
 }
+
+// answers has the last answers of an At to a few questions. The View has them too, with others, but
+// elsewhere in memory, and thousands of nodes do not fit in a CPU cache.
+type answers struct {
+	takes  [fewQuestions]atomic.Pointer[memo.Question]
+	priced [fewQuestions]atomic.Pointer[Priced]
+}
+
+// fewQuestions is the number of questions whose answers have a place of their own. With sighting,
+// the places of takes fill a line of a CPU cache. Pods of a few workloads often come by turns.
+const fewQuestions = 4
+
+// Priced is what a pod costs on a node. Nodes with the same cost can share it.
+type Priced struct {
+	Question *memo.Question
+	Cost     fleet.Cost
+}
+
+// Takes reports whether SetTakes was called for the question, and not for another one in its place
+// since.
+func (a *answers) Takes(q *memo.Question) bool {
+	return a.takes[q.Number()%fewQuestions].Load() == q
+}
+
+// SetTakes remembers that the node takes the pods of a question, whatever else is known of it.
+func (a *answers) SetTakes(q *memo.Question) { a.takes[q.Number()%fewQuestions].Store(q) }
+
+// Price returns what was passed to SetPrice for a question, or nil if it is forgotten.
+func (a *answers) Price(q *memo.Question) *Priced {
+	if p := a.priced[q.Number()%fewQuestions].Load(); p != nil && p.Question == q {
+		return p
+	}
+	return nil
+}
+
+// SetPrice remembers what the pods of a question cost.
+func (a *answers) SetPrice(p *Priced) { a.priced[p.Question.Number()%fewQuestions].Store(p) }
 
 // set makes at the current knowledge of the node. The caller must have locked mu.
 func (m *member) set(at *At) {

@@ -46,13 +46,18 @@ func TestMain(m *testing.M) {
 // noDuties evicts and deletes nothing.
 func noDuties(context.Context, fwk.Handle, duties.Settings) error { return nil }
 
-// measured is the plugin, with the times of Filter.
+// measured is the plugin, with the times of Filter on a quarter of the nodes. Reading the clock for
+// all of them would take 1 % of the time of a pod.
 type measured struct {
 	*plugin.Plugin
 	hits, misses times
 }
 
 func (m *measured) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if info.GetGeneration()%4 != 0 {
+		status, _ := m.Ask(state, info)
+		return status
+	}
 	begin := time.Now()
 	status, hit := m.Ask(state, info)
 	if took := time.Since(begin); hit {

@@ -31,8 +31,8 @@ type cycle struct {
 	// changed has, by name, the nodes whose pods differ from those they have. Each clone has its
 	// own map.
 	changed map[string]changedNode
-	// ranks has the scores of nodes by name. PreScore sets it.
-	ranks map[string]int64
+	// levels has the costs of the nodes that take the pod. PreScore sets it.
+	levels levels
 	// rejected is true if a node did not take the pod.
 	rejected *atomic.Bool
 }
@@ -44,12 +44,18 @@ func (c *cycle) Clone() fwk.StateData {
 	return &clone
 }
 
+// unchanged reports whether the cycle sees all nodes with the pods that they have.
+func (c *cycle) unchanged() bool { return c.changed == nil }
+
 // asked represents what a pod requests. Nodes read a pod according to their feature gates, so there
 // is one reading for each combination of gates.
 type asked struct {
 	gates     []podspec.Gates
 	pods      []fleet.Pod      // parallel to gates
 	questions []*memo.Question // parallel to gates
+	// only is the question if there is one for all nodes, and nil otherwise. Then a node can
+	// remember that it takes the pod.
+	only *memo.Question
 	// unknown is set if other components choose devices for the pod later.
 	unknown bool
 }
@@ -76,6 +82,9 @@ func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 	}
 	for i := 0; concerns && i < len(a.pods); i++ {
 		a.questions = append(a.questions, s.cluster.Questions.Of(a.pods[i]))
+	}
+	if len(a.questions) == 1 && (!a.unknown || !s.settings.everySet) {
+		a.only = a.questions[0]
 	}
 	return a, concerns, nil
 }

@@ -40,6 +40,9 @@ func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Statu
 }
 
 func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+	if at := p.recent(c, info); at != nil && at.Takes(c.asked.only) {
+		return nil, true
+	}
 	at, view := p.view(c, info)
 	switch {
 	case at == nil && p.awaited(info.Node()):
@@ -60,9 +63,6 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): Insufficient "+short+", because of pods that the API server does not show"), true
 	}
 	every := c.asked.unknown && p.settings.everySet
-	if !every && len(at.Others) == 0 && view.Fits(c.asked.questions[i]) {
-		return nil, true
-	}
 	answer, hit := view.Answer(c.asked.questions[i])
 	for _, other := range at.Others {
 		if !answer.Fits {
@@ -77,6 +77,9 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
 	}
 	if answer.Fits {
+		if c.asked.only != nil && !answer.AfterMoves && at.Hidden.Pods == 0 && c.unchanged() {
+			at.SetTakes(c.asked.only)
+		}
 		return nil, hit
 	}
 	code := fwk.Unschedulable
@@ -100,6 +103,15 @@ const movesForAnother = "node(s): running pods are being moved for another pod"
 
 // notPublished is the reason for nodes that do not have a PaddockNode yet: see awaited.
 const notPublished = "node(s): the Paddock agent has not published a PaddockNode yet"
+
+// recent returns a node that the cycle sees as it is, if it was asked before and all nodes are asked
+// the same question. It returns nil if view has to be called.
+func (p *Plugin) recent(c *cycle, info fwk.NodeInfo) *cluster.At {
+	if c.asked.only == nil || !c.unchanged() {
+		return nil
+	}
+	return p.cluster.Recent(info.GetGeneration())
+}
 
 // view returns the node as the cycle sees it, or nil if the node is not managed.
 func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {

@@ -9,45 +9,85 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
+	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// PreScore ranks the nodes that take the pod by the cost of its plan there.
+// PreScore finds what the pod costs on the nodes that take it. Score ranks a node by its cost.
 func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	c := of(state)
 	if c == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	list := make([]ranked, 0, len(nodes))
+	c.levels = make(levels, 0, fewLevels)
+	var open []taking
 	for _, info := range nodes {
-		at, view := p.view(c, info)
-		if at == nil || at.Problem != "" || at.Unsure != "" {
-			continue
-		}
-		if i := c.asked.reading(at.Gates); i >= 0 {
-			if answer, _ := view.Answer(c.asked.questions[i]); answer.Fits {
-				list = append(list, ranked{name: info.Node().Name, view: view, question: c.asked.questions[i]})
+		if at := p.recent(c, info); at != nil {
+			if known := at.Price(c.asked.only); known != nil {
+				c.levels.add(known)
+				continue
 			}
 		}
-	}
-	p.price(ctx, list)
-	slices.SortFunc(list, func(a, b ranked) int { return a.cost.Compare(b.cost) })
-	c.ranks = make(map[string]int64, len(list))
-	score := fwk.MaxScore
-	for i := range list {
-		if i > 0 && list[i].cost != list[i-1].cost { // Only the best has the highest score. The others share the rest.
-			score = 1 + (fwk.MaxScore-2)*int64(len(list)-i)/int64(len(list))
+		if t := p.taking(c, info); t.question != nil {
+			open = append(open, t)
 		}
-		c.ranks[list[i].name] = score
 	}
+	p.price(ctx, open)
+	for _, t := range open {
+		shared := c.levels.add(&cluster.Priced{Question: t.question, Cost: t.cost})
+		if c.asked.only != nil && c.unchanged() {
+			t.at.SetPrice(shared)
+		}
+	}
+	c.levels.rank()
 	return nil
 }
 
-// ranked is a node that takes a pod.
-type ranked struct {
-	name     string
+// Score returns a score by the cost on the node. A node that is not managed has the lowest score,
+// because it assigns no exclusive resources to the pod, and so has one that is unsure, because it
+// can reject the pod.
+func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
+	c := of(state)
+	if c == nil {
+		return 0, nil
+	}
+	if at := p.recent(c, info); at != nil {
+		if known := at.Price(c.asked.only); known != nil {
+			return c.levels.score(known.Cost), nil
+		}
+	}
+	t := p.taking(c, info)
+	if t.question == nil {
+		return 0, nil
+	}
+	cost, _ := t.view.Cost(t.question)
+	return c.levels.score(cost), nil
+}
+
+// ScoreExtensions returns nil: scores need no normalization.
+func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
+
+// taking is a node that takes a pod, or a node without a question, which may not.
+type taking struct {
+	at       *cluster.At
 	view     *memo.Node
 	question *memo.Question
 	cost     fleet.Cost
+}
+
+func (p *Plugin) taking(c *cycle, info fwk.NodeInfo) taking {
+	at, view := p.view(c, info)
+	if at == nil || at.Problem != "" || at.Unsure != "" {
+		return taking{}
+	}
+	i := c.asked.reading(at.Gates)
+	if i < 0 {
+		return taking{}
+	}
+	q := c.asked.questions[i]
+	if answer, _ := view.Answer(q); !answer.Fits {
+		return taking{}
+	}
+	return taking{at: at, view: view, question: q}
 }
 
 // fewPlans is the number of costs that are computed one after the other. At about 6 µs each, more
@@ -55,7 +95,7 @@ type ranked struct {
 const fewPlans = 16
 
 // price sets the costs. The nodes know most of them.
-func (p *Plugin) price(ctx context.Context, list []ranked) {
+func (p *Plugin) price(ctx context.Context, list []taking) {
 	of := func(i int) (hit bool) {
 		list[i].cost, hit = list[i].view.Cost(list[i].question)
 		return hit
@@ -72,15 +112,61 @@ func (p *Plugin) price(ctx context.Context, list []ranked) {
 	}
 }
 
-// Score returns the rank of the node. A node that is not managed has the lowest score, because it
-// assigns no exclusive resources to the pod, and so has one that is unsure, because it can reject
-// the pod.
-func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
-	if c := of(state); c != nil {
-		return c.ranks[info.Node().Name], nil
-	}
-	return 0, nil
+// level is a cost, with the number of nodes that have it. ahead is the number of nodes with a lower
+// cost.
+type level struct {
+	priced       *cluster.Priced
+	nodes, ahead int
 }
 
-// ScoreExtensions returns nil: scores need no normalization.
-func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
+// levels has the costs of the nodes of a cycle. rank sorts them by cost.
+type levels []level
+
+// fewLevels is the number of costs among which add looks for an equal one. Most nodes are like many
+// others, and those that are not do not make the search longer.
+const fewLevels = 16
+
+// add counts a node. It returns the cost as the first node with it had it, so that the nodes can
+// share it.
+func (l *levels) add(p *cluster.Priced) *cluster.Priced {
+	for i := range (*l)[:min(len(*l), fewLevels)] {
+		if known := &(*l)[i]; known.priced == p || known.priced.Cost == p.Cost {
+			known.nodes++
+			return known.priced
+		}
+	}
+	*l = append(*l, level{priced: p, nodes: 1})
+	return p
+}
+
+// rank sorts the levels, merges those with equal costs, and counts the nodes ahead of each.
+func (l *levels) rank() {
+	slices.SortFunc(*l, func(a, b level) int { return a.priced.Cost.Compare(b.priced.Cost) })
+	merged := (*l)[:0]
+	ahead := 0
+	for _, next := range *l {
+		if last := len(merged) - 1; last >= 0 && merged[last].priced.Cost == next.priced.Cost {
+			merged[last].nodes += next.nodes
+		} else {
+			next.ahead = ahead
+			merged = append(merged, next)
+		}
+		ahead += next.nodes
+	}
+	*l = merged
+}
+
+// score returns the score of a cost. Only the lowest cost has the highest score. The others share
+// the rest, by the number of nodes that are ahead of them.
+func (l levels) score(cost fleet.Cost) int64 {
+	i, _ := slices.BinarySearchFunc(l, cost, func(a level, cost fleet.Cost) int { return a.priced.Cost.Compare(cost) })
+	if i == 0 {
+		return fwk.MaxScore
+	}
+	last := l[len(l)-1]
+	all, ahead := last.ahead+last.nodes, 0
+	if ahead = all; i < len(l) {
+		ahead = l[i].ahead
+	}
+	return 1 + (fwk.MaxScore-2)*int64(all-ahead)/int64(all)
+}

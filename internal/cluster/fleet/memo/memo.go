@@ -23,8 +23,13 @@ import (
 type Question struct {
 	pod    fleet.Pod
 	key    string
+	number int
 	shapes *shapes
 }
+
+// Number is the number of questions that were known before this one. Those who keep the answers to
+// a few questions can use it to choose a place.
+func (q *Question) Number() int { return q.number }
 
 // Pod returns the pod without its names.
 func (q *Question) Pod() *fleet.Pod { return &q.pod }
@@ -56,7 +61,7 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 		q.byKey = map[string]*Question{}
 	}
 	pod.Pod = request.Pod{Ask: pod.Ask}
-	known := &Question{pod: pod, key: key, shapes: &q.shapes}
+	known := &Question{pod: pod, key: key, number: len(q.byKey), shapes: &q.shapes}
 	q.byKey[key] = known
 	return known
 }
@@ -65,10 +70,8 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 type Node struct {
 	*fleet.View
 	newest atomic.Pointer[answered]
-	// fitting is the question that was asked last among those whose pods fit.
-	fitting atomic.Pointer[Question]
-	costs   atomic.Pointer[costed]
-	shape   atomic.Pointer[shape] // nil as long as nothing has asked for it
+	costs  atomic.Pointer[costed]
+	shape  atomic.Pointer[shape] // nil as long as nothing has asked for it
 }
 
 // A list of answers. The newest one is requested most often and takes one read of memory that is
@@ -91,14 +94,15 @@ type entry[K, V any] struct {
 const maxAnswers = 32
 
 // add adds an entry in front of the newest one. If the list is full, it starts a new one. If two
-// entries arrive at the same time, one is lost and will be computed again: added is false.
-func add[K, V any](list *atomic.Pointer[entry[K, V]], key K, value V) (next *entry[K, V], added bool) {
+// entries arrive at the same time, one is lost and will be computed again.
+func add[K, V any](list *atomic.Pointer[entry[K, V]], key K, value V) *entry[K, V] {
 	newest := list.Load()
-	next = &entry[K, V]{key: key, number: 1, value: value}
+	next := &entry[K, V]{key: key, number: 1, value: value}
 	if newest != nil && newest.number < maxAnswers {
 		next.older, next.number = newest, newest.number+1
 	}
-	return next, list.CompareAndSwap(newest, next)
+	list.CompareAndSwap(newest, next)
+	return next
 }
 
 // find returns the entry of a question in a list, or nil.
@@ -120,7 +124,6 @@ func (n *Node) Next(s *node.State, used fleet.Amounts) *Node { return Of(n.View.
 func (n *Node) With(allocatable, used fleet.Amounts) *Node {
 	next := Of(n.View.With(allocatable, used))
 	next.newest.Store(n.newest.Load())
-	next.fitting.Store(n.fitting.Load())
 	next.shape.Store(n.shape.Load())
 	return next
 }
@@ -134,18 +137,10 @@ func (n *Node) Place(pod fleet.Pod) (*Node, *node.Plan, error) {
 	return Of(next), plan, err
 }
 
-// Fits reports whether the pod of this question fits now, without moves, and was asked last among
-// those that fit. It reads less memory than Answer, and with thousands of nodes none of it is in a
-// CPU cache. If it returns false, call Answer.
-func (n *Node) Fits(q *Question) bool { return n.fitting.Load() == q }
-
 // Answer is View.AskAfterMoves, computed once for each question, and once for nodes that have the
 // same free. hit reports whether the answer was cached. The caller must not change the answer.
 func (n *Node) Answer(q *Question) (a *fleet.Answer, hit bool) {
 	if k := find(n.newest.Load(), q); k != nil {
-		if k.value.Fits && !k.value.AfterMoves {
-			n.fitting.Store(q)
-		}
 		return &k.value, true
 	}
 	s := n.like(q)
@@ -160,11 +155,7 @@ func (n *Node) Answer(q *Question) (a *fleet.Answer, hit bool) {
 }
 
 func (n *Node) keep(q *Question, a fleet.Answer) *fleet.Answer {
-	next, added := add(&n.newest, q, a)
-	if added && a.Fits && !a.AfterMoves {
-		n.fitting.Store(q)
-	}
-	return &next.value
+	return &add(&n.newest, q, a).value
 }
 
 // Cost returns the cost of a pod that fits, computed once for each question, and once for nodes

@@ -107,7 +107,7 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("cost on the full node %+v, hit %t", cost, hit)
 	}
 	more := n.With(fleet.Amounts{Milli: 100_000, Pods: 110}, fleet.Amounts{})
-	if _, hit := more.Answer(q); !hit || !more.Fits(q) {
+	if got, hit := more.Answer(q); !hit || !got.Fits {
 		t.Error("the node forgets its answers with other amounts")
 	}
 	if cost, hit := more.Cost(q); hit || cost.Left != 96_000 {
@@ -115,7 +115,7 @@ func TestQuestions(t *testing.T) {
 	}
 	learned := Of(n.View)
 	learned.Learn(q)
-	if _, hit := learned.Answer(q); !hit || !learned.Fits(q) {
+	if got, hit := learned.Answer(q); !hit || !got.Fits {
 		t.Error("the node did not learn the answer")
 	}
 	if cost, hit := learned.Cost(q); !hit || cost != n.Ask(q.Pod()).Cost {
