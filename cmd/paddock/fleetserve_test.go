@@ -124,7 +124,7 @@ func TestFleetLive(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"fleet --nodes live", "1 of 1 pod placed on 1 node: 3 of 7 CPUs (42.9 %)"},
 		{"fleet size --nodes live", "metal      1      optimal"},
-		{"fleet rejections --nodes live", "metal     2      1  6 CPUs  too large"},
+		{"fleet rejections --nodes live", "       2      1  6 CPUs  too large  metal"},
 	} {
 		var out bytes.Buffer
 		root := newRootCommand()

@@ -52,7 +52,7 @@ var documents = []struct {
 	{"fleet size", console.FleetSizes, reflect.TypeFor[[]view.Fleet]()},
 	{"fleet try", console.FleetTrials, reflect.TypeFor[[]view.Trial]()},
 	{"fleet largest", console.FleetLargest, reflect.TypeFor[view.FleetLargest]()},
-	{"fleet rejections", console.FleetRejections, reflect.TypeFor[[]view.FleetRejections]()},
+	{"fleet rejections", console.FleetRejections, reflect.TypeFor[view.FleetRejections]()},
 	{"rule", console.RuleList, reflect.TypeFor[[]rules.Rule]()},
 	{"version", console.Version, reflect.TypeFor[version]()},
 }

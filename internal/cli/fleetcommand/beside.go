@@ -12,11 +12,9 @@ import (
 // beside adds what the page of a cluster shows beside its nodes: the rejections by nodes, the nodes
 // that are left out, and notes. hour has the rejections of the last hour, as far as they are known.
 func beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]int64) {
-	for _, r := range m.Rejections {
-		f.Counters = append(f.Counters, fleetpage.Counter{
-			FleetRejections: view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Pods: r.Pods, Nodes: r.Nodes},
-			LastHour:        hour[fleetwatch.Row{Group: r.Group, Class: r.Class, Cause: r.Cause}],
-		})
+	f.Counted = rejectionsOf(m.Rejections, m.Decisions, false)
+	for _, r := range f.Counted.Rejections {
+		f.Counters = append(f.Counters, fleetpage.Counter{RejectedClass: r, LastHour: hour[fleetwatch.Row{Group: r.Kind, Class: r.Class, Cause: r.Cause}]})
 	}
 	for _, r := range m.Last {
 		when := ""

@@ -104,7 +104,7 @@ func TestLive(t *testing.T) {
 	if r := f.Rejected[0]; r.Pod != "default/large" || r.Reason != "TopologyAffinityError (cpu)" || len(f.Answer.Causes) != 1 || f.Answer.Causes[0].Detail == "" {
 		t.Errorf("%+v, causes %+v", r, f.Answer.Causes)
 	}
-	if len(f.Counters) != 1 || f.Counters[0].Pods != 4 || f.Counters[0].Nodes != 2 || len(f.Lately) != 2 || f.Zones["n1"] != "zone-n1" {
+	if len(f.Counters) != 1 || f.Counters[0].Rejected != 4 || f.Counters[0].Nodes != 2 || len(f.Lately) != 2 || f.Zones["n1"] != "zone-n1" {
 		t.Errorf("counters %+v, last %+v, zones %v", f.Counters, f.Lately, f.Zones)
 	}
 	s.Set(t, "pods", clustertest.Pod("waits", "n2", "3"))

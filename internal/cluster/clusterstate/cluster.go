@@ -34,7 +34,7 @@ type Cluster struct {
 // same digest share it.
 func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
 	return &Cluster{
-		machines: machines, nodes: map[string]*node{}, pods: map[string]*pod{}, specs: newSpecs(), groups: groupNames{},
+		machines: machines, nodes: map[string]*node{}, pods: map[string]*pod{}, specs: newSpecs(), groups: newGroupNames(machines),
 		changed: map[string]bool{}, last: &Moment{},
 	}
 }
@@ -81,14 +81,14 @@ func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.Re
 		c.counted = false
 		return nil
 	}
-	if slices.Equal(before.Status.Rejections.Counts, o.Status.Rejections.Counts) && slices.EqualFunc(before.Status.Rejections.Last, o.Status.Rejections.Last, sameRejection) {
+	if r, s := &before.Status.Rejections, &o.Status.Rejections; r.Since.Equal(s.Since) && r.Decided == s.Decided && slices.Equal(r.Counts, s.Counts) && slices.EqualFunc(r.Last, s.Last, sameRejection) {
 		return nil
 	}
 	c.counted = false
 	if before.UID != o.UID {
 		return nil
 	}
-	return Grown(before.Status.Rejections.Counts, o.Status.Rejections.Counts)
+	return grown(before.Status.Rejections, o.Status.Rejections).Counts
 }
 
 // SetPod sets the pod namespace/name. Nil means that it is gone. A pod that has ended counts as
@@ -153,7 +153,9 @@ type Moment struct {
 	// first. Last has the latest rejections, the newest first.
 	Rejections []Rejections
 	Last       []Rejection
-	counters   map[string]counters
+	// Decisions counts all decisions, in the order of the groups' rejections, most first.
+	Decisions []Decisions
+	counters  map[string]counters
 	// Pods is the number of pods that have a node. Waiting has the pods that have none, the oldest
 	// first.
 	Pods    int

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -181,8 +182,46 @@ func TestSince(t *testing.T) {
 		}
 		return c.Moment()
 	}
-	got := at(map[string]int64{"same": 5, "more": 9, "restarted": 2, "new": 3}).Since(at(map[string]int64{"same": 5, "more": 4, "restarted": 7, "gone": 1}))
+	got, _ := at(map[string]int64{"same": 5, "more": 9, "restarted": 2, "new": 3}).Since(at(map[string]int64{"same": 5, "more": 4, "restarted": 7, "gone": 1}))
 	if want := []clusterstate.Rejections{{Group: "metal", Class: "6 CPUs", Cause: "x", Pods: 10, Nodes: 3}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestDecisions checks that decisions are summed by group, that an agent that started again counts
+// in full, and that nodes whose agents do not publish their decisions are counted.
+func TestDecisions(t *testing.T) {
+	k := clustertest.New(t, 4)
+	day := func(n int) *metav1.Time { return &metav1.Time{Time: time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC)} }
+	at := func(nodes map[string]v1alpha1.Rejections) *clusterstate.Moment {
+		c := newCluster(k)
+		for name, r := range nodes {
+			r.Counts = []v1alpha1.RejectionCount{{Class: "6 CPUs", Cause: "x", Count: r.Total}}
+			setNode(c, k, name, func(o *v1.Node, p *v1alpha1.PaddockNode) {
+				p.Status.Rejections = r
+				if name == "other" {
+					delete(o.Labels, v1.LabelInstanceTypeStable)
+					p.Status.Devices = []v1alpha1.DeviceResource{{Resource: "nvidia.com/gpu", Devices: []v1alpha1.Device{{ID: "0"}, {ID: "1"}}}}
+				}
+			})
+		}
+		return c.Moment()
+	}
+	before := at(map[string]v1alpha1.Rejections{"a": {Since: day(1), Decided: 100, Total: 2}, "b": {Since: day(2), Decided: 50, Total: 5}})
+	now := at(map[string]v1alpha1.Rejections{"a": {Since: day(1), Decided: 140, Total: 3}, "b": {Since: day(4), Decided: 60, Total: 6}, "other": {Total: 1}})
+	_, got := now.Since(before)
+	other := clusterstate.Decisions{Group: "2 sockets, 8 cores, 2 NUMA nodes, 32Gi, 2 nvidia.com/gpu", Nodes: 1, Rejected: 1, Uncounted: 1}
+	want := []clusterstate.Decisions{{Group: "metal", Nodes: 2, Decided: 100, Rejected: 7, From: day(1).Time, To: day(4).Time}, other}
+	for i := range got {
+		if got[i].Policy == "" {
+			t.Errorf("group %q has no policy", got[i].Group)
+		}
+		got[i].Policy = ""
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	if d := now.Decisions[0]; d.Decided != 200 || d.Rejected != 9 {
+		t.Errorf("%+v, want 9 of 200", d)
 	}
 }

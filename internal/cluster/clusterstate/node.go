@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -82,6 +81,18 @@ func (n *node) unusable() string {
 	return ""
 }
 
+// policy describes the policy of the node, or is empty if the PaddockNode cannot be read.
+func (n *node) policy() string {
+	if n.wrong != nil || n.shown == nil {
+		return ""
+	}
+	text := kubeletcfg.Describe(n.shown.Policy)
+	if k := n.shown.Kubelet; k != nil {
+		text = k.Version.Name() + " decides: " + text
+	}
+	return text
+}
+
 // stale reports whether the PaddockNode belongs to another Node of the same name. The garbage
 // collector will remove it.
 func (n *node) stale() bool {
@@ -97,11 +108,10 @@ func (n *node) stale() bool {
 func (c *Cluster) make(name string, n *node) error {
 	out := &Node{
 		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: Amounts(n.object.Status.Allocatable)},
-		Object: n.object, Policy: kubeletcfg.Describe(n.shown.Policy),
+		Object: n.object, Policy: n.policy(),
 	}
 	var notes []string
 	if k := n.shown.Kubelet; k != nil {
-		out.Policy = k.Version.Name() + " decides: " + out.Policy
 		if k.Certainty.Answer == v1alpha1.CertaintyUnsure {
 			notes = append(notes, "it is unsure what its kubelet has: "+strings.Join(k.Certainty.Reasons, ", "))
 		}
@@ -182,22 +192,4 @@ func (n *Node) Empty() (capacity.Kind, error) {
 	}
 	k.State = s
 	return k, nil
-}
-
-// groupNames has the keys of the groups by base name. A group is named after the instance type or
-// the machine, with a number if nodes with this name differ in machine or policy.
-type groupNames map[string][]string
-
-func (g groupNames) of(o *v1.Node, p *v1alpha1.PaddockNode) string {
-	base := cmp.Or(o.Labels[v1.LabelInstanceTypeStable], "machine-"+p.Status.Machine[:min(8, len(p.Status.Machine))])
-	key := p.Status.Machine + p.Status.PolicyDigest + strconv.Itoa(int(p.Status.MaxContainersPerPod))
-	i := slices.Index(g[base], key)
-	if i < 0 {
-		i = len(g[base])
-		g[base] = append(g[base], key)
-	}
-	if i == 0 {
-		return base
-	}
-	return fmt.Sprintf("%s-%d", base, i+1)
 }

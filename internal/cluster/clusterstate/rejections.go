@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,48 +24,71 @@ type Rejection struct {
 	v1alpha1.Rejection
 }
 
-// counters are the counts of one node.
-type counters struct {
-	group  string
-	uid    types.UID // of the PaddockNode
-	counts []v1alpha1.RejectionCount
+// Decisions counts what the agents of the nodes of one group decided.
+type Decisions struct {
+	Group string
+	// Policy describes the policy of the group. It is empty if it cannot be read.
+	Policy string
+	Nodes  int
+	// Decided counts the pods and resizes that were admitted or rejected, and Rejected the rejected
+	// ones. Uncounted is the number of nodes whose agents publish only rejections: unless it is 0,
+	// Decided does not include all of Rejected.
+	Decided, Rejected int64
+	Uncounted         int
+	// From and To are the earliest and the latest time since which an agent counts. They are zero
+	// if no agent publishes it.
+	From, To time.Time
 }
 
-// count collects what nodes rejected, including nodes that are no longer managed.
+// counters are the counts of one node.
+type counters struct {
+	group, policy string
+	uid           types.UID // of the PaddockNode
+	v1alpha1.Rejections
+}
+
+// count collects what nodes decided, including nodes that are no longer managed.
 func (c *Cluster) count(m *Moment) {
 	m.Last, m.counters = nil, map[string]counters{}
+	policies := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[name]
 		if n.object == nil || n.paddock == nil {
 			continue
 		}
 		group := c.groups.of(n.object, n.paddock)
-		m.counters[name] = counters{group, n.paddock.UID, n.paddock.Status.Rejections.Counts}
+		policy := policies[group]
+		if policy == "" {
+			policy = n.policy()
+			policies[group] = policy
+		}
+		m.counters[name] = counters{group, policy, n.paddock.UID, n.paddock.Status.Rejections}
 		for _, r := range n.paddock.Status.Rejections.Last {
 			m.Last = append(m.Last, Rejection{name, group, r})
 		}
 	}
-	m.Rejections = sum(m.counters)
+	m.Rejections, m.Decisions = sum(m.counters)
 	slices.SortStableFunc(m.Last, func(a, b Rejection) int { return b.Time.Compare(a.Time.Time) })
 }
 
-// Since returns what the nodes rejected after an earlier moment of the same cluster.
-func (m *Moment) Since(before *Moment) []Rejections {
-	grown := make(map[string]counters, len(m.counters))
+// Since returns what the nodes rejected and decided after an earlier moment of the same cluster.
+func (m *Moment) Since(before *Moment) ([]Rejections, []Decisions) {
+	after := make(map[string]counters, len(m.counters))
 	for name, now := range m.counters {
 		if then, there := before.counters[name]; there && then.uid == now.uid {
-			now.counts = Grown(then.counts, now.counts)
+			now.Rejections = grown(then.Rejections, now.Rejections)
 		}
-		grown[name] = now
+		after[name] = now
 	}
-	return sum(grown)
+	return sum(after)
 }
 
 // sum adds counters up and sorts the sums, the most frequent first.
-func sum(all map[string]counters) []Rejections {
-	sums := map[Rejections]Rejections{}
+func sum(all map[string]counters) ([]Rejections, []Decisions) {
+	sums, groups := map[Rejections]Rejections{}, map[string]Decisions{}
 	for _, n := range all {
-		for _, r := range n.counts {
+		groups[n.group] = groups[n.group].Plus(n.decisions())
+		for _, r := range n.Counts {
 			key := Rejections{Group: n.group, Class: r.Class, Cause: r.Cause}
 			s, there := sums[key]
 			if !there {
@@ -75,29 +99,70 @@ func sum(all map[string]counters) []Rejections {
 			sums[key] = s
 		}
 	}
-	return slices.SortedFunc(maps.Values(sums), func(a, b Rejections) int {
+	rows := slices.SortedFunc(maps.Values(sums), func(a, b Rejections) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Cause, b.Cause))
+	})
+	return rows, slices.SortedFunc(maps.Values(groups), func(a, b Decisions) int {
+		return cmp.Or(cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Group, b.Group))
 	})
 }
 
-// Grown returns by how much counters grew. Counters start at zero when an agent starts, so a
-// counter that is smaller than before counts in full.
-func Grown(before, now []v1alpha1.RejectionCount) []v1alpha1.RejectionCount {
+// decisions returns the decisions of one node.
+func (n *counters) decisions() Decisions {
+	d := Decisions{Group: n.group, Policy: n.policy, Nodes: 1}
+	for _, r := range n.Counts {
+		d.Rejected += max(0, r.Count)
+	}
+	if n.Since == nil {
+		d.Uncounted = 1
+		return d
+	}
+	d.Decided, d.From, d.To = max(0, n.Decided), n.Since.Time, n.Since.Time
+	return d
+}
+
+// Plus returns the decisions of both. Group and Policy are those of the first that has one.
+func (d Decisions) Plus(e Decisions) Decisions {
+	d.Group, d.Policy = cmp.Or(d.Group, e.Group), cmp.Or(d.Policy, e.Policy)
+	d.Nodes += e.Nodes
+	d.Decided += e.Decided
+	d.Rejected += e.Rejected
+	d.Uncounted += e.Uncounted
+	if d.From.IsZero() || !e.From.IsZero() && e.From.Before(d.From) {
+		d.From = e.From
+	}
+	if e.To.After(d.To) {
+		d.To = e.To
+	}
+	return d
+}
+
+// grown returns by how much counters grew. Counters start at zero when an agent starts: if the time
+// of that differs, they count in full. Agents that do not publish the time may have started again
+// as well, so a counter of theirs that is smaller than before counts in full.
+func grown(before, now v1alpha1.Rejections) v1alpha1.Rejections {
+	if !before.Since.Equal(now.Since) {
+		return now
+	}
 	type key struct{ class, cause string }
-	had := make(map[key]int64, len(before))
-	for _, n := range before {
+	had := make(map[key]int64, len(before.Counts))
+	for _, n := range before.Counts {
 		had[key{n.Class, n.Cause}] = n.Count
 	}
-	var out []v1alpha1.RejectionCount
-	for _, n := range now {
+	var counts []v1alpha1.RejectionCount
+	for _, n := range now.Counts {
 		if old := had[key{n.Class, n.Cause}]; n.Count >= old {
 			n.Count -= old
 		}
 		if n.Count > 0 {
-			out = append(out, n)
+			counts = append(counts, n)
 		}
 	}
-	return out
+	now.Counts = counts
+	if now.Decided >= before.Decided {
+		now.Decided -= before.Decided
+	}
+	return now
 }
 
 func sameRejection(a, b v1alpha1.Rejection) bool {

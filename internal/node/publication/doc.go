@@ -4,11 +4,11 @@
 // # What is written, and when
 //
 // A change of the machine, the policy, the devices, the published grants, the conditions or the
-// rejections is written within a second. The revision and the summary change with every admission,
-// and nothing depends on them. If only they change, they are written within Lazy, and the certainty
-// of an observed node within Settling, unless it begins or ends to be unsure. There is never more
-// than one write per second, however many pods are admitted, and none if nothing changed
-// (package reconcile).
+// rejections is written within a second. The revision, the summary and the number of decisions
+// change with every admission, and no program depends on them. If only they change, they are
+// written within Lazy, and the certainty of an observed node within Settling, unless it begins or
+// ends to be unsure. There is never more than one write per second, however many pods are admitted,
+// and none if nothing changed (package reconcile).
 //
 // A grant is not published if its pod's annotation has it, because readers of the pod know it. A
 // pod is published if its grant differs from its annotation, or if the kubelet does not list it.

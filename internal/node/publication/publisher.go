@@ -19,7 +19,8 @@ import (
 
 // Times of a publication.
 const (
-	// Lazy is the maximum age of a published revision and summary. They are for people.
+	// Lazy is the maximum age of a published revision, summary and number of decisions. They are
+	// for people.
 	Lazy = 30 * time.Second
 	// Settling is the maximum age of a published certainty, apart from the start and the end of
 	// unsure: each decision of a kubelet is pending first and exact a second later, and a write for
@@ -69,11 +70,11 @@ type Publisher struct {
 		added  bool
 	}
 	begun, checked, wrote time.Time
-	// last and rejects are the view and the version of the rejections that Keep looked at last. due
+	// last and counted are the view and the version of the counters that Keep looked at last. due
 	// is Lazy or Settling if something of them is not written yet because of that, and zero
 	// otherwise.
 	last    View
-	rejects uint64
+	counted uint64
 	due     time.Duration
 	looked  map[string]look // by UID
 	// before is the revision from which those of an observed kubelet count. See revision.
@@ -82,14 +83,15 @@ type Publisher struct {
 
 // New returns a Publisher. It sends no request.
 func New(c Config) *Publisher {
-	p := &Publisher{config: c, begun: c.Now()}
+	now := c.Now()
+	p := &Publisher{config: c, begun: now, rejected: rejections{since: now}}
 	p.Loop = reconcile.New(p, reconcile.Config{Observe: c.Observer.Published, Now: c.Now, After: c.After, Log: c.Log})
 	return p
 }
 
 // Decided implements engine.Observer.
 func (p *Publisher) Decided(d engine.Decision) {
-	if p.rejected.decided(d, p.config.Now()) {
+	if p.rejected.count(d, p.config.Now()) {
 		p.Changed()
 	}
 }
@@ -147,7 +149,7 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 	rejected, version := p.rejected.show()
 	have := p.written.Load()
 	known := have != nil
-	if known && v.same(p.last) && version == p.rejects && !p.overdue(now) {
+	if known && v.same(p.last) && version == p.counted && !p.overdue(now) {
 		return false, nil
 	}
 	next := have
@@ -168,11 +170,11 @@ func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
 		p.machine.added = true
 	}
 	matters := have.ResourceVersion == "" || !equality.Semantic.DeepEqual(have.OwnerReferences, next.OwnerReferences) || !sameMatter(&have.Status, status)
-	p.last, p.rejects, p.due = v, version, 0
+	p.last, p.counted, p.due = v, version, 0
 	switch {
 	case !sameCertainty(&have.Status, status):
 		p.due = Settling
-	case have.Status.Revision != status.Revision:
+	case have.Status.Revision != status.Revision || !sameCount(&have.Status.Rejections, &status.Rejections):
 		p.due = Lazy
 	}
 	if !matters && !p.overdue(now) {

@@ -279,6 +279,27 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestDecided checks that an admission counts once and is published as late as the revision, and
+// that neither a known pod nor a grant that is not durable counts.
+func TestDecided(t *testing.T) {
+	w := newWorld(t)
+	w.round(0)
+	plan := w.view.State.Plan(exclusive("new", 1))
+	known := *plan
+	known.Known = true
+	for _, d := range []engine.Decision{{Plan: plan}, {Plan: &known}, {Plan: plan, Err: errors.New("the disk is full")}} {
+		w.Decided(d)
+	}
+	w.round(time.Second)
+	if n := w.object().Status.Rejections.Decided; n != 0 {
+		t.Errorf("%d decisions are published at once", n)
+	}
+	w.round(publication.Lazy)
+	if n := w.object().Status.Rejections.Decided; n != 1 {
+		t.Errorf("%d decisions are published, want 1", n)
+	}
+}
+
 func TestRejections(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -287,8 +308,12 @@ func TestRejections(t *testing.T) {
 		w.Decided(engine.Decision{Plan: w.view.State.Plan(pod), Base: w.view.State})
 	}
 	w.Decided(engine.Decision{Plan: w.view.State.Plan(exclusive("again", 8)), Base: w.view.State})
+	begun := w.object().Status.Rejections.Since
 	w.round(time.Second)
 	r := w.object().Status.Rejections
+	if r.Decided != 101 || r.Since == nil || !r.Since.Equal(begun) {
+		t.Errorf("%d decisions since %v, which began at %v", r.Decided, r.Since, begun)
+	}
 	if r.Total != 101 || len(r.Counts) != 65 || len(r.Last) != 10 || r.Last[0].Pod != "default/again" || r.Last[0].Cause != "NotAligned" {
 		t.Errorf("%d rejections in %d classes, the last %+v", r.Total, len(r.Counts), r.Last)
 	}

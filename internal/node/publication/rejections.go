@@ -29,18 +29,32 @@ const (
 	maxMessage = 512
 )
 
-// rejections counts the rejections of an engine. It is safe for concurrent use.
+// rejections counts the decisions of an engine and which of them are rejections. It is safe for
+// concurrent use.
 type rejections struct {
+	since time.Time // when it began to count
+
 	mu      sync.Mutex
-	version uint64 // grows with every rejection
+	version uint64 // grows with every counted decision
+	decided int64
 	total   int64
 	counts  map[[2]string]int64 // by class and cause
 	last    []v1alpha1.Rejection
 }
 
-func (r *rejections) decided(d engine.Decision, now time.Time) bool {
+// count counts a decision. It reports whether it is a rejection.
+func (r *rejections) count(d engine.Decision, now time.Time) bool {
 	outside, is := errors.AsType[*engine.OutsideError](d.Err)
-	if !is && (d.Err != nil || d.Plan.Rejection == nil) {
+	if !is && d.Err != nil {
+		return false // The plan is not durable: the pod comes again.
+	}
+	if !is && d.Plan.Rejection == nil {
+		if !d.Plan.Known {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.decided++
+			r.version++
+		}
 		return false
 	}
 	pod, cause, message := &d.Plan.Pod, "requests", outside.Error
@@ -61,6 +75,7 @@ func (r *rejections) decided(d engine.Decision, now time.Time) bool {
 		key[0] = otherClass
 	}
 	r.counts[key]++
+	r.decided++
 	r.total++
 	r.version++
 	r.last = slices.Insert(r.last, 0, v1alpha1.Rejection{
@@ -81,7 +96,8 @@ func short(text string) string {
 func (r *rejections) show() (v1alpha1.Rejections, uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := v1alpha1.Rejections{Total: r.total, Last: slices.Clone(r.last)}
+	since := metav1.NewTime(r.since).Rfc3339Copy()
+	out := v1alpha1.Rejections{Since: &since, Decided: r.decided, Total: r.total, Last: slices.Clone(r.last)}
 	for key, n := range r.counts {
 		out.Counts = append(out.Counts, v1alpha1.RejectionCount{Class: key[0], Cause: key[1], Count: n})
 	}

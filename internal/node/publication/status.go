@@ -263,11 +263,18 @@ func sameMatter(a, b *v1alpha1.PaddockNodeStatus) bool {
 	x, y := *a, *b
 	x.Revision, y.Revision = 0, 0
 	x.Summary, y.Summary = v1alpha1.Summary{}, v1alpha1.Summary{}
+	x.Rejections.Since, y.Rejections.Since = nil, nil
+	x.Rejections.Decided, y.Rejections.Decided = 0, 0
 	if settles(a) && settles(b) {
 		x.Certainty, y.Certainty = nil, nil
 		x.Conditions, y.Conditions = withoutCertain(x.Conditions), withoutCertain(y.Conditions)
 	}
 	return equality.Semantic.DeepEqual(&x, &y)
+}
+
+// sameCount reports whether two statuses have the same number of decisions since the same time.
+func sameCount(a, b *v1alpha1.Rejections) bool {
+	return a.Decided == b.Decided && a.Since.Equal(b.Since)
 }
 
 // settles reports whether a certainty is exact or pending. A program plans on both alike.

@@ -131,7 +131,7 @@ func TestPageFollows(t *testing.T) {
 	b.Await(`window.paddock && paddock.tiles.places.length === 8 && document.getElementById('connection').textContent === 'live' && document.getElementById('counters').hidden`)
 	b.Run(chromedp.Evaluate(`paddock.firstTile = paddock.tiles.places[1].node`, nil))
 	next := with(t, first, "node-0002", pod("team-c/late", 4))
-	next.Counters = []fleetpage.Counter{{FleetRejections: view.FleetRejections{Kind: "node", Class: "9 CPUs", Cause: "too large", Pods: 1200, Nodes: 2}, LastHour: 3}, {FleetRejections: view.FleetRejections{Kind: "node", Class: "1 CPU", Cause: "y", Pods: 1, Nodes: 1}}}
+	next.Counters = []fleetpage.Counter{{RejectedClass: view.RejectedClass{Kind: "node", Class: "9 CPUs", Cause: "too large", Rejected: 1200, Nodes: 2}, LastHour: 3}, {RejectedClass: view.RejectedClass{Kind: "node", Class: "1 CPU", Cause: "y", Rejected: 1, Nodes: 1}}}
 	next.Lately = []fleetpage.Lately{{Time: "2026-11-22T12:00:00Z", Node: "node-0003", Pod: "team-d/huge", Class: "9 CPUs", Cause: "too large", Message: "9 CPUs do not fit"}}
 	next.LeftOut = []fleetpage.Note{{Node: "node-0099", Text: "its policy is <b>newer</b>"}}
 	now.set(fleetpage.Moment{Fleet: next})

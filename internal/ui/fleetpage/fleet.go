@@ -24,6 +24,9 @@ type Fleet struct {
 	Zones map[string]string
 	// Rejected are the pods that every node rejects.
 	Rejected []Rejected
+	// Counted has the rates at which nodes of a cluster reject pods. It is nil if the nodes are not
+	// those of a cluster.
+	Counted *view.FleetRejections
 	// Counters count the pods that nodes of a cluster rejected, and Lately lists the last of these
 	// pods.
 	Counters []Counter
@@ -44,7 +47,7 @@ type Rejected struct {
 
 // Counter counts the pods of one class that nodes of one kind rejected for one cause.
 type Counter struct {
-	view.FleetRejections
+	view.RejectedClass
 	// LastHour counts those of the last hour, or since the page is served if that is shorter.
 	LastHour int64 `json:"lastHour"`
 }

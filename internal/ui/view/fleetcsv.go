@@ -146,12 +146,3 @@ func TrialsRows(trials []Trial) [][]string {
 	columns := slices.Concat([]string{"nodes", "policy", "scope", "option", "scoring", "order"}, podColumns, cpuColumns, []string{"now", "best", "wrong", "interrupted"})
 	return table(columns, records)
 }
-
-// RejectionsRows returns the rejections with a header.
-func RejectionsRows(all []FleetRejections) [][]string {
-	rows := [][]string{{"kind", "pods", "nodes", "class", "cause"}}
-	for _, r := range all {
-		rows = append(rows, []string{r.Kind, whole(r.Pods), whole(r.Nodes), r.Class, r.Cause})
-	}
-	return rows
-}

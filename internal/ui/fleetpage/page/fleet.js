@@ -89,7 +89,7 @@ function beside(a) {
     $(id + '-list').replaceChildren(...list.map((n) => element('li', {}, n.node ? element('strong', {}, n.node + ': ') : null, n.text)));
   }
   $('counters').hidden = !a.counters.length;
-  $('counters-rows').replaceChildren(...a.counters.map((c) => element('tr', {}, element('td', {}, c.kind), ...[c.pods, c.lastHour, c.nodes].map((n) => element('td', { class: 'number' }, n.toLocaleString('en') || '0')), element('td', {}, c.class), element('td', {}, c.cause))));
+  $('counters-rows').replaceChildren(...a.counters.map((c) => element('tr', {}, element('td', {}, c.kind), ...[c.rejected, c.lastHour, c.nodes].map((n) => element('td', { class: 'number' }, n.toLocaleString('en') || '0')), element('td', {}, c.class), element('td', {}, c.cause))));
   filter();
 }
 
