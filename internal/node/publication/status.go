@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // maxReasons limits the reasons of a certainty.
@@ -322,21 +320,6 @@ func summaryOf(v View, conditions []metav1.Condition) v1alpha1.Summary {
 		free = append(free, strconv.Itoa(n.ID)+":"+strconv.Itoa(available.IntersectionLen(n.CPUs)))
 	}
 	out.FreeCPUs = strings.Join(free, " ")
-	out.LargestPod = strconv.Itoa(largest(s)) + " CPUs"
+	out.LargestPod = strconv.Itoa(s.LargestPod(0)) + " CPUs"
 	return out
-}
-
-// largest returns the number of CPUs of the largest pod that would be admitted now, with one
-// container and as little memory as possible.
-func largest(s *node.State) int {
-	pod := request.Pod{Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}}
-	unit := 1
-	if s.Policy().CPU.FullPCPUsOnly {
-		unit = max(1, s.Machine().CPUsPerCore())
-	}
-	most := s.AvailableCPUs().Len() / unit
-	return unit * (sort.Search(most, func(n int) bool { // The first n for which one more does not fit.
-		pod.Containers[0].CPUs = unit * (n + 1)
-		return s.Plan(pod).Grant == nil
-	}))
 }

@@ -50,7 +50,7 @@ func TestPage(t *testing.T) {
 	f := fleetOf(t, 5000)
 	server := httptest.NewServer(fleetpage.New(fleetpage.Static{Fleet: f}, clock).Handler())
 	t.Cleanup(server.Close)
-	b.Run(chromedp.Navigate(server.URL))
+	b.Run(chromedp.Navigate(server.URL + "/#sort=name&group=none&equal=no"))
 	b.Await(`window.paddock && paddock.tiles.places.length === 5000 && document.getElementById('nodes-count').textContent === '5,000' && paddock.tiles.drawn > 0`)
 	b.Picture(*screenshots, "fleet")
 
@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 		b.Run(chromedp.KeyEvent(kb.End))
 		b.Await(`paddock.tiles.at === 4999 && document.getElementById('tiles').scrollTop > 1000`)
 		b.Run(chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Enter))
-		b.Await(`document.querySelector('#node-map .cpu') && document.getElementById('node-title').textContent === 'node-0001' && location.hash === '#node=node-0001'`)
+		b.Await(`document.querySelector('#node-map .cpu') && document.getElementById('node-title').textContent === 'node-0001' && location.hash === '#node=node-0001&sort=name&group=none&equal=no'`)
 		b.Picture(*screenshots, "fleet-node")
 		b.Run(chromedp.KeyEvent(kb.Escape))
 		b.Await(`document.getElementById('node').hidden && document.activeElement.id === 'tiles'`)

@@ -55,11 +55,11 @@ func (p *Page) serveEvents(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := webui.NewStream(rw, p.clock.Now, retry)
-	m, revision, changed := p.present()
-	seen, shown := m.Fleet, state{}
+	fleet, now, revision, changed := p.present()
+	seen, shown := fleet, state{}
 	err := s.Send("hello", hello{revision})
 	for silent := p.clock.After(beat); err == nil; {
-		if now := stateOf(m); now != shown {
+		if now != shown {
 			shown = now
 			err = s.Send("state", now)
 			continue
@@ -78,14 +78,14 @@ func (p *Page) serveEvents(rw http.ResponseWriter, r *http.Request) {
 			return
 		case <-p.clock.After(breath):
 		}
-		if m, revision, changed = p.present(); m.Fleet == seen {
+		if fleet, now, revision, changed = p.present(); fleet == seen {
 			continue
 		}
-		if c, some := m.Fleet.since(seen, revision); some {
+		if c, some := fleet.since(seen, revision); some {
 			err = s.Send("change", c)
 		} else {
 			err = s.Send("everything", hello{revision})
 		}
-		seen = m.Fleet
+		seen = fleet
 	}
 }

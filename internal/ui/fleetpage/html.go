@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/ui/webui"
@@ -14,9 +15,12 @@ import (
 // maxListed is how many pods a page in one file lists. It limits the file to a few megabytes.
 const maxListed = 50_000
 
+// imported matches the end of an import of a script.
+var imported = regexp.MustCompile(` from '\./([a-z]+\.js)';`)
+
 // WriteHTML writes the page as one file that contains all of its data and loads nothing.
 func (f *Fleet) WriteHTML(out io.Writer) error {
-	o := f.overview(0)
+	o := f.snapshot(nil).overview(0)
 	for _, v := range f.Views {
 		for g := range v.State.AllGrants() {
 			if len(o.Pods) == maxListed {
@@ -37,10 +41,23 @@ func (f *Fleet) WriteHTML(out io.Writer) error {
 		}
 		return string(content)
 	}
-	script := func(content string) string {
+	// A script in a data URL cannot import a relative name: its imports become data URLs as well.
+	var script func(name string) string
+	script = func(name string) string {
+		content := string(webui.TextJS)
+		if name != "text.js" {
+			content = text(name)
+		}
+		content = imported.ReplaceAllStringFunc(content, func(from string) string {
+			return " from '" + script(imported.FindStringSubmatch(from)[1]) + "';"
+		})
 		return "data:text/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(content))
 	}
-	imports, err := json.Marshal(map[string]map[string]string{"imports": {"./text.js": script(string(webui.TextJS)), "./tiles.js": script(text("tiles.js"))}})
+	scripts := map[string]string{"./text.js": script("text.js")}
+	for _, name := range modules {
+		scripts["./"+name] = script(name)
+	}
+	imports, err := json.Marshal(map[string]map[string]string{"imports": scripts})
 	if err != nil {
 		return err
 	}

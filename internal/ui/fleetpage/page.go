@@ -21,6 +21,9 @@ import (
 //go:embed page
 var files embed.FS
 
+// modules are the scripts that fleet.js imports.
+var modules = []string{"tiles.js", "kinds.js", "node.js", "keep.js"}
+
 // Source provides the fleet.
 type Source interface {
 	// Present returns the present fleet and a channel that is closed when a new Moment is
@@ -55,8 +58,10 @@ type Page struct {
 	source Source
 	clock  Clock
 
-	mu       sync.Mutex // locked only briefly
-	last     *Fleet
+	// mu is locked while the tiles of a changed fleet are measured: 5,000 nodes take 0.1 s at
+	// first, and then what differs.
+	mu       sync.Mutex
+	last     *snapshot
 	revision uint64
 	// asking serialises the questions that plan on every node, because one question uses all CPUs
 	// that this page may use. asked has an element for each such question that is waiting or being
@@ -73,17 +78,17 @@ func New(source Source, clock Clock) *Page {
 	}
 }
 
-// present returns the present Moment, a revision that grows with every change of the fleet, and the
-// channel that signals the next Moment.
-func (p *Page) present() (m Moment, revision uint64, changed <-chan struct{}) {
-	m, changed = p.source.Present()
-	p.mu.Lock()
+// present returns the present fleet with whether the source follows it, a revision that grows with
+// every change of the fleet, and the channel that signals the next Moment.
+func (p *Page) present() (s *snapshot, followed state, revision uint64, changed <-chan struct{}) {
+	p.mu.Lock() // First, so that a reader with an earlier Moment does not come later.
 	defer p.mu.Unlock()
-	if m.Fleet != p.last {
-		p.last = m.Fleet
+	m, changed := p.source.Present()
+	if p.last == nil || m.Fleet != p.last.Fleet {
+		p.last = m.Fleet.snapshot(p.last)
 		p.revision++
 	}
-	return m, p.revision, changed
+	return p.last, stateOf(m), p.revision, changed
 }
 
 // Handler returns the handler that serves the page and its data.
@@ -95,7 +100,7 @@ func (p *Page) Handler() http.Handler {
 	}
 	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
 	handle("GET /{$}", func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, static, "index.html") })
-	for _, name := range []string{"fleet.css", "fleet.js", "tiles.js"} {
+	for _, name := range append([]string{"fleet.css", "fleet.js"}, modules...) {
 		handle("GET /"+name, func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, static, name) })
 	}
 	handle("GET /text.js", webui.ServeTextJS)
@@ -104,14 +109,14 @@ func (p *Page) Handler() http.Handler {
 		_, _ = io.WriteString(rw, nodemap.StyleSheet) // An error means that the reader is gone.
 	})
 	handle("GET /api/fleet", func(rw http.ResponseWriter, _ *http.Request) {
-		m, revision, _ := p.present()
-		o := m.Fleet.overview(revision)
-		o.CanAsk, o.state = true, stateOf(m)
+		fleet, followed, revision, _ := p.present()
+		o := fleet.overview(revision)
+		o.CanAsk, o.state = true, followed
 		answer(rw, http.StatusOK, o)
 	})
 	handle("GET /events", p.serveEvents)
 	handle("GET /api/search", func(rw http.ResponseWriter, r *http.Request) {
-		m, _, _ := p.present()
+		m, _ := p.source.Present()
 		answer(rw, http.StatusOK, m.Fleet.search(r.URL.Query().Get("q")))
 	})
 	handle("GET /api/nodes/{name}", p.ofNode(func(rw http.ResponseWriter, _ *http.Request, f *Fleet, v *fleet.View) {
@@ -125,7 +130,7 @@ func (p *Page) Handler() http.Handler {
 // ofNode returns a handler for requests that name a node.
 func (p *Page) ofNode(serve func(http.ResponseWriter, *http.Request, *Fleet, *fleet.View)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		m, _, _ := p.present()
+		m, _ := p.source.Present()
 		if v := m.Fleet.view(r.PathValue("name")); v != nil {
 			serve(rw, r, m.Fleet, v)
 			return
@@ -181,7 +186,7 @@ func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		return // The reader is gone.
 	}
-	m, _, _ := p.present()
+	m, _ := p.source.Present()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	limit := p.clock.After(placeTime)
