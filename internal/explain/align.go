@@ -109,7 +109,7 @@ func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (o
 }
 
 func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
-	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
+	out := Fit{Resource: f.Resource}
 	switch f.Kind {
 	case hint.None:
 		out.Sets = "nowhere: " + f.Why
@@ -129,6 +129,7 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 		return out
 	case hint.Fits:
 	}
+	out.Preferred = f.Preferred
 	for i, n := range f.Needs {
 		switch {
 		case i == 0 || n.Resource != request.CPU:

@@ -54,7 +54,7 @@ func (x *search) mostNodes(alone *node.Plan) int {
 			continue
 		}
 		for _, f := range a.HintSets {
-			if slices.ContainsFunc(f.Needs, func(n hint.Need) bool { return n.Resource == x.rejection.Resource }) {
+			if f.Kind == hint.Fits && slices.ContainsFunc(f.Needs, func(n hint.Need) bool { return n.Resource == x.rejection.Resource }) {
 				return f.Preferred
 			}
 		}

@@ -19,23 +19,9 @@ func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, 
 	if resource == request.CPU {
 		excess = (excess + 999) / 1000
 	}
-	c := Change{Resource: resource}
-	switch {
-	case pod.Kind == request.PodLevel && resource == request.CPU:
-		c.From = int64(pod.BudgetCPUs)
-	case pod.Kind == request.PodLevel && request.IsMemory(resource):
-		c.From, _ = pod.BudgetMemory.Get(resource)
-	default:
-		for i := range pod.Containers {
-			of := &pod.Containers[i]
-			n := amountOf(of, resource)
-			if n > 0 && of.Type == request.Init {
-				return Proposal{}, false
-			}
-			if n > c.From {
-				c.Container, c.From = of.Name, n
-			}
-		}
+	c, ok := largestRequest(&pod, "", resource)
+	if !ok {
+		return Proposal{}, false
 	}
 	unit := x.unit(resource)
 	if c.To = (c.From - excess) / unit * unit; c.To < unit {
@@ -56,6 +42,46 @@ func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, 
 		return Proposal{}, false
 	}
 	return x.amountProposal(lowered), true
+}
+
+// largestRequest returns the amount of a resource to lower: the pod-level one, that of the
+// container named who, or that of the container that requests most. It returns false if an init
+// container requests the resource, and if nothing does.
+func largestRequest(pod *request.Pod, who, resource string) (Change, bool) {
+	c := Change{Resource: resource}
+	switch {
+	case who == "" && pod.Kind == request.PodLevel && resource == request.CPU:
+		c.From = int64(pod.BudgetCPUs)
+	case who == "" && pod.Kind == request.PodLevel && request.IsMemory(resource):
+		c.From, _ = pod.BudgetMemory.Get(resource)
+	default:
+		for i := range pod.Containers {
+			of := &pod.Containers[i]
+			n := amountOf(of, resource)
+			if n > 0 && of.Type == request.Init {
+				return c, false
+			}
+			if n > c.From && (who == "" || of.Name == who) {
+				c.Container, c.From = of.Name, n
+			}
+		}
+	}
+	return c, c.From > 0
+}
+
+// Lower returns the pod with at least as much less of a resource as a, and the change. It lowers
+// the amounts that Less lowers or, if the question of m was about a container, those of the
+// container, in whole cores, MiB or huge pages. It does not plan the pod. It returns false if
+// nothing would be left of the amount, or if the API server would not take the pod.
+func (m *Missing) Lower(s *node.State, pod request.Pod, a Amount) (request.Pod, Change, bool) {
+	x := &search{state: s, pod: pod}
+	c, ok := largestRequest(&pod, m.Container, a.Resource)
+	unit := x.unit(a.Resource)
+	if c.To = (c.From - a.Value) / unit * unit; !ok || c.To < unit {
+		return pod, c, false
+	}
+	lowered := c.apply(pod)
+	return lowered, c, AgainstAPI(lowered).Text == ""
 }
 
 // amountOf returns what a container requests for itself.

@@ -152,7 +152,7 @@ func (l *Live) fleet(m *clusterstate.Moment) *fleetpage.Fleet {
 	sum(f, m)
 	beside(f, m, l.hour)
 	if l.judged != nil {
-		f.Answer.Causes, f.Rejected = l.judged.causes, l.judged.rejected
+		f.Answer.Scarcity, f.Answer.Causes, f.Rejected = l.judged.scarcity, l.judged.causes, l.judged.rejected
 		f.Summary += l.judged.text()
 		f.Notes = append(f.Notes, l.judged.notes...)
 	}

@@ -18,6 +18,7 @@ type judgement struct {
 	took     time.Duration
 	waiting  int
 	placed   int64
+	scarcity *view.FleetScarcity
 	causes   []view.FleetCause
 	rejected []fleetpage.Rejected
 	notes    []fleetpage.Note
@@ -55,7 +56,7 @@ func (j *judgement) place(ctx context.Context, o capacity.Options) error {
 	if err := answer.Explain(ctx, r); err != nil {
 		return err
 	}
-	j.placed, j.causes = r.Placed, answer.Causes
+	j.placed, j.scarcity, j.causes = r.Placed, answer.Scarcity, answer.Causes
 	for _, p := range r.Placements {
 		if p.Node == "" {
 			j.rejected = append(j.rejected, fleetpage.Rejected{Pod: p.Pod, Reason: p.Reason})

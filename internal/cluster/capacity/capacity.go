@@ -1,25 +1,3 @@
-// Package capacity answers questions about a fleet that does not run yet, or not in this form: do
-// these pods fit, what fills it, and how many nodes are needed?
-//
-// Every answer comes from package fleet, and therefore from the nodes' own planner. Pods are placed
-// one after the other in an order, each on the best node at that moment. No pod is moved later. So
-// an answer is what a scheduler with the same scoring reaches. The same input gives the same
-// answer.
-//
-// # How many nodes
-//
-// Fewest has two sides that approach each other:
-//
-//   - From above, it places the pods in several ways, each with a scoring and an order. It begins
-//     with best fit per NUMA node and the largest pods first. Later ways only have to be better.
-//   - From below, it has a bound that no placement can break: that of the sums of the requests, or
-//     that of package packing, which sees what fits together on a NUMA node. Package fleet describes
-//     what the policy of a node makes sure of (fleet.Relaxed). Pods that the policy may split
-//     over NUMA nodes count against the whole node only, so that the bound is true for them, too.
-//
-// Where both meet, the number is optimal. A search can end at any time with the best number so far,
-// because its first number comes after a few placements, and each later one takes all pods, too.
-// SizeMix does the same for the price of nodes of several kinds.
 package capacity
 
 import (
@@ -29,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -112,6 +91,11 @@ type Result struct {
 	Placements []Placement
 	// Fleet is the fleet in its final state.
 	Fleet *fleet.Fleet
+	// shapes has the rejected pods, for Scarcity: the most first, and of equal numbers the one that
+	// was rejected first.
+	shapes []*shape
+	// left is the result for the pods that were left out. It may be nil.
+	left *Result
 }
 
 // KindResult describes what the nodes of a group of kinds got.
@@ -320,10 +304,11 @@ type run struct {
 	// has the classes that were looked at, and whether none of them takes them.
 	empty    []emptyNode
 	homeless map[*fleet.Class]bool
+	byKey    map[shapeKey]*shape
 }
 
 func begin(kinds []Kind, items []Item, o Options) (*run, error) {
-	r := &run{options: o, kinds: kinds, kindOf: map[string]*KindResult{}, causes: map[string]*Cause{}, homeless: map[*fleet.Class]bool{}}
+	r := &run{options: o, kinds: kinds, kindOf: map[string]*KindResult{}, causes: map[string]*Cause{}, homeless: map[*fleet.Class]bool{}, byKey: map[shapeKey]*shape{}}
 	var nodes []fleet.Node
 	groups := map[string]*KindResult{}
 	for _, k := range kinds {
@@ -446,6 +431,7 @@ func (r *run) end() (*Result, error) {
 	slices.SortFunc(r.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(Text(a.Nearest), Text(b.Nearest)))
 	})
+	sort.SliceStable(r.shapes, func(a, b int) bool { return r.shapes[a].pods > r.shapes[b].pods })
 	if r.options.Progress != nil {
 		r.options.Progress(r.tried, r.tried)
 	}

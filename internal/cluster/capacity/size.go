@@ -30,6 +30,7 @@ func apart(kinds []Kind, items []Item, o Options) (fitting []Item, left *Result,
 			continue
 		}
 		r.Rejected += item.Count
+		r.shapeOf(r.Fleet.Class(item.Pod), item.Pod, nil).pods += item.Count
 		r.AskedMilli += item.Count * item.Pod.Asks.Milli
 		if _, err := r.reject(nil, item.Pod, why, item.Count); err != nil {
 			return nil, nil, err
@@ -47,7 +48,7 @@ func (r *Result) leaveOut(left *Result) {
 	r.Rejected += left.Rejected
 	r.Never += left.Never
 	r.NeverMilli += left.NeverMilli
-	r.LeftOut = left.LeftOut
+	r.LeftOut, r.left = left.LeftOut, left
 	r.Causes = append(slices.Clip(left.Causes), r.Causes...)
 }
 

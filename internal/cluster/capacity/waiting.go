@@ -49,6 +49,7 @@ func (r *run) fit(w waiter) error {
 // rejected records the rejection of one pod.
 func (r *run) rejected(w waiter, why []fleet.Count) error {
 	r.Rejected++
+	r.shapeOf(w.class, w.pod, why).pods++
 	text, err := r.reject(w.class, w.pod, why, 1)
 	if err == nil && w.at >= 0 {
 		r.Placements[w.at].Reason = text

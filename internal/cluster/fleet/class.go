@@ -46,6 +46,20 @@ func (pod *Pod) On(n *Node) *Pod {
 	return pod
 }
 
+// With returns the pod with another request, and with amounts that differ as much. It must have no
+// readings.
+func (pod *Pod) With(other request.Pod) Pod {
+	before, after := pod.Totals(), other.Totals()
+	out := *pod
+	out.Pod = other
+	out.Asks.Milli += after.Milli - before.Milli
+	out.Asks.Memory += after.Memory - before.Memory
+	for _, o := range out.Asks.Others {
+		out.Asks.Others = out.Asks.Others.With(o.Resource, o.Value+after.Of(o.Resource)-before.Of(o.Resource))
+	}
+	return out
+}
+
 // Class is a set of pods that get the same answer from every node, because they differ only in
 // their names. It belongs to one fleet.
 type Class struct {

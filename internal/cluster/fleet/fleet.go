@@ -57,6 +57,12 @@ func New(ranking *Ranking, nodes []Node) (*Fleet, error) {
 	return f, nil
 }
 
+// Copy returns a fleet with the same nodes and pods, which changes apart from f. It obeys no rules:
+// those of f know the pods on the nodes of f. It costs a pointer for each node.
+func (f *Fleet) Copy() *Fleet {
+	return &Fleet{ranking: f.ranking, members: slices.Clone(f.members), byName: f.byName, classes: map[string]*Class{}}
+}
+
 // Node returns a node in its current state.
 func (f *Fleet) Node(name string) (Node, bool) {
 	i, ok := f.byName[name]

@@ -39,25 +39,26 @@ func HintsApart(m *machine.Machine, o Options, free, have cpuset.Set, parts Part
 			sizes[i][0] = inside
 		}
 	}
+	needs := []hint.Need{
+		{Resource: resource, Which: which, Amount: int64(amount), Offer: offers[0]},
+		{Resource: resource, Which: "not isolated", Amount: int64(parts.Shared), Offer: offers[1]},
+	}
 	if first.Len() < amount || others.Len() < parts.Shared {
-		return hint.Set{Resource: resource, Kind: hint.None, Why: scarceApart(o, parts, first.Len(), others.Len())}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: scarceApart(o, parts, first.Len(), others.Len()), Needs: needs}
 	}
 	preferred := fewest(sizes, [2]int{amount, parts.Shared})
 	return hint.Set{
 		Resource: resource, Kind: hint.Fits, Candidates: candidates, Required: m.NodesOf(have),
-		Needs: []hint.Need{
-			{Resource: resource, Which: which, Amount: int64(amount), Offer: offers[0]},
-			{Resource: resource, Which: "not isolated", Amount: int64(parts.Shared), Offer: offers[1]},
-		},
-		Preferred: preferred, Sockets: socketRule(m, o, preferred),
+		Needs: needs, Preferred: preferred, Sockets: socketRule(m, o, preferred),
 	}
 }
 
 func scarceApart(o Options, parts Parts, first, others int) string {
 	if o.Isolated == IsolatedOnly {
-		return fmt.Sprintf("the pool needs %s; free are %d isolated CPUs and %d others", parts.Words(o), first, others)
+		return fmt.Sprintf("the pool needs %s; free are %d isolated %s and %d %s", parts.Words(o),
+			first, form(first, "CPU", "CPUs"), others, form(others, "other", "others"))
 	}
-	return fmt.Sprintf("the pool needs %s; free are %d CPUs, %d of them not isolated", parts.Words(o), first, others)
+	return fmt.Sprintf("the pool needs %s; free are %d %s, %d of them not isolated", parts.Words(o), first, form(first, "CPU", "CPUs"), others)
 }
 
 // Words describes what a pool in parts needs.

@@ -31,8 +31,13 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 		offer[n.ID] = int64(local)
 		free += local
 	}
+	which := ""
+	if o.Isolated == IsolatedOnly {
+		which = isolatedCPUs
+	}
+	needs := []hint.Need{{Resource: resource, Which: which, Amount: int64(max(0, request-reused)), Offer: offer}}
 	if free+reused < request {
-		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(o, request, free, reused)}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(o, request, free, reused), Needs: needs}
 	}
 	// The preferred size is the number of NUMA nodes that the request needs on the empty machine,
 	// reserved CPUs included (R-HINT-26). If all NUMA nodes together are too small, it is the
@@ -51,16 +56,12 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	for left := request; left > 0 && preferred < len(sizes); preferred++ {
 		left -= sizes[preferred]
 	}
-	which := ""
-	if o.Isolated == IsolatedOnly {
-		which = isolatedCPUs
-	}
 	return hint.Set{
 		Resource:   resource,
 		Kind:       hint.Fits,
 		Candidates: candidates,
 		Required:   m.NodesOf(reusable),
-		Needs:      []hint.Need{{Resource: resource, Which: which, Amount: int64(max(0, request-reused)), Offer: offer}},
+		Needs:      needs,
 		Preferred:  preferred,
 		Sockets:    socketRule(m, o, preferred),
 	}

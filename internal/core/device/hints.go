@@ -28,7 +28,9 @@ func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set
 	kept := r.pick(reusable)
 	free := u.free(i).without(kept)
 	if !r.candidates.IsEmpty() && int64(free.len()+kept.len()) < request {
-		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, reusable).Error()}
+		need := r.need(free)
+		need.Amount = max(0, request-int64(kept.len()))
+		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, reusable).Error(), Needs: []hint.Need{need}}
 	}
 	return r.hints(f, request, free, kept)
 }
@@ -72,7 +74,7 @@ func (r *resource) hints(f hint.Set, request int64, free, kept set) hint.Set {
 	f.Needs = []hint.Need{need}
 	if f.IsEmpty() {
 		why := fmt.Sprintf("%d %s are asked for, and too few of the free ones report a NUMA node to be aligned", request, r.name)
-		return hint.Set{Resource: r.name, Kind: hint.None, Why: why}
+		return hint.Set{Resource: r.name, Kind: hint.None, Why: why, Needs: f.Needs}
 	}
 	return f
 }

@@ -42,8 +42,10 @@ type Set struct {
 	Candidates mask.Mask
 	Required   mask.Mask
 	Touch      []mask.Mask
-	Needs      []Need
-	Explicit   []mask.Mask
+	// Needs of a set of kind None, or of memory that has no preference because it fits nowhere, are
+	// for explanations: no mask follows from them.
+	Needs    []Need
+	Explicit []mask.Mask
 	// Kept has the NUMA nodes of what a pod keeps, if the masks follow from that and not from what
 	// is free. It decides nothing.
 	Kept mask.Mask

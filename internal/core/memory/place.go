@@ -96,7 +96,7 @@ func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 	f = u.hints(wants, reuse)
 	f.Resource = amounts[len(amounts)-1].Resource
 	if f.IsEmpty() {
-		return hint.Set{Resource: f.Resource}
+		return hint.Set{Resource: f.Resource, Needs: f.Needs, Preferred: f.Preferred}
 	}
 	return f
 }

@@ -92,11 +92,26 @@ func zeroed[T any](s []T, n int) []T {
 // they have the same free. Then they plan every pod alike that neither knows. It reports false if
 // more than that decides: reservations, devices, classes of caches, and what a kubelet keeps.
 func (s *State) AppendFree(b []byte) ([]byte, bool) {
-	if s.reserved != nil || s.policy.Behavior != (Behavior{}) || s.residue != nil || s.past != nil ||
-		len(s.devices.Inventory().Resources()) > 0 || s.caches.Divides() {
+	if len(s.devices.Inventory().Resources()) > 0 {
 		return b, false
 	}
-	return s.usage.AppendKey(s.unassigned.AppendKey(b)), true
+	return s.AppendFreeDevices(b)
+}
+
+// AppendFreeDevices is AppendFree for states that have the same inventory of devices: the bytes
+// have the free devices, too.
+func (s *State) AppendFreeDevices(b []byte) ([]byte, bool) {
+	if s.reserved != nil || s.policy.Behavior != (Behavior{}) || s.residue != nil || s.past != nil || s.caches.Divides() {
+		return b, false
+	}
+	b = s.usage.AppendKey(s.unassigned.AppendKey(b))
+	for _, resource := range s.devices.Inventory().Resources() {
+		b = append(b, 0)
+		for _, id := range s.devices.Free(resource) {
+			b = append(append(b, id...), ' ')
+		}
+	}
+	return b, true
 }
 
 // countFree returns how many CPUs a container of the pod can get: those that can become exclusive,

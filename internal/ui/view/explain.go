@@ -9,7 +9,6 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -36,6 +35,9 @@ type Explanation struct {
 	Why    explain.Decision `json:"why"`
 	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
+	// Missing is what a rejected pod lacks on each NUMA node, or on the node as a whole. It is nil
+	// if the pod was rejected before its resources were compared.
+	Missing *explain.Missing `json:"missing,omitempty"`
 	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
 	FreeDevices []explain.DeviceCount `json:"freeDevices,omitempty"`
 	// Remedies are changes that would admit a rejected pod.
@@ -47,7 +49,11 @@ type Explanation struct {
 // ExplanationOf returns the explanation of a plan. s is the node before the plan. remedies is nil
 // for a pod that was admitted.
 func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
-	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+	if p.Rejection != nil {
+		e.Missing = explain.MissingOf(s, p)
+	}
+	return e
 }
 
 // HasOn describes what a pod has on a node: "CPUs 1-4 and 16 GiB of memory on NUMA node 0".
@@ -66,15 +72,6 @@ func HasOn(s *node.State, g *node.Grant) string {
 		return "no CPUs and no memory of its own"
 	}
 	return strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List() + hasOfCaches(g)
-}
-
-// AccountOf returns the explanation of a rejection of which only the reason and the account are
-// known.
-func AccountOf(pod request.Pod, r *rejection.Rejection) Explanation {
-	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
-		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
-		Notes: node.UnknownDevices(&pod, ^mask.Mask(0)),
-	}}
 }
 
 // maxNearest is how many reasons why sets lost, and how many sets per reason, are shown unless all
@@ -96,7 +93,7 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 		w.repair(e.Answer.Pod, e.Repair)
 	}
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
-	w.answer(e.Answer, e.PodStatus)
+	w.answer(e.Answer, e.PodStatus, e.Missing)
 	if r := e.Answer.Rejection; r != nil {
 		w.freeDevices(r, e.FreeDevices)
 	}
@@ -132,6 +129,7 @@ func (w *explanation) decision(e Explanation) {
 		w.heading("Sockets", e.Spread.Sentence()+"; this was planned")
 		w.table([][]terminal.Cell{{terminal.Plain.Of(e.Spread.Text), terminal.Good.Of(e.Spread.Outcome)}})
 	}
+	w.missing(e.Missing)
 	w.devices(e.Answer.Admitted, e.Devices)
 	w.asks(e.Why.Asks)
 	w.divisions(e.Why.Divisions)
@@ -210,10 +208,10 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 
 // answer prints the answer about a pod. A pod that was rejected is not admitted by an answer that
 // it fits now, so the words differ. status may be nil.
-func (w *explanation) answer(p PlanPod, status *PodStatus) {
+func (w *explanation) answer(p PlanPod, status *PodStatus, missing *explain.Missing) {
 	if p.Rejection != nil {
 		pending := status != nil && status.Phase == "Pending"
-		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection, pending: pending}).text(w.style, w.verbose))
+		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection, pending: pending, lacks: aloneText(missing)}).text(w.style, w.verbose))
 		return
 	}
 	if p.Resize != nil {

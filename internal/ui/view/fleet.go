@@ -47,8 +47,10 @@ type Fleet struct {
 	Pods  FleetPods    `json:"pods"`
 	CPUs  FleetAllCPUs `json:"cpus"`
 	// Typical are the requests that leave the stranded CPUs over, in words.
-	Typical    string           `json:"typical"`
-	Stranding  *FleetStranding  `json:"stranding,omitempty"`
+	Typical   string          `json:"typical"`
+	Stranding *FleetStranding `json:"stranding,omitempty"`
+	// Scarcity is what is missing for the rejected pods. It is nil if no pod is rejected.
+	Scarcity   *FleetScarcity   `json:"scarcity,omitempty"`
 	Kinds      []FleetKind      `json:"kinds"`
 	Causes     []FleetCause     `json:"causes"`
 	Placements []FleetPlacement `json:"placements,omitempty"`
@@ -202,9 +204,14 @@ func (c *FleetCause) add(reason string, nodes int) {
 // one thing at a time.
 const maxRemedies = 10
 
-// Explain adds to the first causes the reason that the node's planner gives, and a remedy. It
-// returns the error of the context.
+// Explain adds what is missing for the rejected pods and, to the first causes, the reason that the
+// node's planner gives, and a remedy. It returns the error of the context.
 func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
+	scarcity, err := r.Scarcity(ctx)
+	if err != nil {
+		return err
+	}
+	f.Scarcity = scarcityOf(&scarcity)
 	for i := range r.Causes[:min(maxRemedies, len(r.Causes))] {
 		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" {
 			continue
@@ -302,6 +309,9 @@ func (f *Fleet) Text(style terminal.Style) string {
 	}
 	if f.Order == string(capacity.LargestFirst) && f.Question != "now" {
 		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(orderText(f.Order))))
+	}
+	if f.Scarcity != nil {
+		out.WriteString("\n" + f.Scarcity.text(style))
 	}
 	for _, c := range f.Causes {
 		out.WriteString("\n" + c.text(style))

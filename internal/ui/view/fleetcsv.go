@@ -10,11 +10,12 @@ import (
 // The names of CSV columns are those of the fields of the JSON documents, with dots between levels.
 // Items of lists within an answer have rows of their own. Column row has the kind of the row.
 
-// The columns of FleetPods, FleetAllCPUs and FleetCause.
+// The columns of FleetPods, FleetAllCPUs, FleetCause and FleetScarcity.
 var (
-	podColumns   = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.alignmentUnknown", "pods.never"}
-	cpuColumns   = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.alignmentUnknown", "cpus.never", "cpus.free", "cpus.stranded"}
-	causeColumns = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
+	podColumns      = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.alignmentUnknown", "pods.never"}
+	cpuColumns      = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.alignmentUnknown", "cpus.never", "cpus.free", "cpus.stranded"}
+	causeColumns    = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
+	scarcityColumns = []string{"container", "wanted", "numaNodes", "empty", "unknown", "ruled", "notAllowed", "nothing", "several", "barred", "resource", "alone", "withOthers", "least", "most", "reserved", "places", "from", "to", "pods", "atLeast"}
 )
 
 // record is a row by its columns. Columns that are missing are empty.
@@ -75,8 +76,41 @@ func (c *FleetCause) record() record {
 	}
 }
 
-// CSV writes the placements, or without placements the answer, its kinds and its causes, with a
-// header.
+// records returns the rows of the scarcity: one of each shape, followed by those of its resources,
+// its reservations and its smaller requests. Each has the example of the shape.
+func (s *FleetScarcity) records() (all []record) {
+	if s == nil {
+		return nil
+	}
+	for i := range s.Shapes {
+		of := &s.Shapes[i]
+		all = append(all, record{
+			"row": "shape", "example": of.Example, "pods.rejected": whole(of.Pods), "container": of.Container, "wanted": wantedWords(of.Wanted),
+			"numaNodes": whole(of.NUMANodes), "nodes": whole(of.Nodes), "empty": strconv.FormatBool(of.Empty), "unknown": whole(of.Unknown), "ruled": whole(of.Ruled), "notAllowed": whole(of.NotAllowed),
+			"nothing": whole(of.Nothing), "several": whole(of.Several), "barred": whole(of.Barred),
+		})
+		for _, l := range of.Missing {
+			r := record{"row": "missing", "example": of.Example, "resource": l.Resource, "alone": whole(l.Alone), "withOthers": whole(l.WithOthers)}
+			if l.Alone > 0 {
+				r["least"], r["most"] = whole(l.Least), whole(l.Most)
+			}
+			all = append(all, r)
+		}
+		for _, l := range of.Reserved {
+			all = append(all, record{"row": "reserved", "example": of.Example, "resource": l.Resource, "wanted": whole(l.Wanted), "reserved": whole(l.Reserved), "places": whole(l.Places)})
+		}
+		for _, l := range of.Smaller {
+			all = append(all, record{
+				"row": "smaller", "example": of.Example, "container": l.Container, "resource": l.Resource, "from": whole(l.From), "to": whole(l.To),
+				"pods": whole(l.Pods), "atLeast": strconv.FormatBool(l.AtLeast),
+			})
+		}
+	}
+	return all
+}
+
+// CSV writes the placements, or without placements the answer, its kinds, what is missing for the
+// rejected pods, and the causes, with a header.
 func (f *Fleet) CSV(w io.Writer) error {
 	if len(f.Placements) > 0 {
 		rows := [][]string{{"pod", "node", "cpus", "reason"}}
@@ -89,15 +123,16 @@ func (f *Fleet) CSV(w io.Writer) error {
 	for i := range f.Kinds {
 		records = append(records, f.Kinds[i].record())
 	}
+	records = append(records, f.Scarcity.records()...)
 	for i := range f.Causes {
 		records = append(records, f.Causes[i].record())
 	}
-	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring", "order"}, podColumns, cpuColumns, []string{"policy"}, causeColumns)
+	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring", "order"}, podColumns, cpuColumns, []string{"policy"}, causeColumns, scarcityColumns)
 	return csv.NewWriter(w).WriteAll(table(columns, records))
 }
 
 // SizesRows returns the numbers of nodes with a header. Each answer has a row, which is followed by
-// the causes, and for a mix by the kinds.
+// what is missing for the rejected pods and by the causes, and for a mix by the kinds.
 func SizesRows(answers []Fleet) [][]string {
 	var records []record
 	for i := range answers {
@@ -118,18 +153,21 @@ func SizesRows(answers []Fleet) [][]string {
 				all = append(all, f.Kinds[k].record())
 			}
 		}
+		rejected := f.Scarcity.records()
 		for k := range f.Causes {
-			cause := f.Causes[k].record()
-			cause["kind"] = f.Name()
-			all = append(all, cause)
+			rejected = append(rejected, f.Causes[k].record())
 		}
+		for _, r := range rejected {
+			r["kind"] = f.Name()
+		}
+		all = append(all, rejected...)
 		for _, r := range all {
 			r["question"], r["interrupted"] = f.Question, f.Interrupted
 		}
 		records = append(records, all...)
 	}
 	first := []string{"question", "row", "kind", "nodes", "leftOut", "tooFew", "lowerBound", "optimal", "scoring", "order", "price", "mix.lowerBound", "mix.gap", "mix.tried", "atMost"}
-	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns, []string{"interrupted"}), records)
+	return table(slices.Concat(first, podColumns, cpuColumns, []string{"policy"}, causeColumns, []string{"interrupted"}, scarcityColumns), records)
 }
 
 // TrialsRows returns the trials with a header. The result of a trial that is wrong is empty.

@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 )
 
 // rejected are pods that were rejected with the same message.
@@ -17,6 +21,8 @@ type rejected struct {
 	*PlanRejection
 	// pending is set for a pod about which no kubelet has decided.
 	pending bool
+	// lacks names the resources that alone are missing somewhere. It may be empty.
+	lacks string
 	// differ is set if the other pods found different amounts on the NUMA nodes.
 	differ bool
 }
@@ -45,6 +51,15 @@ func (p Plan) rejections() []*rejected {
 	return all
 }
 
+// AccountOf returns the explanation of a rejection of which only the reason and the account are
+// known.
+func AccountOf(pod request.Pod, r *rejection.Rejection) Explanation {
+	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
+		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
+		Notes: node.UnknownDevices(&pod, ^mask.Mask(0)),
+	}}
+}
+
 // maxNames is how many pods of a long list are named.
 const maxNames = 3
 
@@ -63,6 +78,9 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	out.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(word), terminal.Strong.Of(who), terminal.Bad.Of(r.Reason)))
 	if len(r.pods) > 1 {
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(names(r.pods))))
+	}
+	if r.lacks != "" {
+		out.WriteString(style.Paragraph("  ", "  ", terminal.Strong.Of(r.lacks)))
 	}
 	message := ruled(r.Message, r.Rule, verbose)
 	if r.Container != "" {

@@ -120,6 +120,9 @@ func (f *Fleet) belowSize(style terminal.Style) string {
 	if f.LeftOut > 0 {
 		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Plain.Of(f.leftOut())))
 	}
+	if f.Scarcity != nil {
+		fmt.Fprintf(&out, "\n%s: %s", style.Paint(terminal.Plain, f.Name()), f.Scarcity.text(style))
+	}
 	for _, c := range f.Causes {
 		fmt.Fprintf(&out, "\n%s: %s", style.Paint(terminal.Plain, f.Name()), c.text(style))
 	}

@@ -1,0 +1,402 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+)
+
+// FleetScarcity describes what is missing for the rejected pods after all pods were placed.
+type FleetScarcity struct {
+	// Pods counts the rejected pods. Alone counts those for which a resource alone is missing on
+	// some place, by the resource for which this is so on the most places. NotAlone counts those
+	// for which no resource alone is missing anywhere, and NotKnown those that were not looked at.
+	Pods     int64           `json:"pods"`
+	Alone    []FleetScarcest `json:"alone,omitempty"`
+	NotAlone int64           `json:"notAlone,omitempty"`
+	NotKnown int64           `json:"notKnown,omitempty"`
+	// Shapes has the shapes with the most pods: pods that differ only in their names are one shape.
+	// MoreShapes and MorePods count the other shapes, and their pods.
+	Shapes     []FleetScarce `json:"shapes"`
+	MoreShapes int           `json:"moreShapes,omitempty"`
+	MorePods   int64         `json:"morePods,omitempty"`
+}
+
+// FleetScarcest is the number of pods for which a resource alone is missing.
+type FleetScarcest struct {
+	Resource string `json:"resource"`
+	Pods     int64  `json:"pods"`
+}
+
+// FleetScarce describes what is missing for one shape of pods. A place is a NUMA node or, where the
+// policy lets a pod be split over NUMA nodes, the node as a whole. NUMANodes and Nodes count the
+// places.
+type FleetScarce struct {
+	Pods    int64  `json:"pods"`
+	Example string `json:"example"`
+	// Empty is set for pods that a number of nodes leaves out. The places are those of one empty
+	// node of each kind.
+	Empty bool `json:"empty,omitempty"`
+	// Container is the container of the pod that finds no place, under scope container.
+	Container string `json:"container,omitempty"`
+	// Wanted has what the pod or the container asks for on a place: CPUs, bytes, and devices.
+	Wanted    []explain.Amount `json:"wanted"`
+	NUMANodes int              `json:"numaNodes"`
+	Nodes     int              `json:"nodes"`
+	// Unknown counts nodes without an account, and NotAllowed those on which the pods may not run.
+	// Ruled counts those that a rule of the scheduler bars.
+	Unknown    int `json:"unknown,omitempty"`
+	Ruled      int `json:"ruled,omitempty"`
+	NotAllowed int `json:"notAllowed,omitempty"`
+	// Nothing counts the places on which nothing is missing, Several those on which several
+	// resources are, and Barred those where the reason is no amount. The others are the sum of
+	// Alone in Missing.
+	Nothing int         `json:"nothing"`
+	Several int         `json:"several"`
+	Barred  int         `json:"barred"`
+	Missing []FleetLack `json:"missing,omitempty"`
+	// Reserved has the reservations for the system that keep the pods off places, however empty.
+	Reserved []FleetReserved `json:"reserved,omitempty"`
+	// Smaller has smaller requests with which the fleet takes more of the pods, the largest first.
+	// The pods were placed on the fleet as it is in the end.
+	Smaller []FleetSmaller `json:"smaller,omitempty"`
+}
+
+// FleetLack counts the places on which a resource is missing: alone or with others. Least and Most
+// are the amounts that are missing where it is alone.
+type FleetLack struct {
+	Resource   string `json:"resource"`
+	Alone      int    `json:"alone"`
+	WithOthers int    `json:"withOthers"`
+	Least      int64  `json:"least,omitempty"`
+	Most       int64  `json:"most,omitempty"`
+}
+
+// FleetReserved counts the places that have the wanted amount only without what is reserved for the
+// system. Reserved is the most that is reserved on such a place.
+type FleetReserved struct {
+	Resource string `json:"resource"`
+	Wanted   int64  `json:"wanted"`
+	Reserved int64  `json:"reserved"`
+	Places   int    `json:"places"`
+}
+
+// FleetSmaller is a smaller request, and how many more of the pods are placed with it.
+type FleetSmaller struct {
+	explain.Change
+	Pods int64 `json:"pods"`
+	// AtLeast is set if more pods may be placed: the count ended at its limit.
+	AtLeast bool `json:"atLeast,omitempty"`
+}
+
+// scarcityOf returns the document. It returns nil if no pod is rejected.
+func scarcityOf(s *capacity.Scarcity) *FleetScarcity {
+	if len(s.Shapes) == 0 {
+		return nil
+	}
+	out := &FleetScarcity{Pods: s.Pods, NotAlone: s.NotAlone, NotKnown: s.NotKnown, MoreShapes: s.More, MorePods: s.MorePods}
+	for _, a := range s.Alone {
+		out.Alone = append(out.Alone, FleetScarcest(a))
+	}
+	for i := range s.Shapes {
+		of := &s.Shapes[i]
+		shape := FleetScarce{
+			Pods: of.Pods, Example: of.Example.ID(), Empty: of.Empty, Container: of.Container, Wanted: of.Wanted, NUMANodes: of.NUMANodes, Nodes: of.Nodes,
+			Unknown: of.Unknown, Ruled: of.Ruled, NotAllowed: of.NotAllowed, Nothing: of.Nothing, Several: of.Several, Barred: of.Barred,
+		}
+		if shape.Wanted == nil {
+			shape.Wanted = []explain.Amount{}
+		}
+		for _, l := range of.Missing {
+			shape.Missing = append(shape.Missing, FleetLack{l.Resource, l.Alone, l.WithOthers, l.Least, l.Most})
+		}
+		for _, r := range of.Reserved {
+			shape.Reserved = append(shape.Reserved, FleetReserved{r.Resource, r.Value, r.Most, r.Places})
+		}
+		for _, x := range of.Smaller {
+			shape.Smaller = append(shape.Smaller, FleetSmaller(x))
+		}
+		out.Shapes = append(out.Shapes, shape)
+	}
+	return out
+}
+
+// maxShapes is how many shapes the text describes. A reader changes one request at a time.
+const maxShapes = 5
+
+// text formats the scarcity for people, with the summary first.
+func (s *FleetScarcity) text(style terminal.Style) string {
+	var out strings.Builder
+	out.WriteString(style.Paragraph("", "  ", terminal.Strong.Of(s.Summary())))
+	more, pods := s.MoreShapes, s.MorePods
+	for i := range s.Shapes {
+		if i >= maxShapes {
+			more, pods = more+1, pods+s.Shapes[i].Pods
+			continue
+		}
+		out.WriteString(s.Shapes[i].text(style))
+	}
+	if more > 0 {
+		fmt.Fprintf(&out, "%s\n", style.Paint(terminal.Faint, fmt.Sprintf("and %s more %s with %s", Number(more), Plural(more, "shape"), podCount(pods))))
+	}
+	return out.String()
+}
+
+// Summary describes in a sentence for how many pods one resource alone is missing.
+func (s *FleetScarcity) Summary() string {
+	if s.Pods == 1 && len(s.Alone) == 1 {
+		return "The rejected pod lacks only " + noun(s.Alone[0].Resource) + " somewhere."
+	}
+	switch {
+	case s.Pods == 1:
+		return "No resource alone is missing anywhere for the rejected pod."
+	case s.NotAlone == s.Pods:
+		return fmt.Sprintf("No resource alone is missing anywhere for the %s rejected pods.", grouped(s.Pods))
+	case s.NotAlone+s.NotKnown == 0 && len(s.Alone) == 1:
+		if s.Pods == 2 {
+			return fmt.Sprintf("Both rejected pods lack only %s somewhere.", noun(s.Alone[0].Resource))
+		}
+		return fmt.Sprintf("All %s rejected pods lack only %s somewhere.", grouped(s.Pods), noun(s.Alone[0].Resource))
+	}
+	var texts []string
+	for i, a := range s.Alone {
+		text := fmt.Sprintf("%s only %s", grouped(a.Pods), noun(a.Resource))
+		if i == 0 {
+			lack := "lack"
+			if a.Pods == 1 {
+				lack = "lacks"
+			}
+			text = fmt.Sprintf("%s %s only %s somewhere", grouped(a.Pods), lack, noun(a.Resource))
+		}
+		texts = append(texts, text)
+	}
+	if s.NotAlone > 0 {
+		texts = append(texts, fmt.Sprintf("for %s, no resource alone is missing anywhere", grouped(s.NotAlone)))
+	}
+	if s.NotKnown > 0 {
+		texts = append(texts, grouped(s.NotKnown)+" were not looked at")
+	}
+	return fmt.Sprintf("Of %s rejected pods, %s.", grouped(s.Pods), strings.Join(texts, "; "))
+}
+
+// noun names a resource in a sentence about what is missing.
+func noun(resource string) string {
+	switch {
+	case resource == request.CPU:
+		return "CPUs"
+	case resource == request.L3:
+		return "ways of L3"
+	case resource == request.Bandwidth:
+		return "memory bandwidth"
+	case resource == "pods":
+		return "a place in the number of pods"
+	}
+	return resource
+}
+
+// is returns the verb after noun.
+func is(resource string) string {
+	if resource == request.CPU || resource == request.L3 {
+		return "are"
+	}
+	return "is"
+}
+
+// missingWord formats an amount that is missing. That of a part of the caches is a number of CPUs.
+func missingWord(a explain.Amount) string {
+	if request.IsCache(a.Resource) {
+		return noun(a.Resource) + " for " + Count(int(a.Value), "CPU")
+	}
+	return wantedWord(roundedUp(a))
+}
+
+// roundedUp returns an amount that is missing in whole MiB, so that people can lower a request by
+// it.
+func roundedUp(a explain.Amount) explain.Amount {
+	const mebi = 1 << 20
+	if request.IsMemory(a.Resource) {
+		a.Value = (a.Value + mebi - 1) / mebi * mebi
+	}
+	return a
+}
+
+// wantedWord formats an amount that is asked for.
+func wantedWord(a explain.Amount) string {
+	if a.Resource == "pods" {
+		return podCount(a.Value)
+	}
+	return request.Words(a.Resource, a.Value)
+}
+
+func missingWords(amounts []explain.Amount) string { return wordsOf(amounts, missingWord) }
+func wantedWords(amounts []explain.Amount) string  { return wordsOf(amounts, wantedWord) }
+
+func wordsOf(amounts []explain.Amount, word func(explain.Amount) string) string {
+	words := make([]string, len(amounts))
+	for i, a := range amounts {
+		words[i] = word(a)
+	}
+	return and(words)
+}
+
+// and joins words as a sentence does: "a, b and c".
+func and(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
+}
+
+// places formats the number of places: "1,920 NUMA nodes".
+func (s *FleetScarce) places() string {
+	var texts []string
+	if s.NUMANodes > 0 {
+		texts = append(texts, Number(s.NUMANodes)+" "+Plural(s.NUMANodes, "NUMA node"))
+	}
+	if s.Nodes > 0 {
+		texts = append(texts, Nodes(s.Nodes))
+	}
+	if s.Empty {
+		texts = append(texts[:len(texts)-1], texts[len(texts)-1]+" without pods")
+	}
+	return and(texts)
+}
+
+// all formats the number of places if something is so on all of them: "all 1,920 NUMA nodes".
+func (s *FleetScarce) all() string {
+	places, total := s.places(), s.NUMANodes+s.Nodes
+	switch {
+	case s.NotAllowed+s.Ruled+s.Unknown > 0:
+		return "the other " + strings.TrimPrefix(places, "1 ")
+	case total == 1:
+		return "the " + strings.TrimPrefix(places, "1 ")
+	case total == 2 && s.NUMANodes != 1:
+		return "both " + strings.TrimPrefix(places, "2 ")
+	}
+	return "all " + places
+}
+
+func (s *FleetScarce) text(style terminal.Style) string {
+	var b strings.Builder
+	b.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(podCount(s.Pods)+":"), terminal.Strong.Of(s.Asks()), terminal.Plain.Of("(such as "+s.Example+")")))
+	for _, line := range s.Account() {
+		b.WriteString(style.Paragraph("  ", "    ", terminal.Plain.Of(line)))
+	}
+	for _, x := range s.Smaller {
+		b.WriteString(style.Paragraph("  ", "    ", terminal.Good.Of(x.Text(s))))
+	}
+	return b.String()
+}
+
+// Asks describes what a pod of the shape asks for, and where: "64 CPUs and 256Gi of memory on one
+// NUMA node".
+func (s *FleetScarce) Asks() string {
+	text := wantedWords(s.Wanted)
+	if text == "" {
+		text = "nothing of their own"
+	}
+	if s.Container != "" {
+		text += " in container " + s.Container
+	}
+	if s.NUMANodes > 0 {
+		text += " on one NUMA node"
+	}
+	return text
+}
+
+// Account has a sentence for what is missing on the places, and one for each reservation that keeps
+// the pods off.
+func (s *FleetScarce) Account() []string {
+	lines := s.apart()
+	total := s.NUMANodes + s.Nodes
+	if total == 0 {
+		return lines
+	}
+	var parts []string
+	for _, l := range s.Missing {
+		if l.Alone == 0 {
+			continue
+		}
+		text := fmt.Sprintf("only %s %s missing on %s", noun(l.Resource), is(l.Resource), Number(l.Alone))
+		switch {
+		case len(parts) == 0 && l.Alone == total:
+			text = fmt.Sprintf("only %s %s missing on %s", noun(l.Resource), is(l.Resource), s.all())
+		case len(parts) == 0:
+			text += " of " + s.places()
+		}
+		parts = append(parts, text+", "+missingWord(explain.Amount{Resource: l.Resource, Value: l.Least})+" at least")
+	}
+	nothing := "nothing is missing on "
+	if s.NUMANodes == 0 {
+		nothing = "enough is free, but no split over NUMA nodes is admitted, on "
+	}
+	switch {
+	case len(parts) > 0:
+	case s.Nothing == total:
+		return append(lines, nothing+s.all())
+	case total == 1:
+		parts = append(parts, "no resource alone is missing on "+s.all())
+	default:
+		parts = append(parts, "no resource alone is missing on any of the "+s.places())
+	}
+	for _, count := range []struct {
+		places int
+		what   string
+	}{{s.Several, "several are missing on "}, {s.Nothing, nothing}, {s.Barred, "the reason is no amount on "}} {
+		if count.places > 0 {
+			parts = append(parts, count.what+Number(count.places))
+		}
+	}
+	lines = append(lines, strings.Join(parts, "; "))
+	for _, r := range s.Reserved {
+		lines = append(lines, fmt.Sprintf("%s keep %s off %s of %s, however empty", reservedWords(r), wantedWord(explain.Amount{Resource: r.Resource, Value: r.Wanted}), Number(r.Places), s.places()))
+	}
+	return lines
+}
+
+// reservedWords describes a reservation: "2 reserved CPUs".
+func reservedWords(r FleetReserved) string {
+	if r.Resource == request.CPU {
+		return Count(int(r.Reserved), "reserved CPU")
+	}
+	return request.Words(r.Resource, r.Reserved) + " reserved for the system"
+}
+
+// apart describes the nodes that are not among the places.
+func (s *FleetScarce) apart() (lines []string) {
+	if s.NotAllowed > 0 {
+		lines = append(lines, "node selector, affinity or taints keep them off "+Nodes(s.NotAllowed))
+	}
+	if s.Ruled > 0 {
+		lines = append(lines, "topology spread or affinity between pods keeps them off "+Nodes(s.Ruled))
+	}
+	if s.Unknown > 0 {
+		lines = append(lines, "not counted on "+Nodes(s.Unknown)+": the pod is rejected before its resources are compared")
+	}
+	return lines
+}
+
+// Text describes a smaller request for the pods of a shape.
+func (x *FleetSmaller) Text(of *FleetScarce) string {
+	who := "at pod level"
+	if x.Container != "" {
+		who = "in container " + x.Container
+	}
+	takes, which := "the fleet takes ", grouped(x.Pods)+" of them"
+	switch {
+	case of.Empty:
+		takes, which = "an empty node takes ", ofThese(of.Pods, of.Pods)
+	case x.Pods == of.Pods && x.Pods == 1:
+		which = "it"
+	case x.Pods == of.Pods:
+		which = "all of them"
+	case x.AtLeast:
+		which = "at least " + which
+	}
+	from := explain.Amount{Resource: x.Resource, Value: x.From}.Quantity()
+	return fmt.Sprintf("%s instead of %s %s: %s%s", wantedWord(explain.Amount{Resource: x.Resource, Value: x.To}), from, who, takes, which)
+}
