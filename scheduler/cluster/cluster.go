@@ -70,6 +70,9 @@ func New(ranking *fleet.Ranking, world World) *Cluster {
 	return c
 }
 
+// Ranking returns the ranking of the cluster's views.
+func (c *Cluster) Ranking() *fleet.Ranking { return c.ranking }
+
 // At is a snapshot of what is known of a node. It is immutable, but for what it remembers of its
 // own answers.
 type At struct {

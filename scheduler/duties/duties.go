@@ -1,6 +1,7 @@
 // Package duties performs the tasks that only one of several schedulers must do: it evicts pods
 // that their nodes reject (package eviction), deletes pods that kubelets have rejected (package
-// cleanup), and deletes PaddockMachines that no node uses (package machines).
+// cleanup), deletes PaddockMachines that no node uses (package machines), and answers admission
+// checks of Kueue (package kueue).
 //
 // That scheduler is the holder of the Lease Name. It need not be the one that schedules: a plugin
 // does not know which one schedules.
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/scheduler/cleanup"
+	"github.com/paddock-project/paddock/scheduler/cluster"
 	"github.com/paddock-project/paddock/scheduler/eviction"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
@@ -43,6 +46,17 @@ type Settings struct {
 	// EvictAfter is the time after which rejected pods are evicted. Zero means that none is.
 	EvictAfter time.Duration
 	Cleanup    cleanup.Config
+	// Kueue makes Start answer admission checks of Kueue, about Nodes.
+	Kueue bool
+	// Nodes is not set by an administrator but by the plugin.
+	Nodes Nodes
+}
+
+// Nodes is what a scheduler knows of nodes.
+type Nodes struct {
+	Cluster *cluster.Cluster
+	// Awaited reports whether a node that has no objects yet is expected to get them.
+	Awaited func(*v1.Node) bool
 }
 
 // The times of the Lease are the defaults of kube-scheduler.
@@ -83,6 +97,9 @@ func Start(ctx context.Context, handle fwk.Handle, s Settings) error {
 				}
 				if s.Cleanup.After > 0 {
 					all.Go(func() { clean(ctx, handle, s.Cleanup) })
+				}
+				if s.Kueue {
+					all.Go(func() { answerKueue(ctx, handle, s.Nodes) })
 				}
 			},
 			OnStoppedLeading: func() {},

@@ -22,6 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/scheduler/cleanup"
 	"github.com/paddock-project/paddock/scheduler/eviction"
+	"github.com/paddock-project/paddock/scheduler/kueue"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
 
@@ -47,12 +48,15 @@ var (
 
 // registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(evictions, deletedMachines, rejectedPods, cleanups)
+	legacyregistry.MustRegister(evictions, deletedMachines, rejectedPods, cleanups, kueueAnswers, kueuePass, kueueLeft)
 	for _, outcome := range []string{eviction.Evicted, eviction.Delayed, eviction.Failed} {
 		evictions.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{cleanup.Deleted, cleanup.Found, cleanup.Failed} {
 		cleanups.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{kueue.Accepted, kueue.Retried, kueue.Unjudged, kueue.Conflicted, kueue.Failed} {
+		kueueAnswers.WithLabelValues(outcome)
 	}
 })
 

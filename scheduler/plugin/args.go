@@ -45,6 +45,9 @@ type Args struct {
 	DeleteRejectedAfter metav1.Duration `json:"deleteRejectedAfter,omitzero"`
 	// DeleteRejectedDryRun only counts the pods that would be deleted, and records events.
 	DeleteRejectedDryRun bool `json:"deleteRejectedDryRun,omitempty"`
+	// Kueue makes one of the schedulers answer the admission checks of Kueue whose controllerName is
+	// kueue.Controller. See package kueue.
+	Kueue bool `json:"kueue,omitempty"`
 	// InspectAddress is the address where package inspect serves what the scheduler knows of nodes,
 	// e.g. 127.0.0.1:10269. It must be on the loopback interface. If empty, nothing is served.
 	InspectAddress string `json:"inspectAddress,omitempty"`
@@ -103,6 +106,7 @@ func read(args runtime.Object) (settings, error) {
 	s := settings{inspectAddress: a.InspectAddress, awayFor: cmp.Or(a.Agents.AwayFor.Duration, time.Minute), duties: duties.Settings{
 		Namespace: cmp.Or(a.Agents.Namespace, "paddock"), EvictAfter: a.EvictRejectedAfter.Duration,
 		Cleanup: cleanup.Config{After: a.DeleteRejectedAfter.Duration, DryRun: a.DeleteRejectedDryRun},
+		Kueue: a.Kueue,
 	}}
 	wrong := func(field, has, wants string) error {
 		return fmt.Errorf("pluginConfig of %s: args.%s is %q: set it to %s", Name, field, has, wants)

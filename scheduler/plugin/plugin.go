@@ -91,7 +91,9 @@ func Factory(feed Feed, start Duties) func(ctx context.Context, args runtime.Obj
 				return nil, fmt.Errorf("pluginConfig of %s: args.inspectAddress: %w", Name, err)
 			}
 		}
-		if err := start(ctx, handle, s.duties); err != nil {
+		tasks := s.duties
+		tasks.Nodes = duties.Nodes{Cluster: p.cluster, Awaited: p.awaited}
+		if err := start(ctx, handle, tasks); err != nil {
 			return nil, err
 		}
 		return p, feed(ctx, handle, p)

@@ -34,9 +34,9 @@ type Open struct {
 // Group is a number of identical pods.
 type Group struct {
 	Item
-	// Node is the node on which all pods of the group must run. Pod.Allowed does not count then. If
-	// Node is empty, the pods may run on each node that Pod.Allowed allows. Of an open node, it gets
-	// the name alone.
+	// Node is the node on which all pods of the group must run. If empty, they may run on each node.
+	// In both cases, Pod.Allowed must allow the node. Of an open node and of this one, it gets the
+	// name alone.
 	Node string
 	// Exclusive is set if a pod of the group requests anything that a node assigns exclusively.
 	Exclusive bool
@@ -47,6 +47,8 @@ type Joint struct {
 	// Placements has each pod with its node in the order in which they were placed, if all pods
 	// fit. Grant is nil on an open node.
 	Placements []Placement
+	// Nodes has the number of pods of each group on each node, parallel to the groups.
+	Nodes []map[string]int64
 	// Guessed counts the pods that are placed on open nodes. For them, only amounts were compared.
 	Guessed int64
 	// Short describes what does not fit. It is nil if all pods fit.
@@ -67,9 +69,10 @@ type Shortfall struct {
 	// if the planner cannot be asked.
 	Node      string
 	Rejection *rejection.Rejection
-	// Missing is set if the group names a node that does not exist. Bars is Open.Bars of the node.
-	Missing bool
-	Bars    string
+	// Missing is set if the group names a node that does not exist, and NotAllowed if its pods may
+	// not run there. Bars is Open.Bars of the node.
+	Missing, NotAllowed bool
+	Bars                string
 	// Amount is the resource that is short in the sum of all requests, if that is the reason.
 	Amount string
 	// Never is set if Node would not take the pod without any other pod either.
@@ -84,18 +87,21 @@ type Shortfall struct {
 //
 // The error is that of the context, or an error of node.State.Apply.
 func (r *Room) Take(ctx context.Context, groups []Group) (*Joint, error) {
-	given := slices.Clone(groups)
-	slices.SortStableFunc(given, func(a, b Group) int { return cmp.Compare(pinned(a), pinned(b)) })
+	given := make([]int, len(groups))
+	for i := range given {
+		given[i] = i
+	}
+	slices.SortStableFunc(given, func(a, b int) int { return cmp.Compare(pinned(groups[a]), pinned(groups[b])) })
 	largest := slices.Clone(given)
-	slices.SortStableFunc(largest, func(a, b Group) int {
-		x, y := a.Pod.Asks, b.Pod.Asks
-		return cmp.Or(cmp.Compare(pinned(a), pinned(b)), cmp.Compare(y.Milli, x.Milli), cmp.Compare(y.Memory, x.Memory))
+	slices.SortStableFunc(largest, func(a, b int) int {
+		x, y := groups[a].Pod.Asks, groups[b].Pod.Asks
+		return cmp.Or(cmp.Compare(pinned(groups[a]), pinned(groups[b])), cmp.Compare(y.Milli, x.Milli), cmp.Compare(y.Memory, x.Memory))
 	})
-	joint, err := r.try(ctx, largest)
-	if err != nil || joint.Short == nil || slices.EqualFunc(given, largest, func(a, b Group) bool { return a.Name == b.Name && a.Node == b.Node }) {
+	joint, err := r.try(ctx, groups, largest)
+	if err != nil || joint.Short == nil || slices.Equal(given, largest) {
 		return joint, err
 	}
-	other, err := r.try(ctx, given)
+	other, err := r.try(ctx, groups, given)
 	if err != nil || other.Short == nil {
 		return other, err
 	}
@@ -110,6 +116,11 @@ func pinned(g Group) int {
 	return 1
 }
 
+// bars reports whether the pods of a group may not run on the node that it names.
+func (g *Group) bars() bool {
+	return g.Node != "" && g.Pod.Allowed != nil && !g.Pod.Allowed(&fleet.Node{Name: g.Node})
+}
+
 // taking is one attempt to place groups. before and open have the nodes that it changed as they
 // were.
 type taking struct {
@@ -119,14 +130,15 @@ type taking struct {
 	open   map[string]Open
 }
 
-// try places the groups in this order.
-func (r *Room) try(ctx context.Context, groups []Group) (*Joint, error) {
+// try places the groups in an order of their positions.
+func (r *Room) try(ctx context.Context, groups []Group, order []int) (*Joint, error) {
 	t := &taking{Room: r, before: map[string]*fleet.View{}, open: map[string]Open{}}
-	err := t.place(ctx, groups)
+	t.Nodes = make([]map[string]int64, len(groups))
+	err := t.place(ctx, groups, order)
 	if err == nil && t.Short == nil {
 		return &t.Joint, nil
 	}
-	t.Placements, t.Guessed = nil, 0
+	t.Placements, t.Nodes, t.Guessed = nil, nil, 0
 	for _, v := range t.before {
 		if e := r.Fleet.Set(v); err == nil {
 			err = e
@@ -138,9 +150,11 @@ func (r *Room) try(ctx context.Context, groups []Group) (*Joint, error) {
 	return &t.Joint, err
 }
 
-func (t *taking) place(ctx context.Context, groups []Group) error {
+func (t *taking) place(ctx context.Context, groups []Group, order []int) error {
 	tried := 0
-	for _, g := range groups {
+	for _, i := range order {
+		g := groups[i]
+		t.Nodes[i] = map[string]int64{}
 		for k := range g.Count {
 			if tried%every == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -155,6 +169,7 @@ func (t *taking) place(ctx context.Context, groups []Group) error {
 				t.Short = t.shortfall(g, pod, k, why)
 				return nil
 			}
+			t.Nodes[i][t.Placements[len(t.Placements)-1].Node]++
 		}
 	}
 	return nil
@@ -164,6 +179,8 @@ func (t *taking) place(ctx context.Context, groups []Group) error {
 func (t *taking) one(g Group, pod fleet.Pod) (placed bool, why []fleet.Count, err error) {
 	name, found := g.Node, false
 	switch {
+	case g.bars():
+		return false, nil, nil
 	case t.Fleet == nil:
 	case name == "":
 		name, found, why, err = t.Fleet.Best(pod)
@@ -238,11 +255,14 @@ func (t *taking) shortfall(g Group, pod fleet.Pod, placed int64, why []fleet.Cou
 	}
 	if v == nil {
 		o, is := t.Open[s.Node]
-		s.Missing = !is
+		s.Missing, s.NotAllowed = !is, is && g.bars()
 		if s.Bars = o.Bars; is && (s.Bars == "" || !g.Exclusive) {
 			s.Bars, s.Amount = "", o.Allocatable.Short(o.Used, pod.Asks)
 			s.Never = o.Allocatable.Short(fleet.Amounts{}, pod.Asks) != ""
 		}
+		return s
+	}
+	if s.NotAllowed = g.bars(); s.NotAllowed {
 		return s
 	}
 	on := pod.On(&v.Node)
@@ -278,6 +298,8 @@ func (s *Shortfall) Text() string {
 	switch {
 	case s.Missing:
 		return text + "there is no node " + s.Node
+	case s.NotAllowed:
+		return text + "they may not run there (node selector, affinity or taints)"
 	case s.Bars != "":
 		return text + s.Bars
 	case s.Node == "" && len(s.Why) == 0:

@@ -40,6 +40,8 @@ func TestRoom(t *testing.T) {
 	small := fleet.Amounts{Milli: 6_000, Memory: 8 * gib, Pods: 10}
 	elsewhere := group("workers", 5, 1, "")
 	elsewhere.Pod.Allowed, elsewhere.Pod.Constraint = func(*fleet.Node) bool { return false }, "nowhere"
+	there := elsewhere
+	there.Node = "n-1"
 	for name, c := range map[string]struct {
 		open   []Open
 		groups []Group
@@ -56,6 +58,7 @@ func TestRoom(t *testing.T) {
 		"a barred node":              {open: []Open{{Name: "o", Allocatable: small, Bars: "its agent is not ready"}}, groups: []Group{group("workers", 4, 1, "o")}, want: "0 of 1 pods of workers fit on node o, and the next one does not: its agent is not ready"},
 		"a barred node takes others": {open: []Open{{Name: "o", Allocatable: small, Bars: "its agent is not ready"}}, groups: []Group{{Item: item("web", 4, 1), Node: "o"}}, want: "[o] guessed 1"},
 		"not allowed":                {groups: []Group{elsewhere}, want: "0 of 1 pods of workers fit, and the next one does not: 2 node(s): node selector, affinity or taints; no node that it may run on has more"},
+		"not allowed on the node":    {groups: []Group{there}, want: "0 of 1 pods of workers fit on node n-1, and the next one does not: they may not run there (node selector, affinity or taints)"},
 		"no pods":                    {groups: []Group{group("workers", 4, -1, ""), group("none", 4, 0, "gone")}, want: "[] guessed 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
