@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
@@ -151,15 +151,7 @@ func watchKueue(client dynamic.Interface, version schema.GroupVersion) (*kueueOb
 		{&o.checks, "admissionchecks", readCheck},
 		{&o.resources, "resourceflavors", readFlavor},
 	} {
-		from := client.Resource(version.WithResource(i.resource))
-		*i.to = cache.NewSharedIndexInformer(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				return from.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return from.Watch(ctx, options)
-			},
-		}, &unstructured.Unstructured{}, 0, nil)
+		*i.to = dynamicinformer.NewFilteredDynamicInformer(client, version.WithResource(i.resource), metav1.NamespaceAll, 0, nil, nil).Informer()
 		err := (*i.to).SetTransform(func(object any) (any, error) {
 			if u, is := object.(*unstructured.Unstructured); is {
 				return i.slim(u), nil

@@ -326,7 +326,7 @@ devices.yaml: |
 {{- $lease = dict "resourceNamespace" "kube-system" "resourceName" "kube-scheduler" }}
 {{- end }}
 {{- $agents := dict "readiness" .Values.scheduler.plugin.agentReadiness "namespace" .Release.Namespace "matchLabels" (dict "app.kubernetes.io/name" "paddock") }}
-{{- $args := merge (dict "agents" $agents) (omit .Values.scheduler.plugin "agentReadiness" "weight" "managedNodes") }}
+{{- $args := merge (dict "agents" $agents "kueue" .Values.scheduler.kueue) (omit .Values.scheduler.plugin "agentReadiness" "weight" "managedNodes") }}
 {{- with .Values.scheduler.plugin.managedNodes }}
 {{- $_ := set $args "managedNodes" . }}
 {{- end }}
