@@ -62,7 +62,12 @@ func Start(ctx context.Context, programs *parts.Cluster, dir string) (p *Plane, 
 	if err := p.startAPI(ctx); err != nil {
 		return p, err
 	}
-	return p, p.Programs.Start(ctx, p.program("kube-controller-manager"), "--kubeconfig", p.Kubeconfig("controllers"), "--controllers", controllers,
+	return p, p.StartControllers(ctx, controllers)
+}
+
+// StartControllers starts a controller manager with these controllers, beside the one of Start.
+func (p *Plane) StartControllers(ctx context.Context, controllers string) error {
+	return p.Programs.Start(ctx, p.program("kube-controller-manager"), "--kubeconfig", p.Kubeconfig("controllers"), "--controllers", controllers,
 		"--secure-port=0", "--leader-elect=false", "--use-service-account-credentials", "--root-ca-file", p.certs.File("ca.crt"),
 		"--service-account-private-key-file", p.certs.File("sa.key"), "--node-monitor-grace-period", hollow.GracePeriod.String(),
 		"--kube-api-qps", "500", "--kube-api-burst", "1000", "--concurrent-gc-syncs", "4")
