@@ -39,7 +39,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf topology-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,7 +100,7 @@ generated:
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
 # tests (internal/testing). The second run finds what not even a test uses. FOR_MODULES is called by the
 # module scheduler.
-FOR_MODULES := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
+FOR_MODULES := ^internal/(cluster/fleet/memo/memo|cluster/capacity/room|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	@for what in "./cmd/paddock ./cmd/paddock-agent ./cmd/paddock-quiet" "-test ./..."; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_MODULES)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
@@ -111,7 +111,7 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 # too, with the libraries that each was released with. Linting includes go vet.
 MODULES := scheduler deploy/image examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
-RECORDS := $(RECORDERS) test/noderesourcetopology test/podresources test/chart test/e2e test/cluster test/programs
+RECORDS := $(RECORDERS) test/noderesourcetopology test/kueue test/podresources test/chart test/e2e test/cluster test/programs
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
@@ -242,6 +242,10 @@ client-check-telegraf: ## The same for Telegraf; the first build takes minutes.
 # A module of its own, with the scheduler-plugins and Kubernetes 1.33.
 topology-check: ## The plugin NodeResourceTopologyMatch answers about what is published; the first build takes two minutes.
 	cd test/noderesourcetopology && $(TEST) -count=1 -timeout 15m .
+
+kueue-check: ## Kueue's own types see Paddock's answers as they are meant, and Kueue itself runs with the check; the first build takes minutes.
+	cd test/kueue && $(TEST) -count=1 -timeout 15m .
+	cd test/cluster && $(TEST) -count=1 -timeout 20m -run TestKueue ./installed
 
 # A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
 image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
@@ -384,7 +388,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

@@ -22,7 +22,7 @@ const kinds = {
     'deploy/README.md', 'deploy/crio/README.md', 'deploy/scheduler/README.md',
   ],
   Explanation: [
-    'docs/agent.md', 'docs/scheduler.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',
+    'docs/agent.md', 'docs/scheduler.md', 'docs/kueue.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',
     'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md',
   ],
   Reference: ['docs/commands.md', 'docs/metrics.md', 'docs/runtimes.md'],

@@ -32,8 +32,10 @@ const (
 	// pods within seconds, and a scheduler binds them within seconds if they fit. Longer than that,
 	// the place of a workload that waits for something else would keep others out.
 	KeepFor = 2 * time.Minute
-	// First and Longest bound the time after which Kueue tries a workload again.
-	First, Longest = 30 * time.Second, 10 * time.Minute
+	// First and Longest bound the time after which Kueue tries a workload again. Kueue 0.17 evicts a
+	// workload that is not admitted only at the end of this time, so that its quota is reserved
+	// until then: a longer one would keep quota from others.
+	First, Longest = 30 * time.Second, 4 * time.Minute
 	// maxPods is the largest number of pods of a workload that is judged. At 20 µs for each they
 	// take 1 s.
 	maxPods = 50_000

@@ -80,7 +80,7 @@ func TestRetryBacksOff(t *testing.T) {
 		}
 		w.now = w.now.Add(time.Second)
 	}
-	if got, want := fmt.Sprint(after), "[30 60 120 240 480 600 600]"; got != want {
+	if got, want := fmt.Sprint(after), "[30 60 120 240 240 240 240]"; got != want {
 		t.Errorf("times %s, want %s", got, want)
 	}
 	if len(w.notes) != 7 || !strings.HasSuffix(w.notes[0], "It would not fit there without other pods either") {

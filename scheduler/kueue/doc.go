@@ -16,9 +16,9 @@
 //     resource flavors allow.
 //   - Ready, but not judged: the workload cannot be read, or is too large. The check never blocks
 //     what it does not understand. The message has the reason.
-//   - Retry: some pod does not fit. Kueue then gives the quota to others, and tries again after a
-//     time that doubles with each Retry, from First to Longest. The message has what is short on
-//     which NUMA node. Kueue replaces it at once, so it is also an event of the workload.
+//   - Retry: some pod does not fit. Kueue evicts the workload and tries again after a time that
+//     doubles with each Retry, from First to Longest. The message has what is short on which NUMA
+//     node. Kueue replaces it when it evicts the workload, so it is also an event.
 //
 // No workload is ever Rejected: that would deactivate it, and nodes can be added.
 //

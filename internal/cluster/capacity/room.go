@@ -34,9 +34,9 @@ type Open struct {
 // Group is a number of identical pods.
 type Group struct {
 	Item
-	// Node is the node on which all pods of the group must run. If empty, they may run on each node.
-	// In both cases, Pod.Allowed must allow the node. Of an open node and of this one, it gets the
-	// name alone.
+	// Node is the node on which all pods of the group must run. If empty, they may run on each
+	// node. In both cases, Pod.Allowed must allow the node. Of an open node and of this one, it
+	// gets the name alone.
 	Node string
 	// Exclusive is set if a pod of the group requests anything that a node assigns exclusively.
 	Exclusive bool
