@@ -106,7 +106,7 @@ func read(args runtime.Object) (settings, error) {
 	s := settings{inspectAddress: a.InspectAddress, awayFor: cmp.Or(a.Agents.AwayFor.Duration, time.Minute), duties: duties.Settings{
 		Namespace: cmp.Or(a.Agents.Namespace, "paddock"), EvictAfter: a.EvictRejectedAfter.Duration,
 		Cleanup: cleanup.Config{After: a.DeleteRejectedAfter.Duration, DryRun: a.DeleteRejectedDryRun},
-		Kueue: a.Kueue,
+		Kueue:   a.Kueue,
 	}}
 	wrong := func(field, has, wants string) error {
 		return fmt.Errorf("pluginConfig of %s: args.%s is %q: set it to %s", Name, field, has, wants)
