@@ -35,7 +35,8 @@ const (
 	// First and Longest bound the time after which Kueue tries a workload again. Kueue 0.17 evicts a
 	// workload that is not admitted only at the end of this time, so that its quota is reserved
 	// until then: a longer one would keep quota from others.
-	First, Longest = 30 * time.Second, 4 * time.Minute
+	First   = 30 * time.Second
+	Longest = 4 * time.Minute
 	// maxPods is the largest number of pods of a workload that is judged. At 20 µs for each they
 	// take 1 s.
 	maxPods = 50_000

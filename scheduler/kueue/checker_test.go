@@ -68,7 +68,7 @@ func TestRetryBacksOff(t *testing.T) {
 	for range 7 {
 		checker.Pass(t.Context())
 		checks, _, _ := unstructured.NestedSlice(o.Object, "status", "admissionChecks")
-		fields := checks[0].(map[string]any)
+		fields, _ := checks[0].(map[string]any)
 		seconds, _ := fields["requeueAfterSeconds"].(float64)
 		after = append(after, int64(seconds))
 		fields["state"], fields["retryCount"] = Pending, int64(len(after)) // As Kueue does after an eviction.
@@ -205,7 +205,7 @@ func TestWrites(t *testing.T) {
 	w.set(o, int64(7), "spec", "priority")
 	checker.Pass(t.Context())
 	delete(w.workloads, "job")
-	w.workloads["job"], w.stale["job"] = nil, w.stale["job"]
+	w.workloads["job"] = nil
 	checker.Pass(t.Context())
 	w.workloads["job"], w.failing = o, errors.New("no")
 	checker.Pass(t.Context())

@@ -27,8 +27,8 @@ type kept struct {
 // pods that have no domain.
 func (g *ground) replay(ctx context.Context, k *kept, world *World) (fits bool, err error) {
 	all, err := g.parts(k.workload, world)
-	if err != nil { // It could be read before; a flavor is gone.
-		return false, nil
+	if err != nil {
+		return false, nil //nolint:nilerr // It could be read before: a flavor is gone, and its pods do not start.
 	}
 	bound := g.bound[types.NamespacedName{Namespace: k.workload.Namespace, Name: k.workload.Name}]
 	if len(k.nodes) == len(all.groups) {

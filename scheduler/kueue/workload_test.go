@@ -9,16 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// first returns the first element of a list of objects.
+func first(list any) map[string]any {
+	all, _ := list.([]any)
+	fields, _ := all[0].(map[string]any)
+	return fields
+}
+
 // TestBadWorkloads checks that a workload that cannot be judged is Ready with the reason, and that
 // one that is only large is judged.
 func TestBadWorkloads(t *testing.T) {
 	podSet := func(o *unstructured.Unstructured) map[string]any {
 		sets, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "podSets")
-		return sets.([]any)[0].(map[string]any)
+		return first(sets)
 	}
 	assigned := func(o *unstructured.Unstructured) map[string]any {
 		all, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "admission", "podSetAssignments")
-		return all.([]any)[0].(map[string]any)
+		return first(all)
 	}
 	topology := func(o *unstructured.Unstructured) map[string]any {
 		slices := assigned(o)["topologyAssignment"].(map[string]any)["slices"]
