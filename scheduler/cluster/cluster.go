@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -232,30 +231,7 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.compare()
-	at := m.at.Load()
-	switch {
-	case at.Unsure != "":
-		return nil, nil
-	case at.Problem != "":
-		return nil, fmt.Errorf("node %s: %s", name, at.Problem)
-	}
-	view, plan, err := at.View.Place(pod)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", name, err)
-	}
-	if err := m.inEveryOrder(pod); err != nil {
-		return nil, fmt.Errorf("node %s: %w", name, err)
-	}
-	if plan.Grant != nil {
-		if m.pods[pod.UID] != nil { // It is also bound or published, so the next comparison decides which grant counts.
-			m.compared = nil
-		}
-		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant, since: m.comparisons}
-		m.pods[pod.UID], m.unbound[pod.UID] = h, h
-		m.show(view)
-		m.order()
-	}
-	return &Reservation{Plan: plan, Here: m.source.Here, After: view, Predicted: m.source.Kubelet != nil}, nil
+	return m.reserve(pod)
 }
 
 // Hand sets the annotation with which the pod of a reservation will be bound. The annotation has

@@ -83,6 +83,8 @@ type member struct {
 	// ended is set if the node has no objects any more.
 	ended bool
 	agent agent
+	// tried is set in a copy that a Trial made.
+	tried bool
 }
 
 // update sets the source. It makes the state again if anything but the published grants changed.
@@ -162,7 +164,7 @@ func (m *member) rebuild() {
 		m.contradictions++
 		if h.origin != fleetsource.Published {
 			h.asks = &h.reported.Pod
-			if !before[h] {
+			if !before[h] && !m.tried {
 				m.cluster.world.Report(m.name, f.Pod, &contradiction{f.What})
 			}
 		}
@@ -283,6 +285,34 @@ func (m *member) compare() {
 	m.order()
 	maps.DeleteFunc(m.listed, func(_ *v1.Pod, comparison uint64) bool { return comparison != m.comparisons })
 	m.compared = m.source
+}
+
+// reserve plans a pod on the current state and keeps its grant. See Cluster.Reserve.
+func (m *member) reserve(pod fleet.Pod) (*Reservation, error) {
+	at := m.at.Load()
+	switch {
+	case at.Unsure != "":
+		return nil, nil
+	case at.Problem != "":
+		return nil, fmt.Errorf("node %s: %s", m.name, at.Problem)
+	}
+	view, plan, err := at.View.Place(pod)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", m.name, err)
+	}
+	if err := m.inEveryOrder(pod); err != nil {
+		return nil, fmt.Errorf("node %s: %w", m.name, err)
+	}
+	if plan.Grant != nil {
+		if m.pods[pod.UID] != nil { // It is also bound or published, so the next comparison decides which grant counts.
+			m.compared = nil
+		}
+		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant, since: m.comparisons}
+		m.pods[pod.UID], m.unbound[pod.UID] = h, h
+		m.show(view)
+		m.order()
+	}
+	return &Reservation{Plan: plan, Here: m.source.Here, After: view, Predicted: m.source.Kubelet != nil}, nil
 }
 
 // settled reports whether a comparison would find the same as the last one. Most nodes with a new

@@ -35,6 +35,9 @@ type cycle struct {
 	levels levels
 	// rejected is true if a node did not take the pod.
 	rejected *atomic.Bool
+	// gang is the attempt to schedule the pod group of the pod. It is nil if the pod is scheduled on
+	// its own. See gangIn.
+	gang *gang
 }
 
 // Clone returns a copy that AddPod and RemovePod may change.
@@ -45,7 +48,7 @@ func (c *cycle) Clone() fwk.StateData {
 }
 
 // unchanged reports whether the cycle sees all nodes with the pods that they have.
-func (c *cycle) unchanged() bool { return c.changed == nil }
+func (c *cycle) unchanged() bool { return c.changed == nil && c.gang == nil }
 
 // asked represents what a pod requests. Nodes read a pod according to their feature gates, so there
 // is one reading for each combination of gates.
@@ -104,13 +107,19 @@ func (a *asked) reading(gates podspec.Gates) int { return slices.Index(a.gates, 
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	// Before the objects are read, every node seems to be unmanaged.
 	synced, begun := p.synced.Load(), time.Now()
-	p.waiting.begin(pod.UID, begun)
+	g := p.gangOf(state)
+	if g != nil {
+		begun = g.begun
+	}
+	if g == nil || !g.preempting {
+		p.waiting.begin(pod.UID, begun)
+	}
 	a, concerns, err := p.ask(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
 	if !synced && anyGates(pod) {
-		p.waiting.add(pod, a, begun)
+		p.waiting.add(waitingPod{pod: pod, asked: a, begun: begun})
 		if p.synced.Load() { // Synced may not have seen the pod.
 			p.promises.activated(p, pod)
 		}
@@ -122,7 +131,7 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	if a.unknown {
 		unknownDevices.Inc()
 	}
-	state.Write(stateKey, &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}})
+	state.Write(stateKey, &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}, gang: g})
 	return nil, nil
 }
 
@@ -135,6 +144,40 @@ func of(state fwk.CycleState) *cycle {
 	}
 	c, _ := data.(*cycle)
 	return c
+}
+
+// gangIn returns the attempt to schedule the pod group of the pod, or nil if there is none, or if it
+// is over: then the members are reserved for their bindings.
+func (c *cycle) gangIn(state fwk.CycleState) *gang {
+	if c.gang == nil || !state.IsPodGroupSchedulingCycle() {
+		return nil
+	}
+	return c.gang
+}
+
+// wait records that the pod waits for room. An attempt that finds out which pods to preempt records
+// nothing: the attempt before has recorded the pod.
+func (p *Plugin) wait(c *cycle, g *gang) {
+	if g == nil || !g.preempting {
+		p.waiting.add(waitingPod{c.pod, c.asked, c.begun, g.placed()})
+	}
+}
+
+// stopWaiting is called when the pod has a place.
+func (p *Plugin) stopWaiting(c *cycle, g *gang) {
+	if g == nil || !g.preempting {
+		p.waiting.remove(c.pod.UID)
+	}
+}
+
+// busy reports whether a node is moving running pods for another pod, or would have to.
+func (p *Plugin) busy(c *cycle, g *gang, node string) bool {
+	if g != nil {
+		if uid, would := g.movers[node]; would && uid != c.pod.UID {
+			return true
+		}
+	}
+	return p.movers.busy(node, c.pod.UID)
 }
 
 // SignPod signs what the plugin asks nodes. A pod whose devices are chosen by other components has

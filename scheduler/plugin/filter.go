@@ -27,23 +27,23 @@ func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Statu
 	if c == nil {
 		return nil, true
 	}
-	status, hit = p.answer(c, info)
+	status, hit = p.answer(c, c.gangIn(state), info)
 	if hit {
 		hits.Inc()
 	} else {
 		misses.Inc()
 	}
 	if status != nil && c.rejected.CompareAndSwap(false, true) {
-		p.waiting.add(c.pod, c.asked, c.begun)
+		p.wait(c, c.gangIn(state))
 	}
 	return status, hit
 }
 
-func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+func (p *Plugin) answer(c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
 	if at := p.recent(c, info); at != nil && at.Takes(c.asked.only) {
 		return nil, true
 	}
-	at, view := p.view(c, info)
+	at, view := p.view(c, g, info)
 	switch {
 	case at == nil && p.awaited(info.Node()):
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, notPublished), true
@@ -73,7 +73,7 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 	if answer.Fits && every {
 		answer = p.everySet(view, c.asked.pods[i], len(c.pod.Spec.ResourceClaims) > 0, answer)
 	}
-	if answer.AfterMoves && p.movers.busy(info.Node().Name, c.pod.UID) {
+	if answer.AfterMoves && p.busy(c, g, info.Node().Name) {
 		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
 	}
 	if answer.Fits {
@@ -114,10 +114,17 @@ func (p *Plugin) recent(c *cycle, info fwk.NodeInfo) *cluster.At {
 }
 
 // view returns the node as the cycle sees it, or nil if the node is not managed.
-func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
+func (p *Plugin) view(c *cycle, g *gang, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
 	name := info.Node().Name
 	if changed, ok := c.changed[name]; ok {
 		return changed.at, changed.view
+	}
+	if g != nil {
+		at := g.trial.At(g.sight(info))
+		if at == nil {
+			return nil, nil
+		}
+		return at, at.View
 	}
 	at := p.cluster.At(name, info.GetGeneration(), func() (has, used fleet.Amounts) {
 		return allocatable(info), amounts(info.GetRequested(), len(info.GetPods()))

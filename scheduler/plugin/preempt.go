@@ -30,9 +30,15 @@ func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
 // AddPod adds a pod to a node. A pod that was removed gets the same grant again. A pod that the
 // node does not have is nominated: it is planned, and has no effect while it does not fit.
+//
+// In an attempt to schedule a pod group, the NodeInfo shows which pods are removed: see gang. Only
+// nominated pods are added.
 func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, info fwk.NodeInfo) *fwk.Status {
+	pod := added.GetPod()
+	if c := of(state); c != nil && c.gangIn(state) != nil && pod.Spec.NodeName != "" {
+		return nil
+	}
 	return p.change(state, info, func(n *changedNode) {
-		pod := added.GetPod()
 		uid := fleetsource.UID(pod)
 		if i := slices.Index(n.removed, uid); i >= 0 {
 			n.removed = slices.Delete(slices.Clone(n.removed), i, i+1)
@@ -51,8 +57,12 @@ func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 
 // RemovePod removes a pod from a node.
 func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, info fwk.NodeInfo) *fwk.Status {
+	pod := removed.GetPod()
+	if c := of(state); c != nil && c.gangIn(state) != nil && pod.Spec.NodeName != "" {
+		return nil
+	}
 	return p.change(state, info, func(n *changedNode) {
-		uid := fleetsource.UID(removed.GetPod())
+		uid := fleetsource.UID(pod)
 		if i := slices.IndexFunc(n.added, func(p fleet.Pod) bool { return p.UID == uid }); i >= 0 {
 			n.added = slices.Delete(slices.Clone(n.added), i, i+1)
 			return
@@ -72,9 +82,11 @@ func (p *Plugin) change(state fwk.CycleState, info fwk.NodeInfo, edit func(n *ch
 	name := info.Node().Name
 	n, ok := c.changed[name]
 	if !ok {
-		// At is not used, because the NodeInfo has other pods here than in the scheduler's cache,
-		// so its generation does not identify it.
-		if n.at = p.cluster.After(name); n.at == nil || n.at.View == nil {
+		var err error
+		if n.at, err = p.before(c.gangIn(state), name); err != nil {
+			return fwk.AsStatus(err)
+		}
+		if n.at == nil || n.at.View == nil {
 			return nil
 		}
 	}
@@ -99,4 +111,17 @@ func (p *Plugin) change(state fwk.CycleState, info fwk.NodeInfo, edit func(n *ch
 	}
 	c.changed[name] = n
 	return nil
+}
+
+// before returns what is known of a node before pods are added to it or removed from it. The
+// NodeInfo has the changed pods already, so its generation does not identify the node.
+func (p *Plugin) before(g *gang, name string) (*cluster.At, error) {
+	if g == nil {
+		return p.cluster.After(name), nil
+	}
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
+	if err != nil {
+		return nil, err
+	}
+	return g.trial.At(g.sight(info)), nil
 }

@@ -91,6 +91,9 @@ func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 		p.promises.remove(old)
 	}
 	n.update()
+	if !newsFor(w.beside, node, n.view, w.asked.questions[i]) {
+		return false
+	}
 	answer, _ := n.view.Answer(w.asked.questions[i])
 	higher := !slices.ContainsFunc(n.pods, func(o *promise) bool { return o.priority >= priority })
 	if !answer.Fits && !higher && w.pod.Status.NominatedNodeName != node {

@@ -31,22 +31,28 @@ func (a annotation) Clone() fwk.StateData { return a }
 
 // Reserve plans the pod on the current state of the node, with the devices of its claims, and keeps
 // the grant. It runs after the plugin DynamicResources, which allocates the claims.
+//
+// In an attempt to schedule a pod group, the grant is kept in the attempt alone, and only Filter and
+// Reserve of the other members see it.
 func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	c := of(state)
 	if c == nil {
 		return nil
 	}
-	at := p.cluster.After(nodeName)
+	g := c.gangIn(state)
+	at, reserve, err := p.on(g, nodeName)
 	switch {
+	case err != nil:
+		return fwk.AsStatus(err)
 	case at == nil && p.awaitedName(nodeName):
 		return fwk.NewStatus(fwk.Unschedulable, notPublished)
 	case at == nil:
-		p.waiting.remove(pod.UID)
+		p.stopWaiting(c, g)
 		return nil
 	case at.Problem != "":
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): "+at.Problem)
 	case at.Unsure != "":
-		p.waiting.remove(pod.UID)
+		p.stopWaiting(c, g)
 		return nil
 	}
 	i := c.asked.reading(at.Gates)
@@ -55,39 +61,28 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	asked := c.asked.pods[i]
 	if len(pod.Spec.ResourceClaims) > 0 {
-		var err error
 		if asked, err = p.withDevices(ctx, asked, pod, nodeName); err != nil {
 			return fwk.AsStatus(err)
 		}
 	}
-	done, err := p.cluster.Reserve(nodeName, asked)
+	done, err := reserve(asked)
 	var undecided *cluster.Undecided
 	switch {
 	case errors.As(err, &undecided): // What the kubelet decides wakes the pod.
-		p.waiting.add(pod, c.asked, c.begun)
+		p.wait(c, g)
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): "+waitsForKubelet)
 	case err != nil:
 		return fwk.AsStatus(err)
 	case done == nil:
 		return nil
 	case done.Plan.Rejection != nil:
-		if at.View.AskAfterMoves(&asked).AfterMoves && !p.movers.busy(nodeName, pod.UID) {
-			p.movers.take(nodeName, pod.UID)
-			p.waiting.remove(pod.UID)
-			return nil // The pod is bound without a grant. Its node moves running pods, and plans it.
-		}
-		r := done.Plan.Rejection
-		answer := &fleet.Answer{Why: fleet.Why{Cause: done.Plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
-		p.waiting.add(pod, c.asked, c.begun)
-		return fwk.NewStatus(fwk.Unschedulable, c.reasons.of(answer, &asked.Pod, at.View.State.Policy()))
+		return p.afterMoves(c, g, at, nodeName, &asked, done.Plan)
 	}
-	p.waiting.remove(pod.UID)
-	if other, freed := p.promises.placed(pod.UID, nodeName); freed {
-		p.wake(other)
-	}
-	// A grant cannot contain devices that the kubelet chooses later, so the node plans the pod.
-	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
-		p.hand(ctx, state, pod, done)
+	p.stopWaiting(c, g)
+	if g != nil {
+		g.place(nodeName, asked, c.asked.questions[i])
+	} else {
+		p.reserved(ctx, state, c, nodeName, done)
 	}
 	// The next pod often has the same template. Planning for it now takes less than half the time,
 	// because everything that the plan reads is in the CPU caches, and Filter finds the answer and
@@ -96,6 +91,48 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		done.After.Learn(c.asked.questions[i])
 	}
 	return nil
+}
+
+// on returns what is known of a node on which a pod is reserved, and what reserves it.
+func (p *Plugin) on(g *gang, name string) (*cluster.At, func(fleet.Pod) (*cluster.Reservation, error), error) {
+	if g == nil {
+		return p.cluster.After(name), func(pod fleet.Pod) (*cluster.Reservation, error) { return p.cluster.Reserve(name, pod) }, nil
+	}
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := g.sight(info)
+	return g.trial.At(s), func(pod fleet.Pod) (*cluster.Reservation, error) { return g.trial.Reserve(s, pod) }, nil
+}
+
+// reserved is called when a pod has a grant with which it will be bound.
+func (p *Plugin) reserved(ctx context.Context, state fwk.CycleState, c *cycle, nodeName string, done *cluster.Reservation) {
+	if other, freed := p.promises.placed(c.pod.UID, nodeName); freed {
+		p.wake(other)
+	}
+	// A grant cannot contain devices that the kubelet chooses later, so the node plans the pod.
+	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(c.pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
+		p.hand(ctx, state, c.pod, done)
+	}
+}
+
+// afterMoves reserves a pod that does not fit, if its node can make room by moving running pods. The
+// pod is then bound without a grant. Its node moves the pods, and plans it.
+func (p *Plugin) afterMoves(c *cycle, g *gang, at *cluster.At, nodeName string, asked *fleet.Pod, plan *node.Plan) *fwk.Status {
+	if at.View.AskAfterMoves(asked).AfterMoves && !p.busy(c, g, nodeName) {
+		if g != nil {
+			g.movers[nodeName] = c.pod.UID
+		} else {
+			p.movers.take(nodeName, c.pod.UID)
+		}
+		p.stopWaiting(c, g)
+		return nil
+	}
+	r := plan.Rejection
+	answer := &fleet.Answer{Why: fleet.Why{Cause: plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
+	p.wait(c, g)
+	return fwk.NewStatus(fwk.Unschedulable, c.reasons.of(answer, &asked.Pod, at.View.State.Policy()))
 }
 
 // waitsForKubelet is the reason for a node on which not every order of the kubelet's decisions about
@@ -175,11 +212,18 @@ func resolved(ctx context.Context, pod *v1.Pod, nodeName string, allocated []*re
 	return found.On(nodeName).Pod(ctx, pod)
 }
 
-// Unreserve releases the grant.
+// Unreserve releases the grant. In an attempt to schedule a pod group, it takes the place of the
+// pod back.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) {
-	if of(state) != nil {
-		p.cluster.Unreserve(nodeName, string(pod.UID))
+	c := of(state)
+	if c == nil {
+		return
 	}
+	if g := c.gangIn(state); g != nil {
+		g.take(nodeName, pod.UID)
+		return
+	}
+	p.cluster.Unreserve(nodeName, string(pod.UID))
 }
 
 // Bind sends the grant together with the binding, so the API server writes both at once. A pod

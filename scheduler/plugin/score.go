@@ -27,7 +27,7 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, _ *v1.Pod, 
 				continue
 			}
 		}
-		if t := p.taking(c, info); t.question != nil {
+		if t := p.taking(c, c.gangIn(state), info); t.question != nil {
 			open = append(open, t)
 		}
 	}
@@ -55,7 +55,7 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 			return c.levels.score(known.Cost), nil
 		}
 	}
-	t := p.taking(c, info)
+	t := p.taking(c, c.gangIn(state), info)
 	if t.question == nil {
 		return 0, nil
 	}
@@ -74,8 +74,8 @@ type taking struct {
 	cost     fleet.Cost
 }
 
-func (p *Plugin) taking(c *cycle, info fwk.NodeInfo) taking {
-	at, view := p.view(c, info)
+func (p *Plugin) taking(c *cycle, g *gang, info fwk.NodeInfo) taking {
+	at, view := p.view(c, g, info)
 	if at == nil || at.Problem != "" || at.Unsure != "" {
 		return taking{}
 	}

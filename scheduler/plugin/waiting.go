@@ -31,15 +31,18 @@ type waitingPod struct {
 	asked *asked
 	// begun is when the pod's last scheduling cycle began.
 	begun time.Time
+	// beside has the members of the pod's group that had a place in that cycle, when this pod found
+	// none.
+	beside *placement
 }
 
-func (w *waiting) add(pod *v1.Pod, a *asked, begun time.Time) {
+func (w *waiting) add(pod waitingPod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods == nil {
 		w.pods = map[types.UID]waitingPod{}
 	}
-	w.pods[pod.UID] = waitingPod{pod, a, begun}
+	w.pods[pod.pod.UID] = pod
 }
 
 // begin records the start of a scheduling cycle.

@@ -368,6 +368,9 @@ func (w *world) pod(name string, args map[string]string) {
 		c := &pod.Spec.Containers[0].Resources
 		c.Requests["example.com/gpu"], c.Limits["example.com/gpu"] = resource.MustParse("1"), resource.MustParse("1")
 	}
+	if group := args["group"]; group != "" {
+		pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group}
+	}
 	if claim := args["claim"]; claim != "" {
 		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "devices", ResourceClaimName: &claim}}
 		pod.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "devices"}}
