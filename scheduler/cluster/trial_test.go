@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -44,6 +45,33 @@ func (tr *trial) sight() cluster.Sight {
 	}
 }
 
+// bindOrEnd binds a pod with its grant, or ends one. The node may show the ended pod for longer.
+func (h *history) bindOrEnd(t *rapid.T, uid string) {
+	if len(h.known) > 0 && rapid.IntRange(0, 2).Draw(t, "end") == 0 {
+		uid := some(t, h.known)
+		if rapid.Bool().Draw(t, "late") {
+			h.late[uid], _ = h.After("n").View.State.Grant(uid)
+			h.publish(uid, h.late[uid])
+		}
+		h.remove(uid)
+		delete(h.known, uid)
+		return
+	}
+	p := pod(uid, rapid.IntRange(1, 6).Draw(t, "cpus"))
+	h.set(p)
+	grant := reserve(t, h.Cluster, p)
+	if grant == nil {
+		h.remove(uid)
+		return
+	}
+	text, err := handover.Encode("n", h.node.Here.Machine, h.node.Here.Policy, grant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.texts[uid], h.known[uid] = text, grant.CPUs()
+	h.set(bound(p, text))
+}
+
 // expected returns the grants of a cluster that never knew the hidden pods, and in which the members
 // were reserved.
 func (tr *trial) expected(t *rapid.T) map[string]string {
@@ -59,6 +87,7 @@ func (tr *trial) expected(t *rapid.T) map[string]string {
 	other := w.cluster(func(error) {})
 	other.Update("n", &cluster.Source{Node: &n})
 	for _, p := range tr.members {
+		w.set(p)
 		reserve(t, other, p)
 	}
 	return grants(other.After("n"))
@@ -119,7 +148,7 @@ func TestTrial(t *testing.T) {
 		tr := &trial{history: h, Trial: h.Cluster.Trial(), hidden: map[string]bool{}}
 		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "real") {
-				h.bindAll(t, fmt.Sprint("p", i))
+				h.bindOrEnd(t, fmt.Sprint("p", i))
 			}
 			before := h.Show("n")
 			tr.step(t, fmt.Sprint("m", i))
