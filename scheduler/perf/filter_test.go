@@ -119,6 +119,25 @@ func whole(name string, cpus int64) *v1.Pod {
 // bare returns a plugin and a number of nodes, without a scheduler. The pods exist and are not
 // bound.
 func bare(b *testing.B, nodes int, pods ...*v1.Pod) (*plugin.Plugin, []fwk.NodeInfo) {
+	b.Helper()
+	var infos []fwk.NodeInfo
+	for i := range nodes {
+		info := framework.NewNodeInfo()
+		info.SetNode(server(i))
+		infos = append(infos, info)
+	}
+	return made(b, nodes, pods), infos
+}
+
+// server returns the Node with a number.
+func server(i int) *v1.Node {
+	capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i)}, Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity}}
+}
+
+// made returns a plugin with these options of the framework, and with the objects of a number of nodes.
+func made(b *testing.B, nodes int, pods []*v1.Pod, options ...frameworkruntime.Option) *plugin.Plugin {
+	b.Helper()
 	client := fake.NewClientset()
 	feed := func(_ context.Context, _ fwk.Handle, sink plugin.Sink) error {
 		k := newKind(b)
@@ -138,29 +157,22 @@ func bare(b *testing.B, nodes int, pods ...*v1.Pod) (*plugin.Plugin, []fwk.NodeI
 		return nil
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	for _, pod := range pods {
+	h, err := frameworkruntime.NewFramework(b.Context(), nil, nil, append(options, frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory))...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	built, err := plugin.Factory(feed, noDuties)(b.Context(), &apiruntime.Unknown{Raw: []byte(`{"agents":{"readiness":"Ignored"}}`)}, h)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, pod := range pods { // Now the informer has an index by node.
 		if err := factory.Core().V1().Pods().Informer().GetIndexer().Add(pod); err != nil {
 			b.Fatal(err)
 		}
 	}
-	h, err := frameworkruntime.NewFramework(b.Context(), nil, nil, frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory))
-	if err != nil {
-		b.Fatal(err)
-	}
-	made, err := plugin.Factory(feed, noDuties)(b.Context(), &apiruntime.Unknown{Raw: []byte(`{"agents":{"readiness":"Ignored"}}`)}, h)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var infos []fwk.NodeInfo
-	for i := range nodes {
-		capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
-		info := framework.NewNodeInfo()
-		info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i)}, Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity}})
-		infos = append(infos, info)
-	}
-	p, ok := made.(*plugin.Plugin)
+	p, ok := built.(*plugin.Plugin)
 	if !ok {
-		b.Fatalf("the factory made %T", made)
+		b.Fatalf("the factory made %T", built)
 	}
-	return p, infos
+	return p
 }
