@@ -82,6 +82,9 @@ func (a *answers) Price(q *memo.Question) *Priced {
 // SetPrice remembers what the pods of a question cost.
 func (a *answers) SetPrice(p *Priced) { a.priced[p.Question.Number()%fewQuestions].Store(p) }
 
+// Current reports whether nothing else has become known of the node since.
+func (s *sighting) Current() bool { return !s.replaced.Load() }
+
 // set makes at the current knowledge of the node. The caller must have locked mu.
 func (m *member) set(at *At) {
 	old := m.at.Load()

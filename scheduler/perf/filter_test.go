@@ -48,7 +48,7 @@ func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *t
 			s.sum += s.other[s.at%uint32(len(s.other))]
 		}
 		begin := time.Now()
-		s.plugin.Ask(state, info)
+		s.plugin.Ask(b.Context(), state, info)
 		t.add(time.Since(begin))
 	}
 	return t

@@ -45,7 +45,7 @@ func BenchmarkGang(b *testing.B) {
 			}
 			begin := cpuTime()
 			for _, info := range infos {
-				p.Ask(state, info)
+				p.Ask(b.Context(), state, info)
 			}
 			return cpuTime() - begin
 		}

@@ -53,13 +53,13 @@ type measured struct {
 	hits, misses times
 }
 
-func (m *measured) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+func (m *measured) Filter(ctx context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if !m.timed {
-		status, _ := m.Ask(state, info)
+		status, _ := m.Ask(ctx, state, info)
 		return status
 	}
 	begin := time.Now()
-	status, hit := m.Ask(state, info)
+	status, hit := m.Ask(ctx, state, info)
 	if took := time.Since(begin); hit {
 		m.hits.add(took)
 	} else {

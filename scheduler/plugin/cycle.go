@@ -38,6 +38,10 @@ type cycle struct {
 	// gang is the attempt to schedule the pod group of the pod. It is nil if the pod is scheduled on
 	// its own. See gangIn.
 	gang *gang
+	// chosen finds the devices of the pod's claims. It is nil if the pod has none.
+	chosen *chosen
+	// failed has the nodes on which the pod cannot be reserved now.
+	failed map[string]failure
 }
 
 // Clone returns a copy that AddPod and RemovePod may change.
@@ -47,8 +51,11 @@ func (c *cycle) Clone() fwk.StateData {
 	return &clone
 }
 
-// unchanged reports whether the cycle sees all nodes with the pods that they have.
-func (c *cycle) unchanged() bool { return c.changed == nil && c.gang == nil }
+// unchanged reports whether the cycle sees all nodes with the pods that they have, and asks all of
+// them for the same pod: the devices of claims differ from node to node.
+func (c *cycle) unchanged() bool {
+	return c.changed == nil && c.gang == nil && c.chosen == nil && c.failed == nil
+}
 
 // asked represents what a pod requests. Nodes read a pod according to their feature gates, so there
 // is one reading for each combination of gates.
@@ -59,8 +66,9 @@ type asked struct {
 	// only is the question if there is one for all nodes, and nil otherwise. Then a node can
 	// remember that it takes the pod.
 	only *memo.Question
-	// unknown is set if other components choose devices for the pod later.
-	unknown bool
+	// unknown is set if other components choose devices for the pod later. plugins is set if device
+	// plugins do, whose choice the kubelet makes.
+	unknown, plugins bool
 }
 
 // ask reads a pod for all nodes, and reports whether it requests exclusive resources. An error
@@ -77,7 +85,8 @@ func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 			concerns, a.unknown = true, true
 		}
 		concerns = concerns || cluster.Concerns(&read.Pod)
-		a.unknown = a.unknown || slices.ContainsFunc(read.Containers, func(c request.Container) bool { return len(c.Devices) > 0 })
+		a.plugins = a.plugins || slices.ContainsFunc(read.Containers, func(c request.Container) bool { return len(c.Devices) > 0 })
+		a.unknown = a.unknown || a.plugins
 		a.pods = append(a.pods, read)
 	}
 	if len(a.gates) == 0 && !labels.MatchesNothing(s.settings.managedNodes) {
@@ -131,7 +140,14 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	if a.unknown {
 		unknownDevices.Inc()
 	}
-	state.Write(stateKey, &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}, gang: g})
+	c := &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}, gang: g}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		c.failed = p.failures.of(pod.UID)
+		if p.allocator != nil {
+			c.chosen = &chosen{plugin: p, pod: pod}
+		}
+	}
+	state.Write(stateKey, c)
 	return nil, nil
 }
 

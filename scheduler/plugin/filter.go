@@ -16,18 +16,18 @@ import (
 
 // Filter reports whether the node has the resources that the pod requests. Nodes that are not
 // managed are left to the other plugins.
-func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
-	status, _ := p.Ask(state, info)
+func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	status, _ := p.Ask(ctx, state, info)
 	return status
 }
 
 // Ask does the work of Filter. It also reports whether the answer needed no plan.
-func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+func (p *Plugin) Ask(ctx context.Context, state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
 	c := of(state)
 	if c == nil {
 		return nil, true
 	}
-	status, hit = p.answer(c, c.gangIn(state), info)
+	status, hit = p.answer(ctx, c, c.gangIn(state), info)
 	if hit {
 		hits.Inc()
 	} else {
@@ -39,7 +39,7 @@ func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Statu
 	return status, hit
 }
 
-func (p *Plugin) answer(c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
 	if at := p.recent(c, info); at != nil && at.Takes(c.asked.only) {
 		return nil, true
 	}
@@ -62,17 +62,10 @@ func (p *Plugin) answer(c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Statu
 	if short := short(at, info, c.asked.pods[i].Asks); short != "" {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): Insufficient "+short+", because of pods that the API server does not show"), true
 	}
-	every := c.asked.unknown && p.settings.everySet
-	answer, hit := view.Answer(c.asked.questions[i])
-	for _, other := range at.Others {
-		if !answer.Fits {
-			break
-		}
-		answer, _ = other.Answer(c.asked.questions[i])
+	if failed, is := c.failed[info.Node().Name]; is && failed.at.Current() {
+		return fwk.NewStatus(fwk.Unschedulable, failed.why), true
 	}
-	if answer.Fits && every {
-		answer = p.everySet(view, c.asked.pods[i], len(c.pod.Spec.ResourceClaims) > 0, answer)
-	}
+	answer, hit := p.plan(ctx, c, i, at, view, info.Node())
 	if answer.AfterMoves && p.busy(c, g, info.Node().Name) {
 		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
 	}
@@ -87,6 +80,31 @@ func (p *Plugin) answer(c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Statu
 		code = fwk.UnschedulableAndUnresolvable
 	}
 	return fwk.NewStatus(code, c.reasons.of(answer, &c.asked.pods[i].Pod, view.State.Policy())), hit
+}
+
+// plan returns the answer of a node to the reading i of the pod.
+func (p *Plugin) plan(ctx context.Context, c *cycle, i int, at *cluster.At, view *memo.Node, on *v1.Node) (answer *fleet.Answer, hit bool) {
+	ask := func(n *memo.Node) (*fleet.Answer, bool) { return n.Answer(c.asked.questions[i]) }
+	pod, every := c.asked.pods[i], c.asked.unknown && p.settings.everySet
+	with := c.chosen.on(ctx, on, pod)
+	if with != nil { // The devices have names of their own on each node, so nothing is cached.
+		pod, every = *with, every && c.asked.plugins
+		ask = func(n *memo.Node) (*fleet.Answer, bool) {
+			a := n.AskAfterMoves(with)
+			return &a, false
+		}
+	}
+	answer, hit = ask(view)
+	for _, other := range at.Others {
+		if !answer.Fits {
+			break
+		}
+		answer, _ = ask(other)
+	}
+	if answer.Fits && every {
+		answer = p.everySet(view, pod, with == nil && len(c.pod.Spec.ResourceClaims) > 0, answer)
+	}
+	return answer, hit
 }
 
 // short returns a resource of which the kubelet of the node has too little for a pod beside pods

@@ -269,3 +269,28 @@ func TestGangNeedsNUMANode(t *testing.T) {
 		}
 	}
 }
+
+// TestGangNearDevices checks that a gang whose GPUs are near one NUMA node evicts the pods that have
+// CPUs there, and no others.
+func TestGangNearDevices(t *testing.T) {
+	w := gangs(t)
+	var nodes []string
+	for i := range 8 {
+		name := fmt.Sprint("n", i)
+		w.node(name, map[string]string{"cpus": "16"})
+		gpus := map[string]string{}
+		for k := range 8 {
+			gpus[fmt.Sprint("gpu-", k)] = "1"
+		}
+		w.slice(name, gpus)
+		nodes = append(nodes, name)
+	}
+	w.fill(nodes...)
+	// The first pod of fill is near NUMA node 0, and the other two near NUMA node 1.
+	if got := w.bound(w.gang("train", 8, map[string]string{"cpus": "12", "memory": "64Gi", "devices": "8", "priority": "10"})); !slices.Equal(got, nodes) {
+		t.Errorf("the gang is on %v", got)
+	}
+	if s := w.states(nodes); strings.Count(s, ": CPUs 16-27\n") != 8 || strings.Count(s, ": CPUs 2-9\n") != 8 || strings.Count(s, "CPUs") != 16 {
+		t.Error(s)
+	}
+}

@@ -42,7 +42,10 @@ type shared struct {
 	waiting  waiting
 	promises promises
 	movers   movers
-	synced   atomic.Bool // set when the objects that existed at the start are in the cluster
+	failures failures
+	// allocator is nil if the scheduler has no dynamic resource allocation.
+	allocator *allocator
+	synced    atomic.Bool // set when the objects that existed at the start are in the cluster
 }
 
 // Plugin implements these extension points.
@@ -122,6 +125,9 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 	out := &shared{settings: s, pods: pods.Lister(), nodes: handle.SharedInformerFactory().Core().V1().Nodes().Lister()}
 	if out.slices, err = indexSlices(handle); err != nil {
 		return nil, err
+	}
+	if out.slices != nil {
+		out.allocator = newAllocator()
 	}
 	out.cluster = cluster.New(fleet.NewRanking(s.scoring, nil), cluster.World{
 		Pods: func(node string) []*v1.Pod {

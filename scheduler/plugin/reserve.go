@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -108,6 +107,7 @@ func (p *Plugin) on(g *gang, name string) (*cluster.At, func(fleet.Pod) (*cluste
 
 // reserved is called when a pod has a grant with which it will be bound.
 func (p *Plugin) reserved(ctx context.Context, state fwk.CycleState, c *cycle, nodeName string, done *cluster.Reservation) {
+	p.failures.forget(c.pod.UID)
 	if other, freed := p.promises.placed(c.pod.UID, nodeName); freed {
 		p.wake(other)
 	}
@@ -132,7 +132,23 @@ func (p *Plugin) afterMoves(c *cycle, g *gang, at *cluster.At, nodeName string, 
 	r := plan.Rejection
 	answer := &fleet.Answer{Why: fleet.Why{Cause: plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
 	p.wait(c, g)
-	return fwk.NewStatus(fwk.Unschedulable, c.reasons.of(answer, &asked.Pod, at.View.State.Policy()))
+	why := c.reasons.of(answer, &asked.Pod, at.View.State.Policy())
+	if len(c.pod.Spec.ResourceClaims) > 0 && (g == nil || !g.preempting) {
+		p.tryOthers(c.pod, nodeName, why)
+	}
+	return fwk.NewStatus(fwk.Unschedulable, why)
+}
+
+// tryOthers makes the next cycle of a pod skip a node that Filter took wrongly, and begins that cycle
+// without an event. There are at most as many such cycles as nodes.
+func (p *Plugin) tryOthers(pod *v1.Pod, nodeName, why string) {
+	at := p.cluster.After(nodeName)
+	if at == nil {
+		return
+	}
+	p.failures.add(pod.UID, nodeName, at, why)
+	p.promises.activated(p, pod)
+	p.handle.Activate(klog.Background(), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // waitsForKubelet is the reason for a node on which not every order of the kubelet's decisions about
@@ -173,24 +189,9 @@ func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, 
 	if manager == nil {
 		return asked, fmt.Errorf("the pod has resource claims, and the scheduler has no dynamic resource allocation: turn on feature gate DynamicResourceAllocation")
 	}
-	var allocated []*resourceapi.ResourceClaim
-	for i := range pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		switch {
-		case err != nil:
-			return asked, err
-		case name == nil: // The template needs no claim.
-			continue
-		}
-		claim, err := manager.ResourceClaims().Get(pod.Namespace, *name)
-		if err != nil {
-			return asked, err
-		}
-		if pending := manager.ResourceClaims().GetPendingAllocation(claim.UID); pending != nil {
-			claim = claim.DeepCopy()
-			claim.Status.Allocation = pending
-		}
-		allocated = append(allocated, claim)
+	allocated, err := claimsOf(manager, pod)
+	if err != nil {
+		return asked, err
 	}
 	list, err := p.slicesOf(nodeName, allocated)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -27,6 +28,7 @@ type (
 	tracker struct{ fwk.ResourceClaimTracker }
 )
 
+func (devices) Activate(klog.Logger, map[string]*v1.Pod) {}
 func (devices) SharedDRAManager() fwk.SharedDRAManager   { return manager{} }
 func (manager) ResourceClaims() fwk.ResourceClaimTracker { return tracker{} }
 func (tracker) GetPendingAllocation(types.UID) *resourceapi.AllocationResult {
@@ -177,7 +179,7 @@ func TestReserveAnswersForTheNextPod(t *testing.T) {
 		if _, status := p.PreFilter(t.Context(), state, pod, infos); !status.IsSuccess() {
 			t.Fatal(status)
 		}
-		status, hit := p.Ask(state, infos[0])
+		status, hit := p.Ask(t.Context(), state, infos[0])
 		if status.IsSuccess() != fits || hit != (i > 0) {
 			t.Errorf("pod %d: %v, hit %t", i, status, hit)
 		}

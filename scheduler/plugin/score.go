@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,8 +60,8 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 	if t.question == nil {
 		return 0, nil
 	}
-	cost, _ := t.view.Cost(t.question)
-	return c.levels.score(cost), nil
+	t.price()
+	return c.levels.score(t.cost), nil
 }
 
 // ScoreExtensions returns nil: scores need no normalization.
@@ -71,7 +72,22 @@ type taking struct {
 	at       *cluster.At
 	view     *memo.Node
 	question *memo.Question
-	cost     fleet.Cost
+	// with is the pod with the devices that its claims get on the node, or nil.
+	with *fleet.Pod
+	cost fleet.Cost
+}
+
+// price sets the cost, and reports whether the node knew it.
+func (t *taking) price() (hit bool) {
+	if t.with == nil {
+		t.cost, hit = t.view.Cost(t.question)
+		return hit
+	}
+	a := t.view.Ask(t.with)
+	if t.cost = a.Cost; !a.Fits { // It fits after moves.
+		t.cost = fleet.Cost{Stranded: math.MaxInt64}
+	}
+	return false
 }
 
 func (p *Plugin) taking(c *cycle, g *gang, info fwk.NodeInfo) taking {
@@ -84,6 +100,9 @@ func (p *Plugin) taking(c *cycle, g *gang, info fwk.NodeInfo) taking {
 		return taking{}
 	}
 	q := c.asked.questions[i]
+	if with, _ := c.chosen.find(info.Node().Name); with != nil { // Filter has taken the node.
+		return taking{at: at, view: view, question: q, with: with}
+	}
 	if answer, _ := view.Answer(q); !answer.Fits {
 		return taking{}
 	}
@@ -96,10 +115,7 @@ const fewPlans = 16
 
 // price sets the costs. The nodes know most of them.
 func (p *Plugin) price(ctx context.Context, list []taking) {
-	of := func(i int) (hit bool) {
-		list[i].cost, hit = list[i].view.Cost(list[i].question)
-		return hit
-	}
+	of := func(i int) (hit bool) { return list[i].price() }
 	plans := 0
 	for i := range list {
 		if !of(i) {

@@ -97,6 +97,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 		// claim is deleted or loses its allocation, other devices may be free.
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
 			if len(pod.Spec.ResourceClaims) > 0 {
+				p.failures.forget(pod.UID)
 				return fwk.Queue, nil
 			}
 			return fwk.QueueSkip, nil
@@ -233,6 +234,7 @@ func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIn
 	changed := func(pod *v1.Pod) {
 		if pod.Spec.NodeName != "" {
 			s.waiting.remove(pod.UID)
+			s.failures.forget(pod.UID)
 		}
 		agent(pod, true)
 	}
@@ -253,6 +255,7 @@ func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIn
 			}
 			if pod, ok := object.(*v1.Pod); ok {
 				s.waiting.remove(pod.UID)
+				s.failures.forget(pod.UID)
 				agent(pod, false)
 			}
 		},
