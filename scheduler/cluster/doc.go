@@ -42,6 +42,11 @@
 // event that woke the pod, whatever the order of handlers. Only changes since the last comparison
 // are applied.
 //
+// # Trials
+//
+// A scheduler places a group of pods on trial before it binds any of them. A Trial has copies of the
+// nodes that such an attempt changes. The nodes themselves never show what is reserved in it.
+//
 // # Concurrency
 //
 // Any number of goroutines may use a Cluster. Each node has a lock for changes. Readers load the
