@@ -50,6 +50,13 @@ func (w *world) gang(name string, pods int, args map[string]string) []string {
 	return names
 }
 
+// join makes a pod a member of a PodGroup, if it has one.
+func join(pod *v1.Pod, group string) {
+	if group != "" {
+		pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group}
+	}
+}
+
 // all returns the pods that exist, by name, without those of the tests' own.
 func (w *world) all() map[string]v1.Pod {
 	list, err := w.client.CoreV1().Pods("default").List(w.t.Context(), metav1.ListOptions{})

@@ -368,9 +368,7 @@ func (w *world) pod(name string, args map[string]string) {
 		c := &pod.Spec.Containers[0].Resources
 		c.Requests["example.com/gpu"], c.Limits["example.com/gpu"] = resource.MustParse("1"), resource.MustParse("1")
 	}
-	if group := args["group"]; group != "" {
-		pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group}
-	}
+	join(pod, args["group"])
 	if claim := args["claim"]; claim != "" {
 		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "devices", ResourceClaimName: &claim}}
 		pod.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "devices"}}
