@@ -22,6 +22,12 @@ DEAD   := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 BINARY := bin/paddock
 AGENT  := bin/paddock-agent
 
+# Modules of this repository that the Go API is released as, and that the main module requires. A pattern of directories such
+# as ./... ends where a module begins: their packages have import paths.
+MODULE   := github.com/paddock-project/paddock
+NESTED   := api internal/core
+PACKAGES = $(strip $(if $(filter ./...,$(PKG)),./... $(NESTED:%=$(MODULE)/%/...),$(foreach package,$(PKG),$(or $(strip $(foreach nested,$(NESTED),$(if $(filter ./$(nested) ./$(nested)/%,$(package)),$(package:./%=$(MODULE)/%)))),$(package)))))
+
 # What the longer targets run on; the rest of a command line can narrow them,
 # for example `make prop PKG=./internal/core/hint N=1000000`.
 PKG   ?= ./...
@@ -39,7 +45,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -76,25 +82,27 @@ build-agent: ## Build bin/paddock-agent, the program of the container image.
 	@$(GO) build -o $(AGENT) ./cmd/paddock-agent
 
 test: ## All tests, as they run on every change.
-	$(TEST) -timeout 30m $(PKG)
+	$(TEST) -timeout 30m $(PACKAGES)
 
 check: arch lint test race ## What a change must pass: import rules, format, lint, tests, race.
 
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
+# A nested module requires no tool: it finds those of the main module in PATH.
+GENERATE = $(GO) build -o $(TOOLS)/ tool && $(GO) generate ./... && for module in $(NESTED); do PATH="$(TOOLS):$$PATH" $(GO) -C $$module generate ./... || exit 1; done
 generate: ## String methods of enumerations, and the CRDs, with tools of go.mod (stringer, controller-gen).
-	$(GO) generate ./...
+	$(GENERATE)
 
 # The packages whose tests have answers in testdata.
-RECORDED = grep -rl --include='*_test.go' -e 'flag.Bool("rewrite"' -e 'internal/testing/golden"' -e cockroachdb/datadriven internal cmd | xargs -n1 dirname | sort -u | sed 's|^|./|'
+RECORDED = grep -rl --include='*_test.go' -e 'flag.Bool("rewrite"' -e 'internal/testing/golden"' -e cockroachdb/datadriven internal cmd | xargs -n1 dirname | sort -u | sed -E 's|^($(subst $() ,|,$(NESTED)))/|$(MODULE)/&|; t; s|^|./|'
 rewrite: ## Record all answers in testdata again; then read git diff. What no test writes still fails.
 	$(GO) test $$($(RECORDED)) -rewrite
 
 # What is generated is in git: `lint` fails where it is not what `generate` makes.
 GENERATED = find . \( -name enum_string.go -o -name "zz_generated.*.go" -o -name "paddock-project.github.io_*.yaml" \) | sort | xargs sha256sum
 generated:
-	@before=$$($(GENERATED)); $(GO) generate ./... && [ "$$before" = "$$($(GENERATED))" ] || \
+	@before=$$($(GENERATED)); $(GENERATE) && [ "$$before" = "$$($(GENERATED))" ] || \
 	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
 
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
@@ -102,7 +110,7 @@ generated:
 # module scheduler.
 FOR_MODULES := ^internal/(cluster/fleet/memo/memo|cluster/(capacity/room|fleet/replace)|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
-	@for what in "./cmd/paddock ./cmd/paddock-agent ./cmd/paddock-quiet" "-test ./..."; do \
+	@for what in "./cmd/paddock ./cmd/paddock-agent ./cmd/paddock-quiet" "-test $(PACKAGES)"; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_MODULES)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
@@ -113,15 +121,21 @@ MODULES := scheduler deploy/image examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
 RECORDS := $(RECORDERS) test/noderesourcetopology test/kueue test/podresources test/chart test/e2e test/cluster test/programs
 
-lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
+lint: $(LINT) generated deadcode tidy ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
+	@set -e; for module in $(NESTED); do echo "$$module"; (cd $$module && $(LINT) run); done
 	@set -e; for module in $(MODULES); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
+
+# A nested module is compiled here with what it requires itself, as its users compile it, and not with the later versions of the
+# main module.
+tidy: ## The modules of the Go API require what they import, and no more.
+	@set -e; for module in $(NESTED); do $(GO) -C $$module mod tidy -diff && $(GO) -C $$module vet ./...; done
 
 lint-records: $(LINT) ## The same for the modules that are not shipped; minutes to compile, once.
 	@set -e; for module in $(RECORDS); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
 format: $(LINT) ## Format all Go files and group their imports.
-	@set -e; for module in . $(MODULES) $(RECORDS); do (cd $$module && $(LINT) fmt); done
+	@set -e; for module in . $(NESTED) $(MODULES) $(RECORDS); do (cd $$module && $(LINT) fmt); done
 
 # A package that has none of these imports, in its files and in its tests, and no go statement, starts no goroutine: no two can
 # race there. RACE_TOO are the others that start some, or import one of ours which does. internal/arch makes sure of that.
@@ -137,7 +151,7 @@ RACE_LEAVES := internal/arch
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1
 race: ## The tests of packages that can race, under the race detector; needs a C compiler [RACE_CHECKS=100].
-	@list=$$($(GO) list -race -f '$(IMPORTS)' $(PKG)) || exit 1; status=0; \
+	@list=$$($(GO) list -race -f '$(IMPORTS)' $(PACKAGES)) || exit 1; status=0; \
 	    racing=$$(echo "$$list" | awk '{ for (i = 2; i <= NF; i++) if (index(" $(RACING) ", " " $$i " ") && $$1 !~ "/($(RACE_LEAVES))$$") { print; next } } / /{ for (i = split("$(RACE_TOO)", too); i > 0; i--) if ($$1 ~ too[i] "$$") print }'); \
 	    echo "$$(echo "$$racing" | grep -c .) of $$(echo "$$list" | grep -c .) packages with tests can race"; \
 	    properties=$$(echo "$$racing" | awk '/ pgregory.net\/rapid/ { print $$1 }'); others=$$(echo "$$racing" | awk '!/ pgregory.net\/rapid/ { print $$1 }'); \
@@ -146,42 +160,43 @@ race: ## The tests of packages that can race, under the race detector; needs a C
 
 race-all: export CGO_ENABLED = 1
 race-all: ## All tests under the race detector, with all checks.
-	$(GO) test -race -timeout 30m $(PKG)
+	$(GO) test -race -timeout 30m $(PACKAGES)
 
 # Only the tests of files that use rapid are run, package by package, so that the lines tell
 # how far it is. rapid prints how to repeat a failure.
 prop: ## Property tests at N checks each: make prop N=100000 [PKG=./internal/core/hint].
-	@set -e; dirs=$$($(GO) list -f '{{$$d := .Dir}}{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$d}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$d}}{{"\n"}}{{end}}{{end}}' $(PKG) | sort -u); \
-	total=$$(echo "$$dirs" | grep -c .) || { echo "no package of $(PKG) has property tests"; exit 1; }; i=0; failed=; \
-	for dir in $$dirs; do \
-	    i=$$((i + 1)); \
+	@set -e; list=$$($(GO) list -f '{{$$p := .}}{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$p.Dir}} {{$$p.ImportPath}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$p.Dir}} {{$$p.ImportPath}}{{"\n"}}{{end}}{{end}}' $(PACKAGES) | sort -u | grep .) || { echo "no package of $(PKG) has property tests"; exit 1; }; \
+	total=$$(echo "$$list" | wc -l); i=0; failed=; \
+	for package in $$(echo "$$list" | cut -d ' ' -f 2); do \
+	    i=$$((i + 1)); dir=$$(echo "$$list" | sed -n "$${i}s/ .*//p"); \
 	    tests=$$(grep -l '"pgregory.net/rapid"' $$dir/*_test.go | xargs grep -ohE '^func Test[A-Za-z0-9_]+' | awk '{ print $$2 }' | paste -sd '|' -); \
 	    echo "[$$i/$$total] $${dir#$(CURDIR)/}, $(N) checks each"; \
-	    $(GO) test -v -count=1 -timeout=0 -run "^($$tests)\$$" $$dir -rapid.checks=$(N) || failed="$$failed $${dir#$(CURDIR)/}"; \
+	    $(GO) test -v -count=1 -timeout=0 -run "^($$tests)\$$" $$package -rapid.checks=$(N) || failed="$$failed $${dir#$(CURDIR)/}"; \
 	done; \
 	[ -z "$$failed" ] || { echo "property tests failed in:$$failed"; exit 1; }
 
 fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/codec/podspec].
 	@set -e; failed=; \
-	for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG)); do \
+	for package in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(PACKAGES)); do \
+	    dir=$${package#$(MODULE)/}; \
 	    grep -qs '^func Fuzz' $$dir/*_test.go || continue; \
-	    for target in $$($(GO) test -list '^Fuzz' $$dir | grep '^Fuzz'); do \
-	        echo "$${dir#$(CURDIR)/}: $$target, $(T)"; \
-	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(T) $$dir || failed="$$failed $$target"; \
+	    for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	        echo "$$dir: $$target, $(T)"; \
+	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(T) $$package || failed="$$failed $$target"; \
 	    done; \
 	done; \
 	[ -z "$$failed" ] || { echo "fuzz targets failed:$$failed"; exit 1; }
 
 bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
-	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PKG)
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PACKAGES)
 
 # One package, since its benchmarks run in turns: what else the machine does then meets all commits alike.
 BEFORE ?= HEAD~1
 BENCH  ?= .
-bench-beside: ## Benchmarks of a package at other commits and at HEAD: make bench-beside PKG=./internal/core/node BENCH=Admit BEFORE='de7e616 9f89495' COUNT=6
+bench-beside: ## Benchmarks of a package at other commits and at HEAD: make bench-beside PKG=./internal/testing/core/node BENCH=Admit BEFORE='de7e616 9f89495' COUNT=6
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cd "$$dir"; \
 	for ref in $(BEFORE) HEAD; do \
-	    mkdir $$ref; git -C $(CURDIR) archive $$ref | tar -x -C $$ref; (cd $$ref && $(GO) test -c -o ../$$ref.test $(PKG)); \
+	    mkdir $$ref; git -C $(CURDIR) archive $$ref | tar -x -C $$ref; (cd $$ref/$(PKG) && $(GO) test -c -o "$$dir/$$ref.test" .); \
 	done; \
 	for i in $$(seq $(COUNT)); do for ref in $(BEFORE) HEAD; do \
 	    echo "[$$i/$(COUNT)] $$ref"; (cd $$ref/$(PKG) && "$$dir/$$ref.test" -test.run '^$$' -test.bench '$(BENCH)' -test.benchmem >> "$$dir/$$ref"-bench.txt); \
@@ -273,7 +288,7 @@ chart-check: ## The chart's defaults are deploy/base, its options what testdata 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.
 vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerability database.
-	@set +e; out=$$($(VULN) ./... 2>&1); status=$$?; echo "$$out"; \
+	@set +e; out=$$($(VULN) $(PACKAGES) 2>&1); status=$$?; echo "$$out"; \
 	if [ $$status -eq 1 ] && echo "$$out" | grep -q 'fetching vulnerabilities'; then \
 	    echo "vuln: NOT CHECKED: the vulnerability database cannot be reached from here."; \
 	    [ -z "$$PADDOCK_LACKS" ] || echo vulnerability-database >>"$$PADDOCK_LACKS"; \

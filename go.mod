@@ -13,6 +13,8 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/google/cadvisor/lib v0.60.6
 	github.com/google/go-cmp v0.7.0
+	github.com/paddock-project/paddock/api v0.0.0
+	github.com/paddock-project/paddock/internal/core v0.0.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.70.0
@@ -127,4 +129,10 @@ require (
 tool (
 	golang.org/x/tools/cmd/stringer
 	sigs.k8s.io/controller-tools/cmd/controller-gen
+)
+
+// Modules of this repository, which a release requires at its own version.
+replace (
+	github.com/paddock-project/paddock/api => ./api
+	github.com/paddock-project/paddock/internal/core => ./internal/core
 )

@@ -83,6 +83,8 @@ require (
 	github.com/onsi/gomega v1.40.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/selinux v1.15.1 // indirect
+	github.com/paddock-project/paddock/api v0.0.0
+	github.com/paddock-project/paddock/internal/core v0.0.0
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/pquerna/cachecontrol v0.1.0 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
@@ -187,3 +189,7 @@ replace (
 	k8s.io/sample-controller => k8s.io/sample-controller v0.37.1
 	k8s.io/streaming => k8s.io/streaming v0.37.2
 )
+
+replace github.com/paddock-project/paddock/api => ../api
+
+replace github.com/paddock-project/paddock/internal/core => ../internal/core

@@ -14,6 +14,6 @@
 // +groupName=paddock-project.github.io
 package v1alpha1
 
-//go:generate go tool controller-gen object paths=. output:object:dir=.
-//go:generate go tool controller-gen crd paths=. output:crd:dir=../../deploy/base/crds
-//go:generate go tool controller-gen crd paths=. output:crd:dir=../../deploy/chart/files
+//go:generate controller-gen object paths=. output:object:dir=.
+//go:generate controller-gen crd paths=. output:crd:dir=../../deploy/base/crds
+//go:generate controller-gen crd paths=. output:crd:dir=../../deploy/chart/files

@@ -178,7 +178,7 @@ func TestCommonReasons(t *testing.T) {
 		t.Fatalf("docs/read-a-rejection.md has %d common reasons", len(rows))
 	}
 	var answers strings.Builder
-	for _, pattern := range []string{"../../internal/core/node/testdata/*.txt", "../../examples/nights/*/answer.txt"} {
+	for _, pattern := range []string{"../../internal/testing/core/node/testdata/*.txt", "../../examples/nights/*/answer.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

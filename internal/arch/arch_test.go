@@ -64,8 +64,13 @@ func load(t *testing.T) tree {
 	return tr
 }
 
+// nested are the modules of the Go API, relative to the root of the repository. The rules for the
+// main module apply to them too.
+var nested = []string{"api", "internal/core"}
+
 // readTree reads every text and Go file under root. It skips directories that git ignores. A
-// directory with its own go.mod is another module, of which only the text is read.
+// directory with its own go.mod is another module, of which only the text is read, unless it is one
+// of nested.
 func readTree(root string) (tree, error) {
 	var tr tree
 	otherModules := []string{}
@@ -107,7 +112,7 @@ func enterDir(name, rel string, otherModules *[]string) error {
 	case ".git", "bin", ".tools", ".idea", ".vscode", "site/node_modules", "site/pages", "site/.vitepress/cache":
 		return fs.SkipDir
 	}
-	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && !slices.Contains(nested, rel) {
 		*otherModules = append(*otherModules, rel)
 	}
 	return nil

@@ -45,6 +45,15 @@ var pure = []string{"node/control", "node/noise", "node/quiet", "node/resctrl"}
 
 const adviceValue = "hand in what it must know as a value: internal/node/runtime/nri is the edge of internal/node/control, internal/node/kernelfiles that of internal/node/noise, internal/node/kernelsettings that of internal/node/quiet"
 
+// modules are the floors that are modules of their own. They require no other module of this
+// repository: who links one of them requires what it requires, for its tests too.
+var modules = []string{"core", "api"}
+
+const adviceModule = "it is in a module of its own, which requires as little as possible: a test that needs more is in internal/testing/core"
+
+// coreTests are the libraries that tests of the core may import.
+var coreTests = []string{"pgregory.net/rapid", "github.com/cockroachdb/datadriven"}
+
 // room is a package of the core and the packages of this module that it may import.
 type room struct {
 	name string
@@ -76,6 +85,7 @@ var rooms = []room{
 	{"core/node", slices.Concat(deciders, []string{"core/account", "core/rejection"})},
 	{"core/moves", append([]string{"core/node", "core/rejection"}, deciders...)},
 	{"core/quota", []string{"core/node", "core/request"}},
+	{"core/behavior", []string{"core/node"}},
 	{"core/converge", append([]string{"core/node", "core/quota"}, deciders...)},
 }
 

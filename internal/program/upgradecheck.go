@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 	"github.com/paddock-project/paddock/internal/cli/treatment"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/core/behavior"
 )
 
 // upgradeCheckCommand is one invocation of paddock upgrade-check.

@@ -9,6 +9,8 @@ replace (
 
 require (
 	github.com/paddock-project/paddock v0.0.0-00010101000000-000000000000
+	github.com/paddock-project/paddock/api v0.0.0
+	github.com/paddock-project/paddock/internal/core v0.0.0
 	github.com/paddock-project/paddock/test/e2e v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -91,3 +93,7 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
+
+replace github.com/paddock-project/paddock/api => ../../api
+
+replace github.com/paddock-project/paddock/internal/core => ../../internal/core

@@ -7,6 +7,7 @@ replace github.com/paddock-project/paddock => ../..
 require (
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/paddock-project/paddock v0.0.0-00010101000000-000000000000
+	github.com/paddock-project/paddock/internal/core v0.0.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.82.1
 	k8s.io/api v0.37.2
@@ -47,6 +48,7 @@ require (
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/paddock-project/paddock/api v0.0.0 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
@@ -82,3 +84,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	tags.cncf.io/container-device-interface/specs-go v1.1.0 // indirect
 )
+
+replace github.com/paddock-project/paddock/api => ../../api
+
+replace github.com/paddock-project/paddock/internal/core => ../../internal/core

@@ -22,8 +22,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // FleetNodes are the nodes of a file such as

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/cli/replay"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
+	"github.com/paddock-project/paddock/internal/core/behavior"
 )
 
 var whole = flag.Bool("whole", false, "compare with every recorded scenario of the kubelets, not with every fourth")

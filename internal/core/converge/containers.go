@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
-//go:generate go tool stringer -type=Phase -linecomment -output=enum_string.go
+//go:generate stringer -type=Phase -linecomment -output=enum_string.go
 
 // Phase describes what is known about where a container runs.
 type Phase int

@@ -5,7 +5,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-//go:generate go tool stringer -type=Isolated -linecomment -output=enum_string.go
+//go:generate stringer -type=Isolated -linecomment -output=enum_string.go
 
 // Options are the resolved options of the static CPU policy (docs/rules/cpu.md, Options). Package
 // kubelet/config has rejected pairs that exclude each other (R-CPU-11, R-CPU-12).

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	k8s "k8s.io/utils/cpuset"
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -140,50 +138,6 @@ func TestRangeIsItsIDs(t *testing.T) {
 		}
 		if got := cpuset.Range(first, last); !slices.Equal(got.IDs(), want.ids()) || !got.Equal(cpuset.Of(want.ids()...)) {
 			t.Fatalf("%d to %d is %q", first, last, got)
-		}
-	})
-}
-
-func TestTextFormIsKubernetes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ids := pairs().Draw(t, "set").ids()
-		ours, theirs := cpuset.Of(ids...).String(), k8s.New(ids...).String()
-		if ours != theirs {
-			t.Fatalf("%v: we write %q, k8s.io/utils/cpuset %q", ids, ours, theirs)
-		}
-		if back, err := cpuset.Parse(theirs); err != nil || !slices.Equal(back.IDs(), ids) {
-			t.Fatalf("%q reads as %q, %v", theirs, back, err)
-		}
-	})
-}
-
-// TestParseAgreesWithKubernetes checks that text that both parsers accept has the same meaning, and
-// that Paddock rejects only signs and ids that are too large in addition to what Kubernetes
-// rejects.
-func TestParseAgreesWithKubernetes(t *testing.T) {
-	element := rapid.Custom(func(t *rapid.T) string {
-		n := strconv.Itoa(rapid.IntRange(0, 80).Draw(t, "n"))
-		switch rapid.IntRange(0, 5).Draw(t, "form") {
-		case 0:
-			return n + "-" + strconv.Itoa(rapid.IntRange(0, 80).Draw(t, "to"))
-		case 1:
-			return rapid.StringOfN(rapid.SampledFrom([]rune("0123456789-+ ,x")), 0, 6, -1).Draw(t, "junk")
-		}
-		return n
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(element, 0, 6).Draw(t, "elements"), ",")
-		if strings.Contains(text, "+") || slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return r < '0' || r > '9' }),
-			func(number string) bool { n, _ := strconv.Atoi(number); return n > cpuset.MaxID }) {
-			return
-		}
-		ours, err := cpuset.Parse(text)
-		theirs, theirErr := k8s.Parse(text)
-		if (err == nil) != (theirErr == nil) {
-			t.Fatalf("Parse(%q): ours %v, Kubernetes' %v", text, err, theirErr)
-		}
-		if err == nil && ours.String() != theirs.String() {
-			t.Fatalf("Parse(%q): ours %q, Kubernetes' %q", text, ours, theirs)
 		}
 	})
 }

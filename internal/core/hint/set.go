@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-//go:generate go tool stringer -type=Kind,Policy -linecomment -output=enum_string.go
+//go:generate stringer -type=Kind,Policy -linecomment -output=enum_string.go
 
 // Kind is the kind of answer that a hint provider gives for a resource.
 type Kind int

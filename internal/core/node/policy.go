@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Fault -linecomment -output=enum_string.go
+//go:generate stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Fault -linecomment -output=enum_string.go
 
 // TopologyPolicy is the Topology Manager policy.
 type TopologyPolicy int

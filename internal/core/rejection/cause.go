@@ -25,7 +25,7 @@ const (
 	Deferred   Reason = "Deferred"
 )
 
-//go:generate go tool stringer -type=Cause -linecomment -output=enum_string.go
+//go:generate stringer -type=Cause -linecomment -output=enum_string.go
 
 // Cause is why a pod was rejected. Code that depends on a rejection depends on its cause. The
 // reason and the rule of a rejection follow from the cause and are for people.

@@ -85,7 +85,7 @@ func (a Amounts) With(r Resource, value int64) Amounts {
 	return slices.Insert(out, i, Amount{r, value})
 }
 
-//go:generate go tool stringer -type=QoS,Kind,ContainerType,Sharing,Consent -linecomment -output=enum_string.go
+//go:generate stringer -type=QoS,Kind,ContainerType,Sharing,Consent -linecomment -output=enum_string.go
 
 // QoS is the quality-of-service class of a pod (R-DEM-10…15).
 type QoS int

@@ -3,9 +3,9 @@ package quirk
 import (
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // Of returns the quirks that pods can meet on a kubelet with a policy on a machine, in the order of

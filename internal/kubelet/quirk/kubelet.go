@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -13,7 +14,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // Kubelet is what is known of a kubelet beside its state (a node.State with a Behavior): its

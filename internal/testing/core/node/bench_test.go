@@ -145,7 +145,7 @@ type timingKey struct {
 
 func readReference(b *testing.B) map[timingKey]float64 {
 	b.Helper()
-	data, err := os.ReadFile("../../../testdata/golden/reference-timing.json")
+	data, err := os.ReadFile("../../../../testdata/golden/reference-timing.json")
 	if err != nil {
 		b.Fatal(err)
 	}

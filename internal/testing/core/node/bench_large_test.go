@@ -74,7 +74,7 @@ func benchmarkLarge(b *testing.B, name string, policy node.TopologyPolicy, close
 // node that has memory for them.
 func exampleMachine(b *testing.B, name string) *machine.Machine {
 	b.Helper()
-	data, err := os.ReadFile("../../../examples/machines/" + name + ".json")
+	data, err := os.ReadFile("../../../../examples/machines/" + name + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
 		b.Skipf("there is no example machine %s", name)
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // BenchmarkAdmit measures the admission of an ordinary Guaranteed pod with two containers to a node

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
 // The table has a row for every field: some recorded kubelet has each fault and rule.

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -92,9 +91,11 @@ func Named(name string) (Version, error) {
 		return Version{}, fmt.Errorf("%q: expected %s, or a patch of these, such as kubelet-%s", name, strings.Join(Names(), ", "), Recorded()[0])
 	}
 	newest, known := Newest(version.Minor)
+	names := Names()
+	last := len(names) - 1
 	switch {
 	case !known:
-		return Version{}, fmt.Errorf("it is not known how kubelet 1.%d decides: expected %s, whose answers are recorded", version.Minor, spelling.Or(Names()))
+		return Version{}, fmt.Errorf("it is not known how kubelet 1.%d decides: expected %s or %s, whose answers are recorded", version.Minor, strings.Join(names[:last], ", "), names[last])
 	case newest.Before(version):
 		return Version{}, fmt.Errorf("the newest recorded kubelet of this minor is kubelet-%s", newest)
 	}

@@ -20,7 +20,7 @@ import (
 // policy and scope, and compares each alignment with a literal Topology Manager. That one combines
 // the hints that the device manager regenerates for allocated devices, as a list of masks, in every
 // way with the hints of the other resources. To run more cases: make prop N=100000
-// PKG=./internal/core/node.
+// PKG=./internal/testing/core/node.
 func TestGivenDevicesDecideAsTheTopologyManagerDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGiven(t)

@@ -25,10 +25,10 @@ func TestScenarios(t *testing.T) {
 
 // recorded reads a machine of the golden cases, or an example.
 func recorded(name string) (*machine.Machine, error) {
-	path := filepath.Join("../../../testdata/golden/machines", name+".json")
+	path := filepath.Join("../../../../testdata/golden/machines", name+".json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		path = filepath.Join("../../../examples/machines", name+".json")
+		path = filepath.Join("../../../../examples/machines", name+".json")
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
