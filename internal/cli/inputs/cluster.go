@@ -56,8 +56,8 @@ func (c *clusterFile) take(kind, apiVersion string, data []byte) (bool, error) {
 			c.namespaces[o.Name] = o.Labels
 		}
 		return true, err
-	case apiVersion != v1alpha1.GroupVersion.String():
-		return false, nil
+	case !objects.Readable(apiVersion):
+		return false, unreadable(kind, apiVersion)
 	case kind == "PaddockNode":
 		o := new(v1alpha1.PaddockNode)
 		err := decode(data, o, &o.Name)
@@ -75,6 +75,16 @@ func (c *clusterFile) take(kind, apiVersion string, data []byte) (bool, error) {
 		return true, err
 	}
 	return false, nil
+}
+
+// unreadable returns an error for an object of Paddock in a version that this program does not
+// read, and nil for other objects.
+func unreadable(kind, apiVersion string) error {
+	if group, version, _ := strings.Cut(apiVersion, "/"); group == v1alpha1.GroupName && strings.HasPrefix(kind, "Paddock") {
+		return fmt.Errorf("%s of version %s: this program reads %s: take a newer program, or ask for %ss.%s.%s with kubectl get",
+			kind, version, strings.Join(objects.Versions, " and "), strings.ToLower(kind), v1alpha1.GroupVersion.Version, group)
+	}
+	return nil
 }
 
 func decode(data []byte, o any, name *string) error {
