@@ -45,7 +45,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -402,8 +402,16 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    for ref in nodes:$(NODES_REF) scheduler:$(SCHEDULER_REF); do mkdir "$$dir/$${ref%%:*}"; git archive "$${ref#*:}" | tar -x -C "$$dir/$${ref%%:*}"; done; \
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
+# Every pair of these versions, the oldest first, up and back; .git must have them. The table is in RELEASES.md. The first has
+# no observing agents, and a scheduler of Kubernetes 1.36.
+UPGRADES            ?= e47c4707 53695584 HEAD
+upgrades: NODES      = 30
+upgrades: PLACEMENTS = 600
+upgrades: ## Agents and schedulers are upgraded, and go back, while pods come and go: is one moved? [UPGRADES='v0.1.0 HEAD' NODES=30 PLACEMENTS=600]
+	cd test/cluster && $(GO) run ./upgrades -refs '$(UPGRADES)' -nodes $(NODES) -placements $(PLACEMENTS) -page $(CURDIR)/RELEASES.md
+
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-baseline e2e-everywhere e2e-crio e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

@@ -152,9 +152,17 @@ func (c *cluster) disturbed(ctx context.Context, config load.Config) (*chaos.Cha
 		close(enough)
 		ended <- <-ended // The last fault is over.
 	}
+	if c.changes != nil {
+		c.changes.begin(ctx, &config)
+	}
 	result, err := load.Run(ctx, config)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c.changes != nil {
+		if err := c.changes.end(); err != nil {
+			return nil, nil, err
+		}
 	}
 	return faults, result, errors.Join(<-ended, load.Drain(ctx, c.client, world.Namespace))
 }

@@ -69,64 +69,101 @@ func (c *cluster) awaitNodes(ctx context.Context) error {
 // schedulerSource returns the directory of the scheduler's source.
 func (c *cluster) schedulerSource() string { return cmp.Or(c.version, c.source) }
 
-// buildScheduler returns the path of the scheduler's program: that of the flag, or one built from
+// buildScheduler returns the path of the scheduler's program of a version: that of the flag, one
+// that "make scheduler" has built in another directory than that of this module, or one built from
 // source.
-func (c *cluster) buildScheduler(ctx context.Context) (string, error) {
-	if c.scheduler != "" {
+func (c *cluster) buildScheduler(ctx context.Context, source string) (string, error) {
+	if c.scheduler != "" && source == c.schedulerSource() {
 		return filepath.Abs(c.scheduler)
 	}
-	say("building %s (minutes, once)", paddockScheduler)
-	program := filepath.Join(c.dir, paddockScheduler)
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/"+paddockScheduler)
-	build.Dir, build.Env = filepath.Join(c.schedulerSource(), "scheduler"), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build in %s: %w: %s", build.Dir, err, out)
+	if built := filepath.Join(source, "bin", paddockScheduler); source != c.source && exists(built) {
+		return filepath.Abs(built)
 	}
-	return program, nil
-}
-
-// configure writes the configuration of deploy/scheduler for this cluster.
-func (c *cluster) configure(ctx context.Context) (string, error) {
-	data, err := os.ReadFile(filepath.Join(c.schedulerSource(), "deploy", "scheduler", "config.yaml"))
+	say("building %s (minutes, once)", paddockScheduler)
+	dir, err := os.MkdirTemp(c.dir, "scheduler-")
 	if err != nil {
 		return "", err
 	}
+	program := filepath.Join(dir, paddockScheduler)
+	return program, build(ctx, filepath.Join(source, "scheduler"), program, "./cmd/"+paddockScheduler)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// build builds a program of the module in dir.
+func build(ctx context.Context, dir, program, name string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, name)
+	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build in %s: %w: %s", build.Dir, err, out)
+	}
+	return nil
+}
+
+// makeScheduler builds and configures the scheduler of a version.
+func (c *cluster) makeScheduler(ctx context.Context, source string) (s scheduler, err error) {
+	if s.program, err = c.buildScheduler(ctx, source); err != nil {
+		return s, err
+	}
+	s.config, s.inspect, err = c.configure(ctx, source)
+	return s, err
+}
+
+// startPaddock starts a scheduler.
+func (c *cluster) startPaddock(ctx context.Context, s scheduler) error {
+	c.inspect = s.inspect
+	return c.plane.Programs.Start(ctx, s.program, "--config", s.config, "--secure-port=0")
+}
+
+// configure writes the configuration of a version's deploy/scheduler for this cluster.
+func (c *cluster) configure(ctx context.Context, source string) (name, inspect string, err error) {
+	data, err := os.ReadFile(filepath.Join(source, "deploy", "scheduler", "config.yaml"))
+	if err != nil {
+		return "", "", err
+	}
 	var config map[string]any
 	if err := yaml.Unmarshal(data, &config); err != nil {
-		return "", err
+		return "", "", err
 	}
 	config["leaderElection"] = map[string]any{"leaderElect": false}
 	kubeconfig, err := c.schedulerKubeconfig()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	config["clientConnection"] = map[string]any{"kubeconfig": kubeconfig, "qps": 2000, "burst": 4000}
 	if strings.Contains(string(data), "inspectAddress:") { // A version rejects arguments that its file does not have.
 		ports, err := control.FreePorts(1)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		c.inspect = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-		if err := setArg(config, "inspectAddress", c.inspect); err != nil {
-			return "", err
+		inspect = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+		if err := setArg(config, "inspectAddress", inspect); err != nil {
+			return "", "", err
 		}
 	}
 	if strings.Contains(string(data), "managedNodes:") {
 		nodes := map[string]any{"matchExpressions": []any{map[string]any{"key": hollow.LabelKind, "operator": "Exists"}}}
 		if err := setArg(config, "managedNodes", nodes); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	if c.faults != "" { // A pod that does not fit its node after a fault would stay bound there for ever.
 		if err := errors.Join(setArg(config, "evictRejectedAfter", evictRejectedAfter), c.allowEvictions(ctx)); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	if data, err = yaml.Marshal(config); err != nil {
-		return "", err
+		return "", "", err
 	}
-	file := filepath.Join(c.dir, paddockScheduler+".yaml")
-	return file, os.WriteFile(file, data, 0o600)
+	file, err := os.CreateTemp(c.dir, paddockScheduler+"-*.yaml")
+	if err != nil {
+		return "", "", err
+	}
+	_, err = file.Write(data)
+	return file.Name(), inspect, errors.Join(err, file.Close())
 }
 
 // schedulerKubeconfig returns the path of the scheduler's own kubeconfig. With faults, it returns
@@ -189,15 +226,18 @@ func setArg(config map[string]any, name string, value any) error {
 
 // runPaddock runs the load under the scheduler that knows the nodes.
 func (c *cluster) runPaddock(ctx context.Context) error {
-	program, err := c.buildScheduler(ctx)
+	first, err := c.makeScheduler(ctx, c.schedulerSource())
 	if err != nil {
 		return err
 	}
-	config, err := c.configure(ctx)
-	if err != nil {
-		return err
+	if c.then != "" {
+		other, err := c.makeScheduler(ctx, c.then)
+		if err != nil {
+			return err
+		}
+		c.changes = &changes{cluster: c, first: first, other: other, placements: c.placements}
 	}
-	if err := c.plane.Programs.Start(ctx, program, "--config", config, "--secure-port=0"); err != nil {
+	if err := c.startPaddock(ctx, first); err != nil {
 		return err
 	}
 	asked := make(chan os.Signal, 1)
@@ -220,7 +260,11 @@ func (c *cluster) runPaddock(ctx context.Context) error {
 		return err
 	}
 	fmt.Print(j)
-	return errors.Join(j.check(), j.zero(), c.plane.Kill(program))
+	if c.changes != nil {
+		fmt.Print(c.changes)
+		err = c.changes.check()
+	}
+	return errors.Join(err, j.check(), j.zero(), c.plane.Kill(first.program))
 }
 
 // rejections describes how many answers of nodes have been rejections in a running load.

@@ -28,12 +28,20 @@ type hollowProcess struct {
 	address string
 }
 
-// startHollow starts the process, and waits until its nodes are registered.
-func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int, kubelets string) (*hollowProcess, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// nodesProgram returns the path of the program of the nodes: this one, or that of another version.
+func (c *cluster) nodesProgram(ctx context.Context) (string, error) {
+	if c.agents == "" {
+		return os.Executable()
 	}
+	if built := filepath.Join(c.agents, "bin", "cluster"); exists(built) {
+		return filepath.Abs(built)
+	}
+	program := filepath.Join(c.dir, "nodes")
+	return program, build(ctx, filepath.Join(c.agents, "test", "cluster"), program, ".")
+}
+
+// startHollow starts the process, and waits until its nodes are registered.
+func startHollow(ctx context.Context, dir, program, kubeconfig, fleet string, nodes int, kubelets string) (*hollowProcess, error) {
 	ports, err := control.FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -44,7 +52,10 @@ func startHollow(ctx context.Context, dir, kubeconfig, fleet string, nodes int, 
 	}
 	defer log.Close()
 	h := &hollowProcess{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
-	h.cmd = exec.CommandContext(ctx, self, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address, "-kubelets", kubelets)
+	h.cmd = exec.CommandContext(ctx, program, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address)
+	if kubelets != "" { // Versions from before there were such nodes do not know the flag.
+		h.cmd.Args = append(h.cmd.Args, "-kubelets", kubelets)
+	}
 	h.cmd.Stderr = log
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // As in control.Programs.
 	out, err := h.cmd.StdoutPipe()

@@ -29,7 +29,7 @@ type options struct {
 	limit, evict, most          time.Duration
 	source, keep                string
 	faults, scheduler, version  string
-	kubelets                    string
+	kubelets, agents, then      string
 }
 
 func parse(args []string) (options, error) {
@@ -47,6 +47,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.kubelets, "kubelets", "", kubeletsHelp)
 	flags.StringVar(&o.scheduler, "scheduler", "", "a paddock-scheduler that is built; default: it is built of -scheduler-source")
 	flags.StringVar(&o.version, "scheduler-source", "", "the directory of Paddock's module in the version of the scheduler, to have it one version apart from the agents; default: -source")
+	flags.StringVar(&o.then, "scheduler-then", "", "the directory of Paddock's module in the version of a scheduler that takes the place of the first one after a third of the placements, and gives it back after two thirds")
+	flags.StringVar(&o.agents, "nodes-source", "", "the directory of Paddock's module in the version of the nodes; default: this program's")
 	flags.StringVar(&o.source, "source", "../..", "the directory of Paddock's module")
 	flags.StringVar(&o.keep, "logs", filepath.Join(os.TempDir(), "paddock-cluster-logs"), "the directory for logs of a run that fails")
 	if err := flags.Parse(args); err != nil {
@@ -90,6 +92,8 @@ type cluster struct {
 	// inspect is the address at which the running scheduler shows its states. If empty, it does
 	// not.
 	inspect string
+	// changes are the changes of the scheduler. Nil means that there are none.
+	changes *changes
 }
 
 func runCluster(ctx context.Context, args []string) (err error) {
@@ -158,7 +162,11 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	begin = time.Now()
-	if c.hollow, err = startHollow(ctx, c.dir, admin, fleet, c.nodes, c.kubelets); err != nil {
+	program, err := c.nodesProgram(ctx)
+	if err != nil {
+		return err
+	}
+	if c.hollow, err = startHollow(ctx, c.dir, program, admin, fleet, c.nodes, c.kubelets); err != nil {
 		return err
 	}
 	if err := c.awaitNodes(ctx); err != nil {

@@ -17,8 +17,8 @@ import (
 const scheduler = "paddock-scheduler"
 
 // TestScheduler checks that the permissions of deploy/scheduler are sufficient to schedule, to
-// evict, to serve metrics, and to replace kube-scheduler. Nothing of deploy/scheduler is left
-// afterwards.
+// evict, to serve metrics, and to replace kube-scheduler, also while the objects of the nodes get
+// another version. Nothing of deploy/scheduler is left afterwards.
 func TestScheduler(t *testing.T) {
 	c := start(t, 3)
 	c.build()
@@ -32,6 +32,7 @@ func TestScheduler(t *testing.T) {
 	c.schedules()
 	c.evicts(stuck, alone)
 	c.serves()
+	c.versions()
 	c.must(c.Kill(c.scheduler))
 
 	only := strings.NewReplacer("resourceNamespace: paddock", "resourceNamespace: kube-system", "resourceName: paddock-scheduler",
@@ -45,6 +46,7 @@ func TestScheduler(t *testing.T) {
 		}
 	}
 	c.must(c.Kill(c.scheduler))
+	c.alone()
 	c.removed()
 }
 

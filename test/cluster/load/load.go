@@ -40,6 +40,9 @@ type Config struct {
 	Evict time.Duration
 	// Beside returns additional text about the running load. Nil means none.
 	Beside func(context.Context) string
+	// Progress is called with the number of pods that were bound, many times a second. It must not
+	// wait. It may be nil.
+	Progress func(bound int)
 	// Placed is called when enough pods were bound, before the load waits for those that do not run
 	// yet. It may be nil.
 	Placed func()
@@ -188,6 +191,9 @@ func (l *Load) until(ctx context.Context, most time.Duration, done func(summary)
 	begin, told := time.Now(), time.Now()
 	for {
 		s := l.summary()
+		if l.Progress != nil {
+			l.Progress(s.bound)
+		}
 		if done(s) || most > 0 && time.Since(begin) > most {
 			return nil
 		}

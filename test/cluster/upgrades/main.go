@@ -1,0 +1,234 @@
+// Command upgrades upgrades between versions of Paddock and goes back, while pods come and go, and
+// writes what happened into a table of RELEASES.md.
+//
+// Each pair of versions is played in three ways: the scheduler is upgraded on nodes of the older
+// version, then on nodes of the newer one, each time with a whole control plane; and an agent is
+// upgraded on one node whose pods run on. Each way goes back to the older version. A pod that is
+// moved, or rejected by its node, fails the run.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "upgrades:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	refs              []string
+	nodes, placements string
+	source, page      string
+	// program is the driver of the cluster.
+	program, dir string
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	var o options
+	flags := flag.NewFlagSet("upgrades", flag.ContinueOnError)
+	refs := flags.String("refs", "", "the versions, the oldest first, as git names them, separated by spaces")
+	flags.StringVar(&o.nodes, "nodes", "30", "how many hollow nodes")
+	flags.StringVar(&o.placements, "placements", "600", "how many pods are placed")
+	flags.StringVar(&o.source, "source", "../..", "the directory of Paddock's module")
+	flags.StringVar(&o.page, "page", "", "the page whose table is written; default: none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.refs = strings.Fields(*refs); len(o.refs) < 2 {
+		return errors.New("-refs: expected two versions or more")
+	}
+	if o.source, err = filepath.Abs(o.source); err != nil {
+		return err
+	}
+	if o.dir, err = os.MkdirTemp("", "paddock-upgrades"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	o.program = filepath.Join(o.dir, "cluster")
+	if err := build(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "."); err != nil {
+		return err
+	}
+	for _, ref := range o.refs {
+		if err := o.checkout(ctx, ref); err != nil {
+			return fmt.Errorf("%s: %w", ref, err)
+		}
+	}
+	rows, err := o.pairs(ctx)
+	table := format(rows)
+	fmt.Print(table)
+	if err == nil && o.page != "" {
+		err = rewrite(o.page, table)
+	}
+	return err
+}
+
+func (o *options) tree(ref string) string {
+	return filepath.Join(o.dir, strings.ReplaceAll(ref, "/", "-"))
+}
+
+// checkout writes the files of a version, and builds its programs.
+func (o *options) checkout(ctx context.Context, ref string) error {
+	say("%s: its programs are built", ref)
+	dir := o.tree(ref)
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		return err
+	}
+	archive := exec.CommandContext(ctx, "git", "archive", ref)
+	archive.Dir, archive.Stderr = o.source, os.Stderr
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
+	data, err := archive.Output()
+	if err != nil {
+		return fmt.Errorf("git archive: %w (a shallow clone does not have older versions)", err)
+	}
+	unpack.Stdin = bytes.NewReader(data)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		return fmt.Errorf("tar: %w: %s", err, out)
+	}
+	return errors.Join(
+		build(ctx, dir, filepath.Join(dir, "bin", "paddock"), "./cmd/paddock"),
+		build(ctx, filepath.Join(dir, "test", "cluster"), filepath.Join(dir, "bin", "cluster"), "."),
+		build(ctx, filepath.Join(dir, "scheduler"), filepath.Join(dir, "bin", "paddock-scheduler"), "./cmd/paddock-scheduler"),
+	)
+}
+
+func build(ctx context.Context, dir, program, name string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", program, name)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s in %s: %w: %s", name, dir, err, out)
+	}
+	return nil
+}
+
+// row is a way of a pair.
+type row struct {
+	from, to, what                    string
+	placements, across, moved, failed int
+}
+
+// pairs plays every pair of versions. It goes on behind what fails.
+func (o *options) pairs(ctx context.Context) (rows []row, err error) {
+	for i, from := range o.refs {
+		for _, to := range o.refs[i+1:] {
+			for _, way := range []func(context.Context, string, string) (row, error){o.schedulerFirst, o.agentsFirst, o.agent} {
+				r, failed := way(ctx, from, to)
+				if r.from = from; failed != nil {
+					err = errors.Join(err, fmt.Errorf("from %s to %s, %s: %w", from, to, r.what, failed))
+				}
+				r.to = to
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows, err
+}
+
+func (o *options) schedulerFirst(ctx context.Context, from, to string) (row, error) {
+	return o.cluster(ctx, "the scheduler, before the agents", from, from, to)
+}
+
+func (o *options) agentsFirst(ctx context.Context, from, to string) (row, error) {
+	return o.cluster(ctx, "the scheduler, after the agents", to, from, to)
+}
+
+// These match the figures of the driver and of TestUpgrade.
+var (
+	placed   = regexp.MustCompile(`(\d+) placements in`)
+	rejected = regexp.MustCompile(`rejected by their node +(\d+) pods`)
+	across   = regexp.MustCompile(`(\d+) pods ran across .*?(\d+)(?: of them were)? moved`)
+	admitted = regexp.MustCompile(`(\d+) admissions, (\d+) rejections`)
+)
+
+// cluster runs a cluster with nodes of one version, and changes the scheduler from one version to
+// the other and back.
+func (o *options) cluster(ctx context.Context, what, nodes, from, to string) (r row, err error) {
+	say("from %s to %s: %s", from, to, what)
+	r.what = what
+	text, err := output(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "-nodes", o.nodes, "-placements", o.placements, "-baseline", "0",
+		"-nodes-source", o.tree(nodes), "-scheduler-source", o.tree(from), "-scheduler-then", o.tree(to))
+	return r, errors.Join(err, r.read(text, placed, &r.placements), r.read(text, rejected, &r.failed), r.read(text, across, &r.across, &r.moved))
+}
+
+// agent upgrades one agent, and goes back.
+func (o *options) agent(ctx context.Context, from, to string) (r row, err error) {
+	say("from %s to %s: an agent", from, to)
+	r.what = "an agent, while its pods run"
+	text, err := output(ctx, o.source, "go", "test", "-count=1", "-v", "-run", "^TestUpgrade$", "./cmd/paddock",
+		"-earlier", filepath.Join(o.tree(from), "bin", "paddock"), "-later", filepath.Join(o.tree(to), "bin", "paddock"))
+	return r, errors.Join(err, r.read(text, admitted, &r.placements, &r.failed), r.read(text, across, &r.across, &r.moved))
+}
+
+// read sets figures to those of the text.
+func (*row) read(text string, pattern *regexp.Regexp, figures ...*int) error {
+	found := pattern.FindStringSubmatch(text)
+	if found == nil {
+		return fmt.Errorf("the output has no figures like %s", pattern)
+	}
+	for i, f := range figures {
+		n, err := strconv.Atoi(found[i+1])
+		if err != nil {
+			return err
+		}
+		*f = n
+	}
+	return nil
+}
+
+// output runs a program, shows its output, and returns it.
+func output(ctx context.Context, dir, program string, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(os.Stdout, &out), os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // It ends what it has started.
+	err := cmd.Run()
+	return out.String(), err
+}
+
+func format(rows []row) string {
+	var out strings.Builder
+	fmt.Fprintln(&out, "| from | to, and back | what is changed | pods placed | ran across a change | moved | rejected |")
+	fmt.Fprintln(&out, "| --- | --- | --- | --- | --- | --- | --- |")
+	for _, r := range rows {
+		fmt.Fprintf(&out, "| %s | %s | %s | %d | %d | %d | %d |\n", r.from, r.to, r.what, r.placements, r.across, r.moved, r.failed)
+	}
+	return out.String()
+}
+
+const begins, ends = "<!-- make upgrades -->\n\n", "\n<!-- end -->"
+
+// rewrite replaces the table of a page.
+func rewrite(page, table string) error {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	first, rest, found := strings.Cut(string(data), begins)
+	_, last, found2 := strings.Cut(rest, ends)
+	if !found || !found2 {
+		return fmt.Errorf("%s has no table of make upgrades", page)
+	}
+	return os.WriteFile(page, []byte(first+begins+table+ends+last), 0o644)
+}
+
+func say(text string, args ...any) {
+	fmt.Fprintf(os.Stderr, "=== "+text+"\n", args...)
+}
