@@ -130,7 +130,7 @@ func (c *cluster) migrate(name string) {
 		"kubectl get " + name + " -o json | kubectl replace -f -",
 		"kubectl patch customresourcedefinition " + name + ` --subresource=status --type=merge -p '{"status": {"storedVersions": ["v1beta1"]}}'`,
 	} {
-		if !strings.Contains(string(page), "\n    "+command+"\n") {
+		if !strings.Contains(string(page), "\n"+command+"\n") {
 			c.Errorf("RELEASES.md does not have the command %q", command)
 		}
 	}

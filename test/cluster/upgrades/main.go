@@ -39,6 +39,7 @@ type options struct {
 	source, page      string
 	// program is the driver of the cluster.
 	program, dir string
+	commits      map[string]string // by version
 }
 
 func run(ctx context.Context, args []string) (err error) {
@@ -48,6 +49,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&o.nodes, "nodes", "30", "how many hollow nodes")
 	flags.StringVar(&o.placements, "placements", "600", "how many pods are placed")
 	flags.StringVar(&o.source, "source", "../..", "the directory of Paddock's module")
+	flags.StringVar(&o.dir, "keep", "", "a directory in which the versions are kept with their programs, for the next run; default: none")
 	flags.StringVar(&o.page, "page", "", "the page whose table is written; default: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -58,10 +60,15 @@ func run(ctx context.Context, args []string) (err error) {
 	if o.source, err = filepath.Abs(o.source); err != nil {
 		return err
 	}
-	if o.dir, err = os.MkdirTemp("", "paddock-upgrades"); err != nil {
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "paddock-upgrades"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	}
+	if err := o.resolve(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	o.program = filepath.Join(o.dir, "cluster")
 	if err := build(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "."); err != nil {
 		return err
@@ -80,14 +87,34 @@ func run(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-func (o *options) tree(ref string) string {
-	return filepath.Join(o.dir, strings.ReplaceAll(ref, "/", "-"))
+// resolve sets the commit of each version.
+func (o *options) resolve(ctx context.Context) error {
+	o.commits = map[string]string{}
+	for _, ref := range o.refs {
+		cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--short=8", ref+"^{commit}")
+		cmd.Dir = o.source
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("%s is no commit here, or this is a shallow clone: %w", ref, err)
+		}
+		o.commits[ref] = strings.TrimSpace(string(out))
+	}
+	return nil
 }
+
+// tree returns the directory of a version.
+func (o *options) tree(ref string) string { return filepath.Join(o.dir, o.commits[ref]) }
+
+// last is the program that is built last.
+const last = "paddock-scheduler"
 
 // checkout writes the files of a version, and builds its programs.
 func (o *options) checkout(ctx context.Context, ref string) error {
 	say("%s: its programs are built", ref)
 	dir := o.tree(ref)
+	if _, err := os.Stat(filepath.Join(dir, "bin", last)); err == nil {
+		return nil // An earlier run has kept it.
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return err
 	}
@@ -96,7 +123,7 @@ func (o *options) checkout(ctx context.Context, ref string) error {
 	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
 	data, err := archive.Output()
 	if err != nil {
-		return fmt.Errorf("git archive: %w (a shallow clone does not have older versions)", err)
+		return fmt.Errorf("git archive: %w", err)
 	}
 	unpack.Stdin = bytes.NewReader(data)
 	if out, err := unpack.CombinedOutput(); err != nil {
@@ -105,7 +132,7 @@ func (o *options) checkout(ctx context.Context, ref string) error {
 	return errors.Join(
 		build(ctx, dir, filepath.Join(dir, "bin", "paddock"), "./cmd/paddock"),
 		build(ctx, filepath.Join(dir, "test", "cluster"), filepath.Join(dir, "bin", "cluster"), "."),
-		build(ctx, filepath.Join(dir, "scheduler"), filepath.Join(dir, "bin", "paddock-scheduler"), "./cmd/paddock-scheduler"),
+		build(ctx, filepath.Join(dir, "scheduler"), filepath.Join(dir, "bin", last), "./cmd/"+last),
 	)
 }
 
