@@ -242,6 +242,35 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
+// TestHelmTestOfObservedNodes checks that the test of an observed node runs where the observing
+// agents run, asks the port on which they listen, and has no privilege but the node's network.
+func TestHelmTestOfObservedNodes(t *testing.T) {
+	all, made := rendered(t, map[string]any{"tests": map[string]any{"observe": true}, "agent": map[string]any{"listen": "127.0.0.1:9999"}})
+	if len(made.Hooks) != 2 {
+		t.Fatalf("%d hooks: want a test of the default group, and one of an observed node", len(made.Hooks))
+	}
+	spec := as[v1.Pod](t, all, "Pod paddock-observe-test").Spec
+	agent := as[appsv1.DaemonSet](t, all, "DaemonSet "+observing).Spec.Template.Spec
+	if diff := cmp.Diff([]any{agent.NodeSelector, agent.Affinity, agent.Tolerations}, []any{spec.NodeSelector, spec.Affinity, spec.Tolerations}); diff != "" {
+		t.Errorf("it runs on other nodes than its agents:\n%s", diff)
+	}
+	if len(spec.Volumes) != 0 || *spec.Containers[0].SecurityContext.RunAsUser == 0 || *spec.AutomountServiceAccountToken || !spec.HostNetwork {
+		t.Errorf("it has more than the network of the node: %+v", spec)
+	}
+	args := spec.Containers[0].Args
+	if !slices.Equal(args, []string{"trust", "--agent=127.0.0.1:9999"}) {
+		t.Errorf("it asks %q", args)
+	}
+	out, err := run(t, "trust", "--agent=127.0.0.1:1")
+	if err == nil || !strings.Contains(out, "127.0.0.1:1") {
+		t.Errorf("without an agent, the test succeeds: %s, %v", out, err)
+	}
+	all, _ = rendered(t, map[string]any{"scheduler": map[string]any{"enabled": true, "name": "mine"}})
+	if name := as[v1.Pod](t, all, "Pod paddock-test").Spec.SchedulerName; name != "mine" {
+		t.Errorf("with the scheduler, the test is placed by %q", name)
+	}
+}
+
 // TestNotes checks that the notes of a release have a label for the nodes of each group, and the
 // steps that the options need.
 func TestNotes(t *testing.T) {
@@ -249,7 +278,7 @@ func TestNotes(t *testing.T) {
 		"":                      {"Every Linux node without a label of Paddock is\nobserved", "kubectl get paddocknodes\n", "kubectl label node NODE paddock-project.github.io/mode=manage\n", "helm -n paddock test paddock --logs"},
 		"groups.yaml":           {"paddock-project.github.io/mode=manage\n", "paddock-node=gpu\n"},
 		"only-group.yaml":       {"kubectl label node NODE paddock-project.github.io/mode=observe\n", "kubectl label node NODE node.kubernetes.io/instance-type=metal topology.kubernetes.io/zone=edge-1\n"},
-		"required-plugins.yaml": {"get configmap paddock-required-plugins", "Before you uninstall the chart, remove this file"},
+		"required-plugins.yaml": {"get configmap paddock-required-plugins", "Before you uninstall the chart, remove this file", "\"What an uninstall\nleaves\""},
 	} {
 		_, made := rendered(t, values(t, name))
 		for _, text := range want {

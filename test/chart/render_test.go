@@ -11,6 +11,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -42,6 +43,9 @@ func install(values map[string]any) (*release.Release, error) {
 	i := action.NewInstall(action.NewConfiguration())
 	i.DryRunStrategy = action.DryRunClient
 	i.ReleaseName, i.Namespace = "paddock", namespace
+	if i.KubeVersion, err = common.ParseKubeVersion("v1.37.2"); err != nil { // Without a cluster, Helm knows none.
+		return nil, err
+	}
 	made, err := i.Run(loaded, values)
 	if err != nil {
 		return nil, err

@@ -191,6 +191,23 @@ upgrade goes on as the DaemonSet in the cluster does: without that DaemonSet, th
 {{- else }}true{{ end }}
 {{- end }}
 
+{{/* Which nodes are observed. */}}
+{{- define "paddock.observedNodes" -}}
+nodeSelector:
+  kubernetes.io/os: linux
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        - matchExpressions:
+            - {key: paddock-project.github.io/mode, operator: In, values: [observe]}
+        {{- if include "paddock.observesUnlabelled" . }}
+        - matchExpressions:
+            - {key: paddock-project.github.io/mode, operator: DoesNotExist}
+            - {key: paddock-node, operator: DoesNotExist}
+        {{- end }}
+{{- end }}
+
 {{/* How agents reach the kubelet and the API server, as fields of agent.yaml. */}}
 {{- define "paddock.access" -}}
 kubelet:
