@@ -2,6 +2,7 @@ package chart
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
 )
 
 // expression is an expression of a policy. If it is a variable, it has a name.
@@ -176,6 +178,40 @@ func TestNodePolicy(t *testing.T) {
 	} {
 		if got := allows(t, &p, attempt{"paddocknodes", "", admission.Create, c.by, object("node7"), nil}); got != c.want {
 			t.Errorf("%s: allowed %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestNodePolicyOfMigrations checks that anyone with the permission can store an object again as it
+// is, and changes nothing with that, also nothing of what decides when the object is deleted.
+func TestNodePolicyOfMigrations(t *testing.T) {
+	p := as[admissionv1.ValidatingAdmissionPolicy](t, kustomized(t, base), "ValidatingAdmissionPolicy paddock-nodes")
+	ada := &user.DefaultInfo{Name: "ada", Groups: []string{"system:masters"}}
+	read := func(text string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	const was = `{apiVersion: paddock-project.github.io/v1alpha1, kind: PaddockNode, metadata: {name: node7, resourceVersion: "1",
+  ownerReferences: [{apiVersion: v1, kind: Node, name: node7, uid: u}]}, status: {revision: 7, grants: [{uid: a, grant: "{}"}]}}`
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"", "", true},
+		{`resourceVersion: "1"`, `resourceVersion: "2", managedFields: [{manager: kubectl}]`, true},
+		{"revision: 7", "revision: 8", false},
+		{"uid: a", "uid: b", false},
+		{"uid: u", "uid: v", false},
+		{"name: node7, resource", "name: node7, labels: {a: b}, resource", false},
+		{"name: node7, resource", "name: node7, annotations: {a: b}, resource", false},
+		{"name: node7, resource", "name: node7, finalizers: [a/b], resource", false},
+	} {
+		is := read(strings.Replace(was, c.from, c.to, 1))
+		if got := allows(t, &p, attempt{"paddocknodes", "", admission.Update, ada, is, read(was)}); got != c.want {
+			t.Errorf("%q instead of %q: allowed %t, want %t", c.to, c.from, got, c.want)
 		}
 	}
 }

@@ -111,6 +111,7 @@ func (c *cluster) othersAreRejected() {
 	c.must(err)
 	var list v1beta1.PaddockNodeList
 	c.must(json.Unmarshal([]byte(c.beta(v1alpha1.PaddockNodes)), &list))
+	list.Items[0].Status.Revision++
 	text, err := json.Marshal(list.Items[0])
 	c.must(err)
 	path := "/apis/" + v1alpha1.GroupName + "/v1beta1/" + v1alpha1.PaddockNodes + "/" + list.Items[0].Name
@@ -137,7 +138,11 @@ func (c *cluster) migrate(name string) {
 	c.await("every object is written again", func() bool { // A running agent can write between the two.
 		cmd := c.Kubectl(c.Context(), "replace", "-f", "-")
 		cmd.Stdin = strings.NewReader(c.kubectl("get", name, "-o", "json"))
-		return cmd.Run() == nil
+		out, err := cmd.CombinedOutput()
+		if err != nil && !strings.Contains(string(out), "the object has been modified") {
+			c.Fatalf("kubectl replace: %s", out)
+		}
+		return err == nil
 	})
 	c.kubectl("patch", "customresourcedefinition", name, "--subresource=status", "--type=merge", "-p", `{"status": {"storedVersions": ["v1beta1"]}}`)
 	if got := c.kubectl("get", "customresourcedefinition", name, "-o", "jsonpath={.status.storedVersions}"); got != `["v1beta1"]` {
