@@ -38,6 +38,11 @@ func member(o map[string]any, name string) map[string]any {
 	return m
 }
 
+func isTrue(o map[string]any, name string) bool {
+	is, _ := o[name].(bool)
+	return is
+}
+
 func (c CRD) versions() (all []map[string]any) {
 	list, _ := member(c, "spec")["versions"].([]any)
 	for _, v := range list {
@@ -75,7 +80,7 @@ func Narrowed(was, is CRD) []string {
 	for _, v := range was.versions() {
 		name, _ := v["name"].(string)
 		next := is.version(name)
-		if next == nil || next["served"] != true {
+		if next == nil || !isTrue(next, "served") {
 			found = append(found, "the version "+name+" is not served")
 			continue
 		}
@@ -143,7 +148,7 @@ func Differing(c CRD) (found []string) {
 	stored := 0
 	first := c.versions()[0]
 	for _, v := range c.versions() {
-		if v["storage"] == true {
+		if isTrue(v, "storage") {
 			stored++
 		}
 		name := fmt.Sprint(v["name"])
@@ -194,7 +199,7 @@ func (c CRD) Next(version, stored string) (CRD, error) {
 // object is not changed.
 func (c CRD) Served(object map[string]any, version string) (map[string]any, error) {
 	v := c.version(version)
-	if v == nil || v["served"] != true {
+	if v == nil || !isTrue(v, "served") {
 		return nil, fmt.Errorf("the version %s is not served", version)
 	}
 	kept, _ := pruned(schema(v), object).(map[string]any)
