@@ -30,7 +30,7 @@ func TestUninstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n### What an uninstall leaves\n")
+	_, section, _ := strings.Cut(string(text), "\n## What an uninstall leaves\n")
 	section, _, found := strings.Cut(section, "\n## ")
 	if !found {
 		t.Fatal("deploy/README.md has no section about what an uninstall leaves")
