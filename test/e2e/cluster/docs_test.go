@@ -31,6 +31,9 @@ var notPlayed = []string{
 	// These are the alternative to a rollback in place. On this cluster, the other pods of the node
 	// would have nowhere to go.
 	"kubectl drain", "kubectl uncordon",
+	// These clear all nodes, of every mode. Page 90-removal removes the same from its node, without
+	// paddock quiet.
+	"kubectl label nodes --all", "ssh node1 sudo rm -rf",
 }
 
 // TestDeployPage checks that the pages here run every command of deploy/README.md, with node1 for
