@@ -118,7 +118,7 @@ func (o *options) checkout(ctx context.Context, ref string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return err
 	}
-	archive := exec.CommandContext(ctx, "git", "archive", ref)
+	archive := exec.CommandContext(ctx, "git", "archive", o.commits[ref])
 	archive.Dir, archive.Stderr = o.source, os.Stderr
 	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
 	data, err := archive.Output()
