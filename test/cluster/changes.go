@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"
 )
@@ -52,7 +54,10 @@ func (ch *changes) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		kept, moved := movedBetween(before, now)
+		kept, moved, err := movedBetween(before, now)
+		if err != nil {
+			return err
+		}
 		ch.kept += kept
 		ch.moved = append(ch.moved, moved...)
 		if part == 3 {
@@ -86,25 +91,42 @@ func (ch *changes) end() error {
 	return <-ch.ended
 }
 
-// movedBetween counts the pods that have assignments at both times, and lists those whose
-// assignments differ.
-func movedBetween(before, now []hollow.NodeState) (kept int, moved []string) {
+// movedBetween counts the pods that have assignments at both times, and lists those that were moved.
+func movedBetween(before, now []hollow.NodeState) (kept int, moved []string, err error) {
 	has := map[string]string{}
 	for _, s := range now {
 		maps.Copy(has, s.Grants)
 	}
 	for _, s := range before {
 		for _, uid := range slices.Sorted(maps.Keys(s.Grants)) {
-			switch is, there := has[uid]; {
-			case !there: // It has ended.
-			case is != s.Grants[uid]:
-				moved = append(moved, fmt.Sprintf("%s: pod %s had %s, and has %s", s.Name, uid, s.Grants[uid], is))
-			default:
+			text, there := has[uid]
+			if !there {
+				continue // It has ended.
+			}
+			was, err := statefile.DecodeGrant([]byte(s.Grants[uid]))
+			if err != nil {
+				return 0, nil, err
+			}
+			is, err := statefile.DecodeGrant([]byte(text))
+			if err != nil {
+				return 0, nil, err
+			}
+			if samePlace(was, is) {
 				kept++
+			} else {
+				moved = append(moved, fmt.Sprintf("%s: pod %s had %s, and has %s", s.Name, uid, s.Grants[uid], text))
 			}
 		}
 	}
-	return kept, moved
+	return kept, moved, nil
+}
+
+// samePlace reports whether all containers of a pod have the CPUs and the NUMA nodes that they had.
+// The bytes of an init container end with it (R-MEM-63), and it keeps its NUMA nodes.
+func samePlace(was, is *node.Grant) bool {
+	return was.Pool.Equal(is.Pool) && slices.EqualFunc(was.Containers, is.Containers, func(a, b node.ContainerGrant) bool {
+		return a.CPUs.Equal(b.CPUs) && a.MemoryNodes == b.MemoryNodes
+	})
 }
 
 // String formats the figures.
