@@ -306,6 +306,15 @@ type PublishedGrant struct {
 
 // Rejections counts the pods that a node rejected.
 type Rejections struct {
+	// since is when the agent started to count. Agents that do not publish it do not publish decided either.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// decided is the number of decisions since then: pods and resizes that were admitted or rejected. A known pod
+	// that is admitted again does not count. It can be 30 s old.
+	//
+	// +optional
+	Decided int64 `json:"decided,omitempty"`
 	// +optional
 	Total int64 `json:"total,omitempty"`
 	// counts are by class of request and cause. They only grow, and begin at zero when the agent starts.
