@@ -77,7 +77,7 @@ directory, or the output of
 or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,
 the nodes have the pods that are bound to them, and without --pods, fleet places the pods that are not
 bound. Without pods to place, fleet shows the nodes as they are. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
-cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
+cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; max_per_node, the most pods of the row on a node; name. ` + p.constraints() + `
 
 ` + p.drawing() + `
 

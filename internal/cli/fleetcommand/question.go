@@ -263,6 +263,9 @@ func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, name 
 		if err != nil {
 			return nil, err
 		}
+		if shape.MaxPerNode > 0 {
+			p.PerNode = fleet.PerNode{Workload: shape.Name, Most: shape.MaxPerNode}
+		}
 		items = append(items, capacity.Item{Name: shape.Name, Pod: p, Count: shape.Count})
 	}
 	pods := make([]*fleet.Pod, len(items))

@@ -148,8 +148,8 @@ func alignmentOf(s *node.State, g *node.Grant, pod *fleet.Pod) Alignment {
 // Cause is a reason why every node rejects some pods.
 type Cause struct {
 	// Nearest is the reason of the nodes that came nearest to taking the pods. A node that only a
-	// rule bars is nearest. Next are a node on which the amounts fit, a node on which they do not
-	// fit, and a node on which the pod may not run.
+	// rule or a limit bars is nearest. Next are a node on which the amounts fit, a node on which
+	// they do not fit, and a node on which the pod may not run.
 	Nearest fleet.Why
 	Pods    int64
 	// Nodes is the number of nodes that gave this reason to the first of the pods, which is
@@ -167,7 +167,7 @@ type Cause struct {
 	// OneMore is the group of a kind of which one more node, without pods, would take Example. It
 	// is empty if there is none.
 	OneMore string
-	// Detail and Remedy come from a rule that bars Node.
+	// Detail and Remedy come from a rule or a limit that bars Node.
 	Detail, Remedy string
 }
 
@@ -456,6 +456,8 @@ func Text(w fleet.Why) string {
 	switch {
 	case w.Rule != "":
 		return w.Rule
+	case w.PerNode:
+		return "limit of the workload per node"
 	case w.NotAllowed:
 		return "node selector, affinity or taints"
 	case w.Amounts && w.Resource == "pods":

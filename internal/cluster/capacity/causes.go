@@ -54,6 +54,12 @@ func (r *run) isHomeless(class *fleet.Class, pod *fleet.Pod) bool {
 // account adds the relevant node and further information to a cause. If the reason is a rule, it
 // proposes no additional node, because the effect on the pods of other nodes is not known.
 func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
+	if nearest.PerNode {
+		c.Node, _ = r.Fleet.Node(nearest.First)
+		c.Detail, c.Remedy = c.Example.PerNode.Explain()
+		c.OneMore = r.oneMore(&c.Example)
+		return nil
+	}
 	if nearest.Rule == "" {
 		c.Node, c.Takes, err = r.otherwise(c.Example, nearest.Why)
 		c.OneMore = r.oneMore(&c.Example)
@@ -123,7 +129,7 @@ func distance(w fleet.Why) int {
 		return 3
 	case w.Amounts:
 		return 2
-	case w.Rule == "":
+	case w.Rule == "" && !w.PerNode:
 		return 1
 	}
 	return 0

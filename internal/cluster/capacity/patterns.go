@@ -31,7 +31,7 @@ func relaxed(kinds []Kind, prices []float64, items []Item, takes func(kind, item
 	p.items = make([]packing.Item, len(items))
 	for i, item := range items {
 		shapes[i] = fleet.Shape{Pod: item.Pod, Count: item.Count}
-		p.items[i].Count = item.Count
+		p.items[i].Count, p.items[i].PerNode = item.Count, item.Pod.PerNode.Most
 	}
 	for k, kind := range kinds {
 		n := &fleet.Node{Name: kind.Name, Kind: kind.Name, State: kind.State, Allocatable: kind.Allocatable, Used: kind.Used}

@@ -23,6 +23,8 @@ type answer struct {
 	verdict verdict
 	cost    Cost
 	why     Why
+	// admits is set if the node is known to take the pod although it has not planned.
+	admits bool
 }
 
 // Why is the reason why a node does not take a pod.
@@ -32,6 +34,9 @@ type Why struct {
 	// Rule is what bars the pod from the node, see Rule.Bars. If it is set, the node would
 	// otherwise take the pod.
 	Rule string
+	// PerNode is true if the node has as many pods of the workload as its limit allows. The node
+	// would otherwise take the pod.
+	PerNode bool
 	// Amounts is true if the sum of all requests for Resource would exceed what is allocatable.
 	Amounts bool
 	// Cause and Reason come from the node's own rejection. They are zero otherwise.
@@ -69,19 +74,21 @@ func (f *Fleet) bound(c *Class, i int) {
 	} else {
 		a = answer{verdict: bounded, cost: m.leastCost(pod, c)}
 	}
-	c.answers[i] = a
-	c.best.update(i, c.answers)
+	c.set(i, a)
 }
 
 // ask answers with a plan.
 func (f *Fleet) ask(c *Class, i int) {
-	m := f.members[i]
-	if a := m.Ask(&c.pod); a.Fits {
-		c.answers[i] = answer{verdict: fits, cost: a.Cost}
-	} else {
-		c.answers[i] = answer{verdict: rejected, why: a.Why}
+	if c.like != nil {
+		f.ask(c.like, i)
+		c.follow()
+		return
 	}
-	c.best.update(i, c.answers)
+	if a := f.members[i].Ask(&c.pod); a.Fits {
+		c.set(i, answer{verdict: fits, cost: a.Cost})
+	} else {
+		c.set(i, answer{verdict: rejected, why: a.Why})
+	}
 }
 
 // Best returns the best node for a pod. If no node takes the pod, why counts the reasons of all
@@ -117,15 +124,23 @@ func (f *Fleet) best(c *Class, pod *Pod) (name string, found bool, why []Count, 
 }
 
 // rejections counts the reasons why no node takes a pod. The reason of a node that would take it
-// without a rule is the rule.
+// without a rule is the rule, and that of a node that would take it without a limit is the limit.
 func (f *Fleet) rejections(c *Class, out barred) []Count {
 	counts := map[Why]*Count{}
 	for i := range c.answers {
-		if c.answers[i].verdict == bounded { // A rule barred the node before it was asked.
+		switch { // A rule or a limit barred the node before it was asked.
+		case c.answers[i].verdict != bounded:
+		case c.full(i):
+			f.admit(c.like, i)
+		default:
 			f.ask(c, i)
 		}
 		why := c.answers[i].why
-		if c.answers[i].verdict == fits {
+		switch {
+		case c.answers[i].verdict == rejected:
+		case c.full(i):
+			why = Why{PerNode: true}
+		default:
 			why = Why{Rule: out[i]}
 		}
 		if counts[why] == nil {

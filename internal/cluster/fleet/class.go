@@ -22,6 +22,9 @@ type Pod struct {
 	// Excluded explains to people why the pod may not run on a node, and what would change that.
 	// Nil means that this is not known.
 	Excluded func(n *Node) (why, remedy string)
+	// PerNode is how many pods of the workload with this name a node has at most. Workloads without
+	// a limit have no name.
+	PerNode PerNode
 	// Origin is the object from which the pod was made. It is for Rules; the fleet does not use it.
 	Origin any
 }
@@ -71,12 +74,26 @@ type Class struct {
 	none    none
 	// takes has what the pod takes of each kind of node, for BestFit.
 	takes map[*fitting]taking
+	// like is the class of the pods without the limit per node. Both share the answers, and read
+	// is then the number of entries of like.log that best takes into account. on has the number of
+	// pods of the workload on each member. Both are nil without a limit.
+	like *Class
+	on   []int64
+	// log has the positions of the answers that have changed, in order. It is kept if followed is
+	// set.
+	log      []int32
+	followed bool
 }
 
 // Class returns the class of a pod.
 func (f *Fleet) Class(pod Pod) *Class {
 	key := pod.Key()
 	if c, ok := f.classes[key]; ok {
+		return c
+	}
+	if pod.PerNode.Most > 0 {
+		c := f.limited(pod)
+		f.classes[key] = c
 		return c
 	}
 	pod.Pod, pod.Origin = request.Pod{Ask: pod.Ask}, nil
@@ -90,8 +107,8 @@ func (f *Fleet) Class(pod Pod) *Class {
 }
 
 // Key returns a text that is the same for two pods exactly if every node gives them the same
-// answer. It consists of the keys of the request and the amounts, in every reading, and the
-// constraint. The readings of all pods of a fleet are in the same order of nodes.
+// answer. It consists of the keys of the request and the amounts, in every reading, the constraint
+// and the limit per node. The readings of all pods of a fleet are in the same order of nodes.
 func (pod *Pod) Key() string {
 	var buffer [512]byte // Enough for most pods.
 	key := pod.Asks.AppendKey(pod.AppendKey(buffer[:0]))
@@ -99,13 +116,27 @@ func (pod *Pod) Key() string {
 		r := &pod.Readings[i]
 		key = r.Asks.AppendKey(r.Ask.AppendKey(key))
 	}
-	return string(append(key, pod.Constraint...))
+	return string(pod.PerNode.appendKey(append(key, pod.Constraint...)))
 }
 
 // refresh replaces the answers of nodes that changed since the class last asked with bounds.
 func (f *Fleet) refresh(c *Class) {
+	if c.like != nil {
+		f.refresh(c.like)
+		c.follow()
+		return
+	}
 	for _, i := range f.changes[c.read:] {
 		f.bound(c, int(i))
 	}
 	c.read = len(f.changes)
+}
+
+// set changes an answer.
+func (c *Class) set(i int, a answer) {
+	c.answers[i] = a
+	c.update(i)
+	if c.followed {
+		c.log = append(c.log, int32(i))
+	}
 }

@@ -32,6 +32,9 @@ type Fleet struct {
 	byName  map[string]int
 	classes map[string]*Class
 	rules   Rules // nil: none
+	// counts has the number of pods of each workload with a limit per node that the fleet has
+	// placed, by the name of the workload, parallel to the members.
+	counts map[string][]int64
 	// changes lists the members that changed, in order; a member may be in it many times.
 	changes []int32
 }
@@ -40,7 +43,7 @@ type Fleet struct {
 // computed is not computed again. The error names two nodes with the same name or a node without a
 // state.
 func New(ranking *Ranking, nodes []Node) (*Fleet, error) {
-	f := &Fleet{ranking: ranking, byName: make(map[string]int, len(nodes)), classes: map[string]*Class{}}
+	f := &Fleet{ranking: ranking, byName: make(map[string]int, len(nodes)), classes: map[string]*Class{}, counts: map[string][]int64{}}
 	for i := range nodes {
 		if nodes[i].State == nil {
 			return nil, fmt.Errorf("node %s has no state", nodes[i].Name)
@@ -73,8 +76,9 @@ func (f *Fleet) Node(name string) (Node, bool) {
 }
 
 // Place places a pod on a node with the node's own planner. If the plan rejects the pod, nothing
-// changes. Place does not compare the amounts, just as a kubelet compares them on its own. The
-// error is ErrUnknown, an error of node.State.Apply, or an error of the fleet's rules.
+// changes. Place does not compare the amounts, just as a kubelet compares them on its own, nor
+// limits per node. The error is ErrUnknown, an error of node.State.Apply, or an error of the
+// fleet's rules.
 func (f *Fleet) Place(name string, pod Pod) (*node.Plan, error) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -85,6 +89,9 @@ func (f *Fleet) Place(name string, pod Pod) (*node.Plan, error) {
 		return plan, err
 	}
 	f.changed(i, v)
+	if on := f.onNodes(pod.PerNode); on != nil {
+		on[i]++
+	}
 	if f.rules != nil && err == nil {
 		if err = f.rules.Placed(&pod, &v.Node); err != nil {
 			err = fmt.Errorf("pod %s on node %s: %w", pod.ID(), name, err)

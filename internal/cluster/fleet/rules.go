@@ -60,6 +60,6 @@ func (b barred) next(f *Fleet, c *Class, rule Rule) (int, error) {
 // free returns the nodes to the tournament.
 func (b barred) free(c *Class) {
 	for i := range b {
-		c.best.update(i, c.answers)
+		c.update(i)
 	}
 }

@@ -1,5 +1,7 @@
 package fleet
 
+import "slices"
+
 // tree is a tournament over the answers of a class. In every match, the answer that may still
 // become the best wins. first returns the overall winner. A changed answer replays its matches up
 // to the root, which takes log2(n) comparisons.
@@ -21,6 +23,8 @@ func newTree(n int) tree {
 	}
 	return t
 }
+
+func (t *tree) clone() tree { return tree{leaves: t.leaves, winners: slices.Clone(t.winners)} }
 
 // first returns the position of the best answer, or -1 if there is none.
 func (t *tree) first() int { return int(t.winners[1]) }

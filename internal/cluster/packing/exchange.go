@@ -8,7 +8,8 @@ type trade struct{ place, first, second int32 }
 const maxPairs = 300
 
 // trades returns the trades that matter: if a pod can be replaced with a larger one, the trade with
-// the larger one is enough, because prices that allow single trades grow with the pods.
+// the larger one is enough, because prices that allow single trades grow with the pods. No place
+// serves for a pod with a limit per node, because the node may have as many already.
 func (p *program) trades() (all []trade) {
 	n := len(p.items)
 	sizes := make([][]int64, n)
@@ -18,7 +19,7 @@ func (p *program) trades() (all []trade) {
 	smaller := make([][]int32, n) // by item: those that fit in its place
 	for j := range n {
 		for i := range n {
-			if i != j && p.comparable(i, j) && fit(sizes[i], nil, sizes[j]) {
+			if i != j && p.items[i].PerNode == 0 && p.comparable(i, j) && fit(sizes[i], nil, sizes[j]) {
 				smaller[j] = append(smaller[j], int32(i))
 			}
 		}

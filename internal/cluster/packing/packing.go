@@ -21,12 +21,20 @@
 //   - on the node, the sizes of the pods without parts and of all parts are at most the size of the
 //     node, in every resource but those that are too fine to count twice, such as memory;
 //   - pods that take cells for themselves have groups of two cells or more. Two groups have no cell
-//     in common, and parts are on the other cells.
+//     in common, and parts are on the other cells;
+//   - of an item with a limit per node, a node with one cell has at most as many pods as the limit
+//     allows.
+//
+// Tables of a node with several cells would need a state for every limit. So if items have limits,
+// a second bound is computed for nodes whose cells are one. Such a node can do everything that the
+// node can do, so this bound is true as well, and the better of the two counts. It is at least the
+// number of pods divided by the limit.
 //
 // A node can do less than that: a node decides by itself which cell a part is on, and parts of a
 // pod need not be together here. So the true M is at most this one, and the bound is still true.
 // Amounts are rounded to a grid for the same reason only downwards, and only if an exact table
-// would be too large.
+// would be too large. Pods that are so small that nothing is left of them do not count: any number
+// of them would fit.
 //
 // # The weights
 //
@@ -72,6 +80,8 @@ type Need struct {
 // Item is a number of equal pods.
 type Item struct {
 	Count int64
+	// PerNode is how many of the pods a node has at most. 0 means that there is no limit.
+	PerNode int64
 	// On is parallel to the nodes. A node of at least one kind takes the pod.
 	On []Need
 }
@@ -95,44 +105,123 @@ type Result struct {
 // unit is the weight of a price of 1. Totals of 2^23 prices fit an int64.
 const unit = 1 << 40
 
-// Budget is the usual number of steps of the tables: one or two seconds.
+// Budget is the usual number of steps of the tables: one or two seconds, and twice that if items
+// have limits.
 const Budget = 1_500_000_000
 
 // Bound returns a bound. It ends when the budget is used up, when the bound cannot grow by a whole
 // price any more, or when stop returns true.
 func Bound(nodes []Node, items []Item, budget int64, stop func() bool) Result {
-	items, at := merged(items)
+	limited := func(i Item) bool { return i.PerNode > 0 }
+	divided := func(n Node) bool { return len(n.Cells) > 1 }
+	if !slices.ContainsFunc(items, limited) || !slices.ContainsFunc(nodes, divided) {
+		return bound(nodes, items, budget, stop)
+	}
+	free := slices.Clone(items)
+	for i := range free {
+		free[i].PerNode = 0
+	}
+	whole := make([]Node, len(nodes))
+	for k, n := range nodes {
+		whole[k] = Node{Price: n.Price, Cells: []Size{n.Whole}, Whole: n.Whole}
+	}
+	as := make([]Item, len(items))
+	for i, item := range items {
+		as[i] = Item{Count: item.Count, PerNode: item.PerNode}
+		for _, need := range item.On {
+			as[i].On = append(as[i].On, need.together())
+		}
+	}
+	r, other := bound(nodes, free, budget, stop), bound(whole, as, budget, stop)
+	if other.Price > r.Price {
+		return other
+	}
+	return r
+}
+
+// together returns the need on a node whose cells are one.
+func (n *Need) together() Need {
+	sum := make(Size, len(n.Whole))
+	for resource := range sum {
+		sum[resource] = n.of(resource)
+	}
+	return Need{Never: n.Never, Parts: []Size{sum}, Whole: sum}
+}
+
+// bound is Bound for nodes as they are.
+func bound(nodes []Node, all []Item, budget int64, stop func() bool) Result {
+	items, at := merged(all)
 	nodes = slices.Clone(nodes)
 	dearest := 0.0
 	for _, n := range nodes {
 		dearest = max(dearest, n.Price)
 	}
-	p := &program{nodes: nodes, items: items, budget: budget}
 	for k := range nodes {
 		nodes[k].Price /= dearest // So that weights are at most about unit.
 	}
+	fine, kept := withoutDust(nodes, items)
+	p := &program{nodes: nodes, budget: budget}
+	for _, i := range kept {
+		p.items = append(p.items, items[i])
+	}
 	for level, states := range states {
-		p.tables = append(p.tables, nil)
+		p.tables = append(p.tables, fine)
+		if states == fineStates {
+			continue
+		}
+		p.tables[level] = nil
 		for k := range nodes {
-			p.tables[level] = append(p.tables[level], newTables(nodes, items, k, states, states != fineStates))
+			p.tables[level] = append(p.tables[level], newTables(nodes, p.items, k, states, true))
 		}
 	}
 	r := p.solve(stop)
 	r.Price, r.Optimal = r.Price*dearest, r.Optimal*dearest
 	weights := make([]int64, len(at))
 	for i, k := range at {
-		weights[i] = r.Weights[k]
+		if k, counts := slices.BinarySearch(kept, k); counts {
+			weights[i] = r.Weights[k]
+		}
 	}
 	r.Weights = weights
 	return r
 }
 
-// merged returns the items with equal ones merged, and for each item its position among them.
+// withoutDust returns fine tables, by kind, and the positions of the items that they have, in
+// order. An item is left out if one of its sizes is rounded down to nothing, because a table has no
+// limit for it.
+func withoutDust(nodes []Node, items []Item) (fine []*tables, kept []int) {
+	for i := range items {
+		kept = append(kept, i)
+	}
+	for {
+		some := make([]Item, len(kept))
+		for k, i := range kept {
+			some[k] = items[i]
+		}
+		fine = nil
+		dust := map[int]bool{}
+		for k := range nodes {
+			t := newTables(nodes, some, k, fineStates, false)
+			t.dust(func(i int) { dust[kept[i]] = true })
+			fine = append(fine, t)
+		}
+		if len(dust) == 0 {
+			return fine, kept
+		}
+		kept = slices.DeleteFunc(kept, func(i int) bool { return dust[i] })
+	}
+}
+
+// merged returns the items with equal ones merged, and for each item its position among them. Items
+// with a limit per node stay apart.
 func merged(items []Item) (out []Item, at []int) {
 	for _, item := range items {
-		k := slices.IndexFunc(out, func(o Item) bool { return slices.EqualFunc(o.On, item.On, Need.equal) })
+		k := -1
+		if item.PerNode == 0 {
+			k = slices.IndexFunc(out, func(o Item) bool { return o.PerNode == 0 && slices.EqualFunc(o.On, item.On, Need.equal) })
+		}
 		if k < 0 {
-			k, out = len(out), append(out, Item{On: item.On})
+			k, out = len(out), append(out, Item{On: item.On, PerNode: item.PerNode})
 		}
 		out[k].Count += max(0, item.Count)
 		at = append(at, k)

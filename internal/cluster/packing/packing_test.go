@@ -30,7 +30,7 @@ func draw(t *rapid.T) (nodes []Node, items []Item) {
 	}
 	apart := rapid.Bool().Draw(t, "apart")
 	for range rapid.IntRange(1, 4).Draw(t, "items") {
-		item := Item{Count: rapid.Int64Range(1, 3).Draw(t, "count")}
+		item := Item{Count: rapid.Int64Range(1, 3).Draw(t, "count"), PerNode: rapid.Int64Range(0, 2).Draw(t, "per node")}
 		need := Need{Whole: make(Size, resources)}
 		for range rapid.IntRange(0, 2).Draw(t, "parts") {
 			need.Parts = append(need.Parts, size("part", 0, 6))
@@ -161,7 +161,16 @@ func cheapest(nodes []Node, pods []Item, limit float64) float64 {
 		}
 		for u := range open {
 			before := open[u].pods
-			open[u].pods = append(slices.Clip(before), &all[at].On[open[u].kind])
+			need, same := &all[at].On[open[u].kind], int64(0)
+			for _, other := range before {
+				if other == need {
+					same++
+				}
+			}
+			if most := all[at].PerNode; most > 0 && same >= most {
+				continue
+			}
+			open[u].pods = append(slices.Clip(before), need)
 			if holds(&nodes[open[u].kind], open[u].pods) {
 				try(at+1, open, price)
 			}
@@ -233,6 +242,100 @@ func TestBound(t *testing.T) {
 	if r := Bound(two, items, Budget, forever); r.Price < 33.33 || r.Price > 33.34 || r.Mix[0] < 33.3 || r.Mix[1] > 0 {
 		t.Errorf("%+v, expected the price 33.3 with nodes of the first kind", r)
 	}
+}
+
+// TestLimits compares bounds for pods of which a node has at most a few.
+func TestLimits(t *testing.T) {
+	need := func(x int64) []Need { return []Need{{Parts: []Size{{x}}, Whole: Size{x}}} }
+	node := Node{Price: 1, Cells: []Size{{48}, {48}}, Whole: Size{96}}
+	for _, c := range []struct {
+		name     string
+		items    []Item
+		expected int
+	}{
+		{"alone", []Item{{Count: 101, PerNode: 2, On: need(1)}}, 51},
+		{"a limit that the size implies", []Item{{Count: 100, PerNode: 9, On: need(48)}}, 50},
+		{"each is beside others", []Item{{Count: 100, PerNode: 1, On: need(4)}, {Count: 90, PerNode: 1, On: need(8)}}, 100},
+		{"none is beside two large ones", []Item{{Count: 100, PerNode: 1, On: need(4)}, {Count: 200, On: need(48)}}, 150},
+		{"what is left of a node without a limit", []Item{{Count: 100, PerNode: 1, On: need(24)}, {Count: 300, On: need(24)}}, 100},
+		{"equal pods of two workloads", []Item{{Count: 30, PerNode: 1, On: need(24)}, {Count: 60, PerNode: 1, On: need(24)}}, 60},
+	} {
+		r := Bound([]Node{node}, c.items, Budget, func() bool { return false })
+		if n := r.Nodes(c.items); n != c.expected {
+			t.Errorf("%s: the bound is %d, expected %d", c.name, n, c.expected)
+		}
+	}
+}
+
+// TestDust checks that pods that are smaller than a unit of the grid do not make the bound too
+// large: all fit on the nodes of the large ones.
+func TestDust(t *testing.T) {
+	node := Node{Price: 1, Cells: []Size{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}}, Whole: Size{2 << 20, 2 << 20}}
+	need := func(size ...int64) []Need { return []Need{{Parts: []Size{size}, Whole: size}} }
+	items := []Item{{Count: 100_000, On: need(3, 5)}, {Count: 10, On: need(7001, 524_289)}, {Count: 900, On: need(0, 0)}}
+	for _, limit := range []int64{0, 300_000} {
+		items[0].PerNode = limit
+		r := Bound([]Node{node}, items, Budget, func() bool { return false })
+		if n := r.Nodes(items); n != 5 {
+			t.Errorf("with the limit %d, the bound is %d nodes, expected 5", limit, n)
+		}
+	}
+	items[0].PerNode = 10_000
+	r := Bound([]Node{node}, items, Budget, func() bool { return false })
+	if n := r.Nodes(items); n != 10 {
+		t.Errorf("the bound is %d nodes for 100,000 pods of which a node has 10,000, expected 10", n)
+	}
+}
+
+// TestTable compares a table with all choices of its entries.
+func TestTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := newTable([]int{rapid.IntRange(1, 5).Draw(t, "levels"), rapid.IntRange(1, 5).Draw(t, "levels")})
+		for range 2 { // Tables are filled many times.
+			entries := make([]entry, rapid.IntRange(0, 4).Draw(t, "entries"))
+			for i := range entries {
+				size := []int{rapid.IntRange(0, 3).Draw(t, "size"), rapid.IntRange(0, 3).Draw(t, "size")}
+				entries[i] = entry{size: size, weight: rapid.Int64Range(0, 9).Draw(t, "weight"), most: rapid.Int64Range(0, 3).Draw(t, "most")}
+				if !entries[i].sized() {
+					entries[i].most++
+				}
+			}
+			table.fill(entries)
+			for state, weight := range table.weights {
+				room := []int{state / table.strides[0], state % table.strides[0]}
+				if best := heaviest(entries, room); best != weight {
+					t.Fatalf("%v in %v: the weight is %d, expected %d", entries, room, weight, best)
+				}
+				used := make([]int64, len(entries))
+				table.packed(entries, state, func(e int) {
+					weight -= entries[e].weight
+					room[0], room[1] = room[0]-entries[e].size[0], room[1]-entries[e].size[1]
+					used[e]++
+				})
+				for e, n := range used {
+					if most := entries[e].most; most > 0 && n > most {
+						t.Fatalf("%v: entry %d is used %d times", entries, e, n)
+					}
+				}
+				if weight != 0 || min(room[0], room[1]) < 0 {
+					t.Fatalf("%v: the weight of what is packed differs by %d, and %v is left", entries, weight, room)
+				}
+			}
+		}
+	})
+}
+
+// heaviest tries every choice of entries.
+func heaviest(entries []entry, room []int) (best int64) {
+	if len(entries) == 0 {
+		return 0
+	}
+	e, left := entries[0], slices.Clone(room)
+	for n := int64(0); min(left[0], left[1]) >= 0 && (e.most == 0 || n <= e.most); n++ {
+		best = max(best, n*e.weight+heaviest(entries[1:], left))
+		left[0], left[1] = left[0]-e.size[0], left[1]-e.size[1]
+	}
+	return best
 }
 
 // TestWorth checks what room is worth: what fits into it.

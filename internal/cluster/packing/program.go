@@ -99,7 +99,8 @@ func (p *program) step(by []*tables, center []int64, far float64) (r Result, ent
 	return r, enter
 }
 
-// sums returns the best of the bounds whose weights are the amounts of one resource.
+// sums returns the best of the bounds whose weights are the amounts of one resource, or the pods of
+// one item with a limit per node.
 func (p *program) sums() (best Result) {
 	best = Result{Weights: make([]int64, len(p.items)), Per: make([]int64, len(p.nodes))}
 	fine := p.tables[len(p.tables)-1]
@@ -114,14 +115,29 @@ func (p *program) sums() (best Result) {
 			}
 			r.Weights[i] = int64(min(least, 1) * unit)
 		}
-		for k := range p.nodes {
-			r.Per[k], _ = fine[k].best(r.Weights, &p.budget)
+		if p.weigh(fine, &r); r.Price > best.Price {
+			best = r
 		}
-		if r.Price = p.priceOf(r.Weights, r.Per); r.Price > best.Price {
+	}
+	for i, item := range p.items {
+		if item.PerNode == 0 {
+			continue
+		}
+		r := Result{Weights: make([]int64, len(p.items)), Per: make([]int64, len(p.nodes))}
+		r.Weights[i] = unit / item.PerNode
+		if p.weigh(fine, &r); r.Price > best.Price {
 			best = r
 		}
 	}
 	return best
+}
+
+// weigh computes the bound for the weights of a result.
+func (p *program) weigh(by []*tables, r *Result) {
+	for k := range p.nodes {
+		r.Per[k], _ = by[k].best(r.Weights, &p.budget)
+	}
+	r.Price = p.priceOf(r.Weights, r.Per)
 }
 
 // done reports whether the bound cannot grow by a whole price.

@@ -1,18 +1,31 @@
 package packing
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // none is the choice of a state in which nothing is packed.
 const none = -1
 
 // table has the largest weight that fits into every size up to a largest one, in units of a grid.
-// Each entry can be used any number of times.
+// An entry without a limit can be used any number of times.
 type table struct {
 	levels, strides []int
 	// weights is by state, and a state of a size is the sum of size·stride. choices has the entry
-	// that was packed last.
+	// without a limit that was packed last.
 	weights []int64
 	choices []int32
+	// bundles has the entries with limits, in the order in which they were offered to all states,
+	// after the others.
+	bundles []bundle
+}
+
+// bundle is a number of equal entries that are packed together or not at all. Bundles of 1, 2, 4
+// and so on of an entry have every number up to its limit.
+type bundle struct {
+	entry, times, offset int
+	took                 []uint64 // the states in which it is packed, as bits
 }
 
 // entry is something to pack.
@@ -20,6 +33,31 @@ type entry struct {
 	size   []int
 	weight int64
 	apart  int // as that of the need
+	// most is how often it can be used, or 0 if there is no limit. of is then the position of its
+	// item plus 1.
+	most int64
+	of   int
+}
+
+// sized reports whether the entry takes something.
+func (e *entry) sized() bool { return slices.ContainsFunc(e.size, func(s int) bool { return s > 0 }) }
+
+// times returns how often an entry can be used in a size. One that takes nothing and has no limit
+// can be used once.
+func (e *entry) times(into []int) float64 {
+	n := math.MaxInt
+	for r, s := range e.size {
+		if s > 0 {
+			n = min(n, into[r]/s)
+		}
+	}
+	switch {
+	case e.most > 0:
+		return float64(min(int64(n), e.most))
+	case n == math.MaxInt:
+		return 1
+	}
+	return float64(n)
 }
 
 func newTable(levels []int) *table {
@@ -42,24 +80,31 @@ func (t *table) state(size []int) int {
 	return at
 }
 
-// fill computes all weights. It returns the number of steps. Entries without a size or without a
-// weight are skipped: the first would have no limit.
+// fill computes all weights. It returns the number of steps. Entries without a weight are skipped,
+// and so are entries without a size that have no limit.
 func (t *table) fill(entries []entry) (steps int64) {
 	clear(t.weights)
 	for i := range t.choices {
 		t.choices[i] = none
 	}
+	t.bundles = t.bundles[:0]
+	largest := make([]int, len(t.levels))
+	for r, n := range t.levels {
+		largest[r] = n - 1
+	}
+	var limited []int
 	for i, e := range entries {
-		if e.weight <= 0 || !slices.ContainsFunc(e.size, func(s int) bool { return s > 0 }) {
-			continue
-		}
-		fits := true
-		for r, s := range e.size {
-			fits = fits && s < t.levels[r]
-		}
-		if fits {
+		fits := e.times(largest)
+		switch {
+		case e.weight <= 0 || fits == 0 || !e.sized() && e.most == 0:
+		case e.most == 0 || fits < float64(e.most): // The size is the limit.
 			steps += t.add(int32(i), e, t.state(e.size), 0, 0)
+		default:
+			limited = append(limited, i)
 		}
+	}
+	for _, i := range limited {
+		steps += t.addLimited(entries, i)
 	}
 	return steps
 }
@@ -84,8 +129,69 @@ func (t *table) add(i int32, e entry, offset, r, from int) (steps int64) {
 	return int64(high - low)
 }
 
+// addLimited offers an entry to all states up to as often as its limit allows.
+func (t *table) addLimited(entries []entry, i int) (steps int64) {
+	e := &entries[i]
+	for left, n := e.most, int64(1); left > 0; n *= 2 {
+		n = min(n, left)
+		left -= n
+		size := make([]int, len(e.size))
+		for r, s := range e.size {
+			size[r] = s * int(n)
+		}
+		b := t.nextBundle()
+		b.entry, b.times, b.offset = i, int(n), t.state(e.size)*int(n)
+		steps += t.addOnce(b, e.weight*n, size, 0, 0)
+	}
+	return steps
+}
+
+// nextBundle returns a bundle that no state has, at the end of the bundles.
+func (t *table) nextBundle() *bundle {
+	if len(t.bundles) < cap(t.bundles) {
+		t.bundles = t.bundles[:len(t.bundles)+1] // Its bits are there from before.
+	} else {
+		t.bundles = append(t.bundles, bundle{})
+	}
+	b := &t.bundles[len(t.bundles)-1]
+	if b.took == nil {
+		b.took = make([]uint64, (len(t.weights)+63)/64)
+	}
+	clear(b.took)
+	return b
+}
+
+// addOnce lets a bundle be packed in all states, from the largest to the smallest, so that no state
+// has it twice. The arguments are those of add.
+func (t *table) addOnce(b *bundle, weight int64, size []int, r, from int) (steps int64) {
+	last := len(t.levels) - 1
+	if r < last {
+		for at := t.levels[r] - 1; at >= size[r]; at-- {
+			steps += t.addOnce(b, weight, size, r+1, from+at*t.strides[r])
+		}
+		return steps
+	}
+	for x := from + t.levels[last] - 1; x >= from+size[last]; x-- {
+		if w := t.weights[x-b.offset] + weight; w > t.weights[x] {
+			t.weights[x] = w
+			b.took[x/64] |= 1 << (x % 64)
+		}
+	}
+	return int64(max(0, t.levels[last]-size[last]))
+}
+
 // packed calls use for each entry that is packed in a state.
 func (t *table) packed(entries []entry, state int, use func(entry int)) {
+	for k := len(t.bundles) - 1; k >= 0; k-- {
+		b := &t.bundles[k]
+		if b.took[state/64]>>(state%64)&1 == 0 {
+			continue
+		}
+		for range b.times {
+			use(b.entry)
+		}
+		state -= b.offset
+	}
 	for t.choices[state] != none {
 		i := t.choices[state]
 		use(int(i))

@@ -1,9 +1,6 @@
 package packing
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // tables computes the best pattern of a kind of node.
 type tables struct {
@@ -63,7 +60,7 @@ func newTables(nodes []Node, items []Item, kind, maxStates int, up bool) *tables
 	t.grid = newGrid(n.Cells, sizes, maxStates)
 	t.grid.up = up && !t.grid.exact(sizes)
 	for i, item := range items {
-		t.add(i, item.On[kind], n)
+		t.add(i, item.On[kind], item.PerNode, n)
 	}
 	t.cell = newTable(t.grid.levels)
 	for _, c := range n.Cells {
@@ -82,11 +79,13 @@ func newTables(nodes []Node, items []Item, kind, maxStates int, up bool) *tables
 	return t
 }
 
-func (t *tables) add(i int, need Need, n Node) {
+func (t *tables) add(i int, need Need, perNode int64, n Node) {
 	switch {
 	case need.Never:
 	case len(need.Parts) == 0:
-		t.wide = append(t.wide, wide{i, position(&t.others, t.grid.of(need.Whole), need.Apart)})
+		at := position(&t.others, entry{size: t.grid.of(need.Whole), apart: need.Apart, of: own(i, perNode)})
+		t.others[at].most += perNode
+		t.wide = append(t.wide, wide{i, at})
 	default:
 		var all float64
 		for _, s := range need.Parts {
@@ -97,18 +96,49 @@ func (t *tables) add(i int, need Need, n Node) {
 			if all > 0 {
 				share = dominant(s, n) / all
 			}
-			t.parts = append(t.parts, part{i, share, position(&t.entries, t.grid.of(s), 0)})
+			at := position(&t.entries, entry{size: t.grid.of(s), of: own(i, perNode)})
+			t.entries[at].most += perNode
+			t.parts = append(t.parts, part{i, share, at})
 		}
 	}
 }
 
-// position returns the position of an entry, and adds one if there is none.
-func position(entries *[]entry, size []int, apart int) int {
-	k := slices.IndexFunc(*entries, func(e entry) bool { return e.apart == apart && slices.Equal(e.size, size) })
+// own returns what distinguishes the entries of an item with a limit per node.
+func own(item int, perNode int64) int {
+	if perNode == 0 {
+		return 0
+	}
+	return item + 1
+}
+
+// position returns the position of an entry, and adds it if there is none.
+func position(entries *[]entry, of entry) int {
+	k := slices.IndexFunc(*entries, func(e entry) bool {
+		return e.apart == of.apart && e.of == of.of && slices.Equal(e.size, of.size)
+	})
 	if k < 0 {
-		k, *entries = len(*entries), append(*entries, entry{size: size, apart: apart})
+		k, *entries = len(*entries), append(*entries, of)
 	}
 	return k
+}
+
+// manyUnsized is the largest limit of an entry without a size, so that sums of weights fit an
+// int64.
+const manyUnsized = 1 << 16
+
+// dust calls use for each item of which an entry has no size and no limit that counts.
+func (t *tables) dust(use func(item int)) {
+	unlimited := func(e *entry) bool { return !e.sized() && (e.most == 0 || e.most > manyUnsized) }
+	for _, p := range t.parts {
+		if unlimited(&t.entries[p.at]) {
+			use(p.item)
+		}
+	}
+	for _, o := range t.wide {
+		if unlimited(&t.others[o.at]) {
+			use(o.item)
+		}
+	}
 }
 
 // dominant returns the largest share of a resource of the node.
@@ -246,29 +276,15 @@ func (t *tables) most(item int) (most float64) {
 			for k := range whole {
 				whole[k] = t.node.levels[k] - 1
 			}
-			return float64(times(whole, t.others[o.at].size))
+			return t.others[o.at].times(whole)
 		}
 	}
 	for _, p := range t.parts {
 		for _, c := range t.classes {
 			if p.item == item {
-				most += p.share * float64(c.count*times(c.size, t.entries[p.at].size))
+				most += p.share * float64(c.count) * t.entries[p.at].times(c.size)
 			}
 		}
 	}
 	return most
-}
-
-// times returns how often a size fits into another one. A size of nothing fits once.
-func times(into, size []int) int {
-	n := math.MaxInt
-	for r, s := range size {
-		if s > 0 {
-			n = min(n, into[r]/s)
-		}
-	}
-	if n == math.MaxInt {
-		return 1
-	}
-	return n
 }

@@ -10,6 +10,7 @@
 //	memory_gib   GiB
 //	gpu          whole devices of the resource that Options.GPU names
 //	count        number of pods of this shape; 1 if the column is missing
+//	max_per_node most pods of this shape that a node may have; no limit if the field is empty
 //	name         unique name of the shape; derived from the line if the column is missing
 //	-            the column is ignored
 //
@@ -63,6 +64,8 @@ type Shape struct {
 	Name  string
 	Pod   *v1.Pod
 	Count int64
+	// MaxPerNode is how many of the pods a node may have at most. 0 means that there is no limit.
+	MaxPerNode int64
 }
 
 // RowError is the error for a row that cannot be read.
@@ -93,7 +96,7 @@ const (
 )
 
 // columns are the column names that a header may have.
-var columns = []string{"cpu", "cpu_milli", "memory", "memory_mib", "memory_gib", "gpu", "count", "name", ignored}
+var columns = []string{"cpu", "cpu_milli", "memory", "memory_mib", "memory_gib", "gpu", "count", "max_per_node", "name", ignored}
 
 // together lists groups of columns. A file may have at most one column of each group.
 var together = [][]string{{"cpu", "cpu_milli"}, {"memory", "memory_mib", "memory_gib"}}
@@ -256,6 +259,7 @@ func read(row []string, at map[string]int, o Options) (Shape, *RowError) {
 	if has(at, "count") {
 		shape.Count = r.number("count", maxCount)
 	}
+	shape.MaxPerNode = r.limit("max_per_node")
 	if r.problem == nil && len(list) == 0 {
 		r.problem = &RowError{Err: errors.New("the row requests nothing")}
 	}
@@ -292,21 +296,40 @@ func (r *reading) fail(column string, err error) {
 	}
 }
 
+// whole parses a whole number. It accepts 2.0, because programs that export a column with empty
+// fields write all its numbers with decimals.
+func whole(text string) (int64, error) {
+	if before, decimals, found := strings.Cut(text, "."); found && decimals != "" && strings.Trim(decimals, "0") == "" {
+		text = before
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
 // number parses a whole number from 0 to most. It returns 0 if the column is missing or the field
-// is empty. It accepts 2.0, because programs that export a column with empty fields write all its
-// numbers with decimals.
+// is empty.
 func (r *reading) number(column string, most int64) int64 {
 	text := r.text(column)
 	if text == "" {
 		return 0
 	}
-	digits := text
-	if before, decimals, found := strings.Cut(text, "."); found && decimals != "" && strings.Trim(decimals, "0") == "" {
-		digits = before
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
+	n, err := whole(text)
 	if err != nil || n < 0 || n > most {
 		r.fail(column, fmt.Errorf("%q is not a whole number from 0 to %d", text, most))
+		return 0
+	}
+	return n
+}
+
+// limit parses a whole number from 1 on. It returns 0 if the column is missing or the field is
+// empty.
+func (r *reading) limit(column string) int64 {
+	text := r.text(column)
+	if text == "" {
+		return 0
+	}
+	n, err := whole(text)
+	if err != nil || n < 1 || n > maxCount {
+		r.fail(column, fmt.Errorf("%q is not a whole number from 1 to %d; leave the field empty if there is no limit", text, maxCount))
 		return 0
 	}
 	return n

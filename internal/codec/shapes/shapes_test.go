@@ -43,6 +43,9 @@ func text(all []Shape, bad []*RowError, err error) string {
 				}
 			}
 		}
+		if s.MaxPerNode > 0 {
+			fmt.Fprintf(&b, " at most %d on a node", s.MaxPerNode)
+		}
 		b.WriteByte('\n')
 	}
 	for _, e := range bad {
@@ -55,6 +58,7 @@ func text(all []Shape, bad []*RowError, err error) string {
 // shape with negative requests.
 func FuzzRead(f *testing.F) {
 	f.Add("cpu,memory,count\n4,16Gi,3\n", true)
+	f.Add("cpu,count,max_per_node\n4,3,1\n4,3,\n4,3,0\n", true)
 	f.Add("cpu_milli,memory_gib,gpu,name\n1500,1.5,1,a\n\n#x\n", false)
 	f.Fuzz(func(t *testing.T, file string, whole bool) {
 		all, _, err := Read("f", strings.NewReader(file), Options{WholeCPUs: whole})
@@ -63,7 +67,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, s := range all {
 			for name, q := range s.Pod.Spec.Containers[0].Resources.Limits {
-				if q.Sign() <= 0 || s.Count < 0 {
+				if q.Sign() <= 0 || s.Count < 0 || s.MaxPerNode < 0 {
 					t.Errorf("%d of %s %s", s.Count, name, q.String())
 				}
 			}

@@ -213,7 +213,7 @@ func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
 	}
 	f.Scarcity = scarcityOf(&scarcity)
 	for i := range r.Causes[:min(maxRemedies, len(r.Causes))] {
-		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" {
+		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" || r.Causes[i].Nearest.PerNode {
 			continue
 		}
 		if err := f.Causes[i].explain(ctx, &r.Causes[i]); err != nil {
