@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,8 +55,11 @@ func (r *Ranking) fitting(n *Node) *fitting {
 // what its node has.
 const maxStates = 1024
 
-// bare returns a fitting without worth. Nodes with the same key have the same.
-func (r *Ranking) bare(n *Node) *fitting {
+// bare returns a fitting without worth. It does not depend on the pods of the node. Nodes with the
+// same key have the same.
+func (r *Ranking) bare(of *Node) *fitting {
+	n := *of
+	n.Used = Amounts{}
 	empty, err := node.New(n.State.Machine(), n.State.Policy())
 	if err == nil {
 		empty, err = empty.WithDevices(n.State.Devices().Inventory())
@@ -63,7 +67,7 @@ func (r *Ranking) bare(n *Node) *fitting {
 	if err != nil { // The node has a state, so that this does not happen to it.
 		empty = n.State
 	}
-	f := &fitting{relaxed: relax(n, empty, r.shapes, true)}
+	f := &fitting{relaxed: relax(&n, empty, r.shapes, true)}
 	p := n.State.Policy()
 	f.key = fmt.Sprint(f.relaxed.Node(1), f.relaxed.others, p.Topology, p.Scope, p.CPU.AlignBySocket, p.StaticMemory, p.PodLevelResources, p.PodLevelManagers, p.Behavior)
 	f.largest = make(packing.Size, len(f.relaxed.whole))
@@ -91,9 +95,11 @@ func (r *Ranking) Price(nodes []Node, prices []float64) {
 
 // weigh sets the worth of room on kinds of nodes: it weighs the typical requests by how badly they
 // fit beside the others. Requests that a node without pods does not take do not count. The order of
-// the requests does not matter.
+// the requests does not matter. It takes at most about a second beside a busy core, however many
+// requests there are, and until then other goroutines that need a kind of node of the ranking wait.
+// A ranking without typical requests, such as that of a scheduler, weighs nothing.
 func weigh(all []*fitting, prices []float64, shapes []Shape) {
-	byKey := map[string]*packing.Item{}
+	byKey, milli := map[string]*packing.Item{}, map[string]int64{}
 	for i := range shapes {
 		key := shapes[i].Pod.Key()
 		if byKey[key] == nil {
@@ -103,9 +109,10 @@ func weigh(all []*fitting, prices []float64, shapes []Shape) {
 			}
 		}
 		byKey[key].Count += shapes[i].Count
+		milli[key] += shapes[i].Count * shapes[i].Pod.Asks.Milli
 	}
 	var items []packing.Item
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+	for _, key := range mostOf(milli) {
 		if item := byKey[key]; slices.ContainsFunc(item.On, func(n packing.Need) bool { return !n.Never }) {
 			items = append(items, *item)
 		}
@@ -118,6 +125,22 @@ func weigh(all []*fitting, prices []float64, shapes []Shape) {
 	for i, f := range all {
 		f.worth = packing.WorthOf(nodes, items, i, r)
 	}
+}
+
+// maxWeighed is how many kinds of requests are weighed: those with the most CPU time in all. The
+// traces in use have 160. With 1,000 kinds, the linear program alone would take seconds.
+const maxWeighed = 256
+
+// mostOf returns the keys with the largest amounts, in order of the keys.
+func mostOf(amounts map[string]int64) []string {
+	keys := slices.Sorted(maps.Keys(amounts))
+	if len(keys) <= maxWeighed {
+		return keys
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(amounts[b], amounts[a]) })
+	keys = keys[:maxWeighed]
+	slices.Sort(keys)
+	return keys
 }
 
 // rooms are the NUMA nodes of a view, in the order of the machine's Nodes, with their worth.

@@ -49,7 +49,7 @@ func (f *Fleet) limited(pod Pod) *Class {
 }
 
 // full reports whether a node has as many pods of the workload as the limit allows.
-func (c *Class) full(i int) bool { return c.on != nil && c.on[i] >= c.pod.PerNode.Most }
+func (c *Class) full(i int) bool { return len(c.on) > 0 && c.on[i] >= c.pod.PerNode.Most }
 
 // update replays the matches of an answer. A node that is full loses them.
 func (c *Class) update(i int) {

@@ -46,6 +46,10 @@ func (v *View) Next(s *node.State, used Amounts) *View {
 func (v *View) With(allocatable, used Amounts) *View {
 	next := *v // The free CPUs are the same.
 	next.Allocatable, next.Used = allocatable, used
+	if v.fitting != nil && !allocatable.Equal(v.Allocatable) { // What its NUMA nodes can have depends on it.
+		next.fitting, next.rooms = v.ranking.fitting(&next.Node), rooms{}
+		next.measureRooms()
+	}
 	next.strand()
 	return &next
 }

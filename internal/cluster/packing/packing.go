@@ -105,8 +105,8 @@ type Result struct {
 // unit is the weight of a price of 1. Totals of 2^23 prices fit an int64.
 const unit = 1 << 40
 
-// Budget is the usual number of steps of the tables: one or two seconds, and twice that if items
-// have limits.
+// Budget is the usual number of steps of the tables: one or two seconds, and about twice
+// that if items have limits.
 const Budget = 1_500_000_000
 
 // Bound returns a bound. It ends when the budget is used up, when the bound cannot grow by a whole
@@ -132,7 +132,7 @@ func Bound(nodes []Node, items []Item, budget int64, stop func() bool) Result {
 			as[i].On = append(as[i].On, need.together())
 		}
 	}
-	r, other := bound(nodes, free, budget, stop), bound(whole, as, budget, stop)
+	r, other := bound(nodes, free, budget, stop), bound(whole, as, budget/2, stop)
 	if other.Price > r.Price {
 		return other
 	}
