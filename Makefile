@@ -42,10 +42,12 @@ QUIET_NAME ?= localhost/paddock-quiet:dev
 NODES ?= 200
 LIMIT ?= 20m
 PLACEMENTS ?= 5000
+# Which nodes and pods make cluster has: trace or large.
+LOAD ?= trace
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -358,8 +360,16 @@ scheduler-perf: ## Pods a second with the plugin and without it, the times of Fi
 	    $(GO) test -run '^$$' -bench Requeue -benchtime 1x -timeout 0 ./plugin -v=0; } > $$log 2>&1 && $(GO) run ./perf/report < $$log || { tail -n 40 $$log >&2; exit 1; }
 
 # A module of its own. The control plane is built once, as for e2e-cluster.
-cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000]
-	cd test/cluster && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
+cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000 LOAD=large]
+	cd test/cluster && $(GO) run . -load $(LOAD) -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
+
+cluster-large: ## The same for pods with up to 96 CPUs and 8 GPUs, on 50 nodes.
+	$(MAKE) --no-print-directory cluster LOAD=large NODES=50 PLACEMENTS=1000
+
+cluster-online: PLACEMENTS = 5000
+cluster-online: SEED = 2
+cluster-online: ## Do large pods get within 2 % of the CPUs as they come that they get largest first? Ten minutes [SEED=2 PLACEMENTS=5000].
+	cd test/cluster && $(GO) run . -load online -seed $(SEED) -placements $(PLACEMENTS) -baseline 0 -limit 1h $(CLUSTER)
 
 cluster-check: ## The tests of the hollow nodes, and of what deploy/ installs, under the same control plane.
 	cd test/cluster && $(TEST) -timeout 15m ./...
@@ -411,7 +421,7 @@ upgrades: ## Agents and schedulers are upgraded, and go back, while pods come an
 	cd test/cluster && $(GO) run ./upgrades -refs '$(UPGRADES)' -nodes $(NODES) -placements $(PLACEMENTS) -page $(CURDIR)/RELEASES.md
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster
+NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-large cluster-online cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

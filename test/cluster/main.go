@@ -64,6 +64,7 @@ func runHollow(ctx context.Context, args []string) error {
 	file := flags.String("fleet", "fleet.yaml", "the machine kinds")
 	count := flags.Int("nodes", 200, "how many nodes")
 	listen := flags.String("listen", "", "the address for the kubelets' lists and for the driver")
+	own := flags.Bool("own-policies", false, "the machine kinds have the policies of their file")
 	kubelets := flags.String("kubelets", "", kubeletsHelp)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -76,7 +77,7 @@ func runHollow(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := hollow.ReadKinds(*file, *count, stock.Minors(programs))
+	kinds, err := hollow.ReadKinds(*file, *count, stock.Minors(programs), *own)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"
 	"github.com/paddock-project/paddock/test/cluster/plane"
@@ -150,6 +152,11 @@ func (c *cluster) configure(ctx context.Context, source string) (name, inspect s
 			return "", "", err
 		}
 	}
+	if c.load == loadOnline {
+		if err := setArg(config, "scoring", fleet.BestFit.String()); err != nil {
+			return "", "", err
+		}
+	}
 	if c.faults != "" { // A pod that does not fit its node after a fault would stay bound there for ever.
 		if err := errors.Join(setArg(config, "evictRejectedAfter", evictRejectedAfter), c.allowEvictions(ctx)); err != nil {
 			return "", "", err
@@ -252,10 +259,14 @@ func (c *cluster) runPaddock(ctx context.Context) error {
 		case <-enough.Done():
 		}
 	}()
-	j, err := c.judged(ctx, load.Config{
+	work := load.Config{
 		Client: c.client, Namespace: "load-paddock", Scheduler: paddockScheduler, Templates: c.templates, Placements: c.placements,
 		Most: c.most, Enough: enough.Done(), Capacity: c.capacity, Fill: c.fill, Seed: c.seed, Say: say,
-	})
+	}
+	if c.online != nil {
+		work.Once = c.templates.Shuffled(rand.New(rand.NewPCG(c.seed, 2)))
+	}
+	j, err := c.judged(ctx, work)
 	if err != nil {
 		return err
 	}
@@ -264,7 +275,7 @@ func (c *cluster) runPaddock(ctx context.Context) error {
 		fmt.Print(c.changes)
 		err = c.changes.check()
 	}
-	return errors.Join(err, j.check(), j.zero(), c.plane.Kill(first.program))
+	return errors.Join(err, j.check(), j.zero(), c.compare(j), c.plane.Kill(first.program))
 }
 
 // rejections describes how many answers of nodes have been rejections in a running load.

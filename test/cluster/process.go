@@ -41,7 +41,7 @@ func (c *cluster) nodesProgram(ctx context.Context) (string, error) {
 }
 
 // startHollow starts the process, and waits until its nodes are registered.
-func startHollow(ctx context.Context, dir, program, kubeconfig, fleet string, nodes int, kubelets string) (*hollowProcess, error) {
+func startHollow(ctx context.Context, dir, program, kubeconfig, fleet string, own bool, nodes int, kubelets string) (*hollowProcess, error) {
 	ports, err := control.FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -53,8 +53,12 @@ func startHollow(ctx context.Context, dir, program, kubeconfig, fleet string, no
 	defer log.Close()
 	h := &hollowProcess{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
 	h.cmd = exec.CommandContext(ctx, program, "hollow", "-kubeconfig", kubeconfig, "-fleet", fleet, "-nodes", strconv.Itoa(nodes), "-listen", h.address)
-	if kubelets != "" { // Versions from before there were such nodes do not know the flag.
+	// Versions from before there were such nodes do not know these flags.
+	if kubelets != "" {
 		h.cmd.Args = append(h.cmd.Args, "-kubelets", kubelets)
+	}
+	if own {
+		h.cmd.Args = append(h.cmd.Args, "-own-policies")
 	}
 	h.cmd.Stderr = log
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // As in control.Programs.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/test/cluster/chaos"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
@@ -30,6 +31,7 @@ type options struct {
 	source, keep                string
 	faults, scheduler, version  string
 	kubelets, agents, then      string
+	load                        string
 }
 
 func parse(args []string) (options, error) {
@@ -43,6 +45,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.limit, "limit", 20*time.Minute, "the longest time for everything")
 	flags.DurationVar(&o.most, "for", 0, "the longest time for placing pods under paddock-scheduler: then those that were placed are judged; 0: until all are")
 	flags.DurationVar(&o.evict, "evict", 5*time.Second, "with the default scheduler, a pod that does not run that long after it was bound is evicted, and comes back; 0: never")
+	flags.StringVar(&o.load, "load", loadTrace, "which nodes and pods: "+loadTrace+", the nodes of fleet.yaml and pods of a trace with up to 32 CPUs; or "+loadLarge+", NUMA nodes with 62 to 96 CPUs and pods with 8 to 96 CPUs and up to 8 GPUs; or "+loadOnline+": such pods come in a random order to as many nodes as they need largest first, none ends, and the scoring is best-fit")
 	flags.StringVar(&o.faults, "chaos", "", chaosHelp())
 	flags.StringVar(&o.kubelets, "kubelets", "", kubeletsHelp)
 	flags.StringVar(&o.scheduler, "scheduler", "", "a paddock-scheduler that is built; default: it is built of -scheduler-source")
@@ -59,6 +62,12 @@ func parse(args []string) (options, error) {
 	}
 	if o.baseline < 0 {
 		o.baseline = o.placements
+	}
+	if o.load != loadTrace && o.load != loadLarge && o.load != loadOnline {
+		return o, fmt.Errorf("-load: %q: expected %s, %s or %s", o.load, loadTrace, loadLarge, loadOnline)
+	}
+	if o.load == loadOnline && (o.kubelets != "" || o.faults != "") {
+		return o, fmt.Errorf("-load %s: leave out -kubelets and -chaos", loadOnline)
 	}
 	if o.nodes < 1 || o.placements < 0 || o.fill <= 0 || o.fill > 1 {
 		return o, errors.New("expected at least one node, no negative number of placements, and -fill above 0 and up to 1")
@@ -85,8 +94,10 @@ type cluster struct {
 	client    kubernetes.Interface
 	objects   rest.Interface // for PaddockNodes and PaddockMachines
 	templates *load.Templates
-	kinds     []*hollow.Kind
-	capacity  int64
+	// online is what the pods of loadOnline are compared with. It is nil for other loads.
+	online   *capacity.Result
+	kinds    []*hollow.Kind
+	capacity int64
 	// slow is the proxy between paddock-scheduler and the API server. Nil means that there is none.
 	slow *plane.Slow
 	// inspect is the address at which the running scheduler shows its states. If empty, it does
@@ -147,15 +158,17 @@ func (c *cluster) start(ctx context.Context) error {
 	if c.objects, err = objects.NewClient(config); err != nil {
 		return err
 	}
-	fleet := filepath.Join(c.source, "test", "cluster", "fleet.yaml")
-	if c.kinds, err = hollow.ReadKinds(fleet, c.nodes, stock.Minors(programsOfKubelets)); err != nil {
+	fleet, pods, err := c.inputs(ctx)
+	if err != nil {
+		return err
+	}
+	if c.kinds, err = hollow.ReadKinds(fleet, c.nodes, stock.Minors(programsOfKubelets), c.load == loadOnline); err != nil {
 		return err
 	}
 	for _, k := range c.kinds {
 		c.capacity += k.Allocatable.Milli
 	}
-	shapes := filepath.Join(c.source, "examples", "fleet", "openb-2023-pods.csv")
-	if c.templates, err = load.ReadTemplates(shapes, map[string]string{"num_gpu": "-", "gpu_milli": "-", "qos": "-"}); err != nil {
+	if c.templates, err = load.ReadTemplates(pods); err != nil {
 		return err
 	}
 	if err := c.install(ctx); err != nil {
@@ -166,7 +179,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.hollow, err = startHollow(ctx, c.dir, program, admin, fleet, c.nodes, c.kubelets); err != nil {
+	if c.hollow, err = startHollow(ctx, c.dir, program, admin, fleet, c.load == loadOnline, c.nodes, c.kubelets); err != nil {
 		return err
 	}
 	if err := c.awaitNodes(ctx); err != nil {

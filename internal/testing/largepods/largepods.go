@@ -39,17 +39,30 @@ var sizes = []int{8, 12, 16, 20, 24, 30, 32, 40, 44, 48, 48, 56, 60, 64, 64, 72,
 // several.
 var policies = []string{"single-numa-node", "restricted", "single-numa-node"}
 
-// New returns a fleet with about so many pods.
-func New(seed uint64, pods int) Fleet {
+// drawn is what is drawn for a fleet: a kind of node with so many cores and GPUs, and its pods.
+type drawn struct {
+	cores, numa, gpus, pods int // cores of a NUMA node, with two threads each
+	policy                  string
+	shapes                  []shape
+}
+
+// drawFleet draws a fleet with about so many pods.
+func drawFleet(seed uint64, pods int) drawn {
 	random := rand.New(rand.NewPCG(seed, 48)) //nolint:gosec // Repeatable, not secret.
-	numa := 2 << random.IntN(2)
-	cores := 32 + random.IntN(17) // of a NUMA node, with two threads each
-	gpus := 8
-	policy := policies[seed%uint64(len(policies))]
-	var f Fleet
-	f.Nodes = fmt.Sprintf("nodes:\n- {name: large, count: %d, make: \"sockets=2,cores=%d,threads=2,numa=%d,memory=%dGi,gpus=%d\", kubeletConfig: %s}\n",
-		max(1, pods/4), cores*numa/2, numa, cores*2*numa*8, gpus, KubeletName)
-	f.KubeletConfig = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+	d := drawn{numa: 2 << random.IntN(2), cores: 32 + random.IntN(17), gpus: 8, pods: pods, policy: policies[seed%uint64(len(policies))]}
+	d.shapes = draw(random, pods, d.cores*2, d.gpus, d.numa, d.policy)
+	return d
+}
+
+// entry returns the kind of node as an entry of a file of nodes.
+func (d *drawn) entry(name, kubelet string) string {
+	return fmt.Sprintf("- {name: %s, count: %d, make: \"sockets=2,cores=%d,threads=2,numa=%d,memory=%dGi,gpus=%d\", kubeletConfig: %s}\n",
+		name, max(1, d.pods/4), d.cores*d.numa/2, d.numa, d.cores*2*d.numa*8, d.gpus, kubelet)
+}
+
+// kubeletConfig returns the KubeletConfiguration of the nodes.
+func (d *drawn) kubeletConfig() string {
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 topologyManagerPolicy: %s
 topologyManagerScope: pod
@@ -60,14 +73,40 @@ systemReserved: {memory: 3996Mi}
 evictionHard: {memory.available: 100Mi}
 reservedMemory:
 - {numaNode: 0, limits: {memory: 4Gi}}
-`, policy, cores*numa)
+`, d.policy, d.cores*d.numa)
+}
+
+// New returns a fleet with about so many pods.
+func New(seed uint64, pods int) Fleet {
+	d := drawFleet(seed, pods)
+	return Fleet{Nodes: nodesHeader + d.entry("large", KubeletName), KubeletConfig: d.kubeletConfig(), Pods: table(d.shapes)}
+}
+
+const nodesHeader = "nodes:\n"
+
+// table returns shapes as a CSV file.
+func table(shapes []shape) string {
 	var text strings.Builder
 	text.WriteString("cpu,memory_gib,gpu,count\n")
-	for _, s := range draw(random, pods, cores*2, gpus, numa, policy) {
+	for _, s := range shapes {
 		fmt.Fprintf(&text, "%d,%d,%d,%d\n", s.cpus, s.gib, s.gpus, s.count)
 	}
-	f.Pods = text.String()
-	return f
+	return text.String()
+}
+
+// WriteMixed writes a fleet of several kinds into a directory: the kinds of the fleets with the
+// seeds from seed on, in equal shares, and the pods of all of them, about so many in all. The files
+// of nodes and pods have the names that Write gives them.
+func WriteMixed(dir string, seed uint64, kinds, pods int) error {
+	files, nodes, shapes := map[string]string{}, nodesHeader, []shape(nil)
+	for k := range kinds {
+		d, kubelet := drawFleet(seed+uint64(k), pods/kinds), fmt.Sprintf("kubelet-%d.yaml", k+1)
+		files[kubelet] = d.kubeletConfig()
+		nodes += d.entry(fmt.Sprintf("large-%d", k+1), kubelet)
+		shapes = append(shapes, d.shapes...)
+	}
+	files[NodesName], files[PodsName] = nodes, table(shapes)
+	return write(dir, files)
 }
 
 // draw draws 8 to 31 shapes, most of which a node with NUMA nodes of this many CPUs takes, and
@@ -103,7 +142,11 @@ func draw(random *rand.Rand, pods, numaCPUs, gpus, numa int, policy string) []sh
 
 // Write writes the files into a directory.
 func (f Fleet) Write(dir string) error {
-	for name, text := range map[string]string{NodesName: f.Nodes, KubeletName: f.KubeletConfig, PodsName: f.Pods} {
+	return write(dir, map[string]string{NodesName: f.Nodes, KubeletName: f.KubeletConfig, PodsName: f.Pods})
+}
+
+func write(dir string, files map[string]string) error {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil { //nolint:forbidigo // Inputs of a command, not state.
 			return err
 		}

@@ -2,8 +2,10 @@ package largepods
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +32,36 @@ func TestWrite(t *testing.T) {
 	for name, expected := range map[string]string{NodesName: f.Nodes, KubeletName: f.KubeletConfig, PodsName: f.Pods} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != expected {
 			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}
+
+// TestWriteMixed checks that a fleet of several kinds has the nodes and the pods of each.
+func TestWriteMixed(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteMixed(dir, 4, 2, 100); err != nil {
+		t.Fatal(err)
+	}
+	text := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	pods, nodes := text(PodsName), text(NodesName)
+	for k, f := range []Fleet{New(4, 50), New(5, 50)} {
+		name := fmt.Sprint(k + 1)
+		if text("kubelet-"+name+".yaml") != f.KubeletConfig {
+			t.Errorf("kind %s has another policy", name)
+		}
+		entry := strings.NewReplacer("name: large,", "name: large-"+name+",", KubeletName, "kubelet-"+name+".yaml").Replace(strings.TrimPrefix(f.Nodes, nodesHeader))
+		if !strings.Contains(nodes, entry) {
+			t.Errorf("%s\nhas no %s", nodes, entry)
+		}
+		header, rows, _ := strings.Cut(f.Pods, "\n")
+		if !strings.HasPrefix(pods, header+"\n") || !strings.Contains(pods, rows) {
+			t.Errorf("%s\nhas no %s", pods, rows)
 		}
 	}
 }

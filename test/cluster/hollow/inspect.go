@@ -47,6 +47,7 @@ func (out *NodeState) see(s *node.State) bool {
 		out.Grants[g.Pod.UID] = string(text)
 	}
 	out.Wrong = append(out.Wrong, doubleCPUs(s.Grants())...)
+	out.Wrong = append(out.Wrong, doubleDevices(s.Grants())...)
 	return true
 }
 
@@ -59,6 +60,25 @@ func doubleCPUs(grants []*node.Grant) (wrong []string) {
 				wrong = append(wrong, fmt.Sprintf("CPU %d is assigned to %s and to %s", cpu, before, g.Pod.ID()))
 			}
 			owner[cpu] = g.Pod.ID()
+		}
+	}
+	return wrong
+}
+
+// doubleDevices returns the devices that are assigned to two pods.
+func doubleDevices(grants []*node.Grant) (wrong []string) {
+	owner := map[string]string{}
+	for _, g := range grants {
+		for _, c := range g.Containers {
+			for _, a := range c.Devices {
+				for _, id := range a.IDs {
+					name := a.Resource + " " + id
+					if before, taken := owner[name]; taken && before != g.Pod.UID {
+						wrong = append(wrong, fmt.Sprintf("device %s is assigned to %s and to %s", name, before, g.Pod.UID))
+					}
+					owner[name] = g.Pod.UID
+				}
+			}
 		}
 	}
 	return wrong

@@ -38,7 +38,7 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 // TestKubeletAssignsTwice: what a kubelet with best-effort has assigned twice is its own fault, and
 // what only its agent has is the agent's.
 func TestKubeletAssignsTwice(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 3, nil)
+	kinds, err := ReadKinds("../fleet.yaml", 3, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestKubeletAssignsTwice(t *testing.T) {
 // TestAssignedTwice checks the counts on grants that no node makes. The counts find what the node's
 // own check would have to find too.
 func TestAssignedTwice(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAssignedTwice(t *testing.T) {
 // TestCgroups checks that a container that runs on CPUs of another pod is found, and one that does
 // not run where its grant is.
 func TestCgroups(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestCgroups(t *testing.T) {
 // TestKinds checks that every machine has every policy in both scopes, and that the shares are
 // those of the file.
 func TestKinds(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 200, nil)
+	kinds, err := ReadKinds("../fleet.yaml", 200, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestKinds(t *testing.T) {
 // no other pod is left on the node and the kubelet answers on another connection. The list has the
 // pod of the agent.
 func TestGoneByAnotherConnection(t *testing.T) {
-	kinds, err := ReadKinds("../fleet.yaml", 1, nil)
+	kinds, err := ReadKinds("../fleet.yaml", 1, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

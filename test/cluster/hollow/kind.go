@@ -45,8 +45,9 @@ var short = map[node.TopologyPolicy]string{
 // ReadKinds reads a file of nodes (inputs.FleetNodes) and returns a list of n kinds, one for each
 // node. The machines are spread evenly according to their shares. Each machine gets every policy in
 // both scopes in turn, and all of them under the kubelet of each minor version, if there are any:
-// then machines are left out that a kubelet does not start on.
-func ReadKinds(file string, n int, minors []string) ([]*Kind, error) {
+// then machines are left out that a kubelet does not start on. If own is set, each machine has the
+// policy of the file instead.
+func ReadKinds(file string, n int, minors []string, own bool) ([]*Kind, error) {
 	read, err := inputs.Reader{}.Fleet(file)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,9 @@ func ReadKinds(file string, n int, minors []string) ([]*Kind, error) {
 		turn := seen[base.Name]
 		seen[base.Name]++
 		policy := base.State.Policy()
-		policy.Topology, policy.Scope = topologies[turn%len(topologies)], scopes[turn/len(topologies)%len(scopes)]
+		if !own {
+			policy.Topology, policy.Scope = topologies[turn%len(topologies)], scopes[turn/len(topologies)%len(scopes)]
+		}
 		minor := minors[turn/len(topologies)/len(scopes)%len(minors)]
 		name := KindName(base.Name, policy)
 		if minor != "" {
@@ -83,7 +86,7 @@ func ReadKinds(file string, n int, minors []string) ([]*Kind, error) {
 		}
 		if all[name] == nil {
 			k := &Kind{Name: name, Machine: base.Name, Allocatable: base.Allocatable, Minor: minor}
-			if all[name], err = k.complete(base.State.Machine(), policy); err != nil {
+			if all[name], err = k.complete(base.State, policy); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -96,11 +99,14 @@ func ReadKinds(file string, n int, minors []string) ([]*Kind, error) {
 const mostNUMANodes = 8
 
 // complete adds the state, and what a kubelet needs.
-func (k *Kind) complete(m *machine.Machine, p node.Policy) (_ *Kind, err error) {
+func (k *Kind) complete(base *node.State, p node.Policy) (_ *Kind, err error) {
 	if k.Minor != "" && !slices.Contains(withPools, k.Minor) {
 		p.PodLevelManagers = false
 	}
-	if k.State, err = node.New(m, p); err != nil || k.Minor == "" {
+	if k.State, err = node.New(base.Machine(), p); err != nil {
+		return k, err
+	}
+	if k.State, err = k.State.WithDevices(base.Devices().Inventory()); err != nil || k.Minor == "" {
 		return k, err
 	}
 	return k, k.ofKubelet()

@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/apiserver"
@@ -140,13 +139,8 @@ func (n *managed) startAgent(ctx context.Context) (*life, error) {
 
 // describe returns the node without pods.
 func (n *managed) describe() (*inputs.Node, error) {
-	m := n.Kind.State.Machine()
-	none, err := device.NewInventory(m, nil)
-	if err != nil {
-		return nil, err
-	}
 	return &inputs.Node{
-		Found: &discover.Found{Name: n.Kind.Machine, Machine: m}, Devices: none,
+		Found: &discover.Found{Name: n.Kind.Machine, Machine: n.Kind.State.Machine()}, Devices: n.Kind.State.Devices().Inventory(),
 		Policy: inputs.Policy{Policy: n.policy(), Text: n.Kind.Name, Period: period},
 	}, nil
 }

@@ -77,7 +77,7 @@ func start(t *testing.T, nodes int) *cluster {
 
 func (c *cluster) startNodes(config *rest.Config, count int) {
 	c.Helper()
-	kinds, err := hollow.ReadKinds("../fleet.yaml", count, nil)
+	kinds, err := hollow.ReadKinds("../fleet.yaml", count, nil, false)
 	c.must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)

@@ -35,6 +35,9 @@ type Config struct {
 	Capacity int64
 	Fill     float64
 	Seed     uint64
+	// Once, if it is not nil, has pods that are created in this order, and none of which ends.
+	// Placements, Enough and Fill then have no effect.
+	Once []*Pod
 	// Evict is the time after binding at which a pod that does not run is evicted. Zero means
 	// never.
 	Evict time.Duration
@@ -90,13 +93,18 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	begin := time.Now()
-	err := l.until(ctx, c.Most, func(s summary) bool { return s.bound >= c.Placements || closed(c.Enough) }, l.step)
+	done, do := func(s summary) bool { return s.bound >= c.Placements || closed(c.Enough) }, l.step
+	settled := func(s summary) bool { return s.starting+s.waiting == 0 }
+	if c.Once != nil {
+		done, do, settled = l.placedOnce, l.once, func(s summary) bool { return s.starting == 0 }
+	}
+	err := l.until(ctx, c.Most, done, do)
 	took := time.Since(begin)
 	if c.Placed != nil {
 		c.Placed()
 	}
 	if err == nil {
-		err = l.until(ctx, settle, func(s summary) bool { return s.starting+s.waiting == 0 }, l.rest)
+		err = l.until(ctx, settle, settled, l.rest)
 	}
 	l.requests.Wait()
 	return l.result(took), errors.Join(err, l.failed)

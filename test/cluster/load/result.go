@@ -16,6 +16,8 @@ type Result struct {
 	// and do not run.
 	Created, Bound, Ran, Lost, Withdrawn, Evicted int
 	Took                                          time.Duration
+	// Milli is the sum of the requests of the bound pods, in thousandths of a CPU.
+	Milli int64
 	// ToBind is the time from creation to binding. ToRun is the time from binding to Running.
 	ToBind, ToRun Quantiles
 	// Woken is the time from the end of a pod to the binding of a pod that had waited for room on
@@ -51,6 +53,7 @@ func (l *Load) result(took time.Duration) *Result {
 			continue
 		}
 		r.Bound++
+		r.Milli += p.Milli
 		if p.Woken > 0 {
 			woken = append(woken, p.Woken)
 		}

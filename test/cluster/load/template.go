@@ -18,23 +18,32 @@ type Templates struct {
 }
 
 type shape struct {
-	milli, bytes int64
-	upTo         int64 // the sum of the frequencies up to and including this shape
+	milli, bytes, gpus int64
+	upTo               int64 // the sum of the frequencies up to and including this shape
 }
 
-// largest is the largest request that is taken from a trace, in thousandths of a CPU. Larger pods
-// fit on only one or two of the machine kinds, and would only wait.
-const largest = 32_000
+// LargestOfTrace is the largest request that is taken from a trace, in thousandths of a CPU, for
+// nodes of fleet.yaml. Larger pods fit on only one or two of its machine kinds, and would only
+// wait.
+const LargestOfTrace = 32_000
 
-// ReadTemplates reads a trace of package shapes. It leaves out the GPUs of the pods, because hollow
-// nodes have none.
-func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
-	f, err := os.Open(file)
+// Source is a file of shapes.
+type Source struct {
+	File    string
+	Columns map[string]string // as shapes.Options
+	// Largest is the largest request that is taken, in thousandths of a CPU. 0 means that there is
+	// no limit.
+	Largest int64
+}
+
+// ReadTemplates reads a file of package shapes.
+func ReadTemplates(from Source) (*Templates, error) {
+	f, err := os.Open(from.File)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	read, wrong, err := shapes.Read(file, f, shapes.Options{Columns: columns})
+	read, wrong, err := shapes.Read(from.File, f, shapes.Options{Columns: from.Columns})
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +53,9 @@ func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
 	t := &Templates{}
 	for _, s := range read {
 		asked := s.Pod.Spec.Containers[0].Resources.Requests
-		one := shape{milli: asked.Cpu().MilliValue(), bytes: asked.Memory().Value()}
-		if one.milli == 0 || one.milli > largest {
+		gpus := asked[shapes.DefaultGPU]
+		one := shape{milli: asked.Cpu().MilliValue(), bytes: asked.Memory().Value(), gpus: gpus.Value()}
+		if one.milli == 0 || from.Largest > 0 && one.milli > from.Largest {
 			continue
 		}
 		t.total += s.Count
@@ -53,7 +63,7 @@ func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
 		t.shapes = append(t.shapes, one)
 	}
 	if t.total == 0 {
-		return nil, fmt.Errorf("%s: no shape has up to %d thousandths of a CPU", file, largest)
+		return nil, fmt.Errorf("%s: no shape has CPUs, up to %d thousandths of a CPU", from.File, from.Largest)
 	}
 	return t, nil
 }
@@ -66,7 +76,8 @@ const (
 	shared  = 10 // a fraction of a CPU, on the node shared pool
 )
 
-// Next returns a pod of the trace, and its request in thousandths of a CPU.
+// Next returns a pod of the trace, and its request in thousandths of a CPU. The first container
+// with CPUs of its own has the GPUs.
 func (t *Templates) Next(r *rand.Rand) (v1.PodSpec, int64) {
 	pick := r.Int64N(t.total)
 	i := 0
@@ -77,14 +88,23 @@ func (t *Templates) Next(r *rand.Rand) (v1.PodSpec, int64) {
 	whole := max((s.milli+999)/1000, 1)
 	switch form := r.IntN(100); {
 	case form < pooled && whole >= 2:
-		return pool(whole, s.bytes), whole * 1000
+		return with(s.gpus, pool(whole, s.bytes)), whole * 1000
 	case form < pooled+several && whole >= 2:
-		return two(whole, s.bytes), whole * 1000
+		return with(s.gpus, two(whole, s.bytes)), whole * 1000
 	case form < pooled+several+shared:
 		part := min(s.milli, 1500)
 		return v1.PodSpec{Containers: []v1.Container{container("main", part, s.bytes/4, false)}}, part
 	}
-	return v1.PodSpec{Containers: []v1.Container{container("main", whole*1000, s.bytes, true)}}, whole * 1000
+	return with(s.gpus, v1.PodSpec{Containers: []v1.Container{container("main", whole*1000, s.bytes, true)}}), whole * 1000
+}
+
+// with returns a pod whose first container has GPUs.
+func with(gpus int64, pod v1.PodSpec) v1.PodSpec {
+	if gpus > 0 {
+		c, n := &pod.Containers[0].Resources, *resource.NewQuantity(gpus, resource.DecimalSI)
+		c.Requests[shapes.DefaultGPU], c.Limits[shapes.DefaultGPU] = n, n
+	}
+	return pod
 }
 
 func amounts(milli, bytes int64) v1.ResourceList {
