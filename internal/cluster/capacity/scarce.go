@@ -53,6 +53,9 @@ type Scarce struct {
 	NUMANodes, Nodes int
 	// Ruled counts the nodes that a rule of the scheduler bars. Their places are not counted.
 	Ruled int
+	// Limited counts the nodes that have as many pods of the workload as its limit allows. Their
+	// places are not counted.
+	Limited int
 	// Unknown counts the nodes without an account. NotAllowed counts those on which the pods may
 	// not run. Both are not among the places.
 	Unknown, NotAllowed int
@@ -170,7 +173,7 @@ func (r *Result) scarcity(ctx context.Context, out *Scarcity, empty bool) error 
 		if err != nil {
 			return err
 		}
-		scarce, first, err := s.account(nodes, rule)
+		scarce, first, err := s.account(r.Fleet, nodes, rule)
 		if err != nil {
 			return err
 		}
@@ -242,10 +245,10 @@ type lacking struct {
 
 // account counts the places. first is the account of a node on which a resource alone is missing,
 // for each resource.
-func (s *shape) account(nodes []alike, rule fleet.Rule) (out Scarce, first map[string]lacking, err error) {
+func (s *shape) account(f *fleet.Fleet, nodes []alike, rule fleet.Rule) (out Scarce, first map[string]lacking, err error) {
 	out, first = Scarce{Pods: s.pods, Example: s.first}, map[string]lacking{}
 	for _, group := range nodes {
-		allowed, err := out.allow(s, group.views, rule)
+		allowed, err := out.allow(s, f, group.views, rule)
 		if err != nil {
 			return out, first, err
 		}
@@ -277,7 +280,7 @@ func (s *shape) account(nodes []alike, rule fleet.Rule) (out Scarce, first map[s
 }
 
 // allow returns how many nodes the pods of the shape may run on, and counts the others.
-func (s *Scarce) allow(of *shape, views []*fleet.View, rule fleet.Rule) (allowed int, err error) {
+func (s *Scarce) allow(of *shape, f *fleet.Fleet, views []*fleet.View, rule fleet.Rule) (allowed int, err error) {
 	for _, v := range views {
 		what := ""
 		if rule != nil {
@@ -288,6 +291,8 @@ func (s *Scarce) allow(of *shape, views []*fleet.View, rule fleet.Rule) (allowed
 		switch {
 		case of.first.Allowed != nil && !of.first.Allowed(&v.Node):
 			s.NotAllowed++
+		case f.Full(&of.first, v.Name):
+			s.Limited++
 		case what != "":
 			s.Ruled++
 		default:

@@ -48,6 +48,13 @@ func (f *Fleet) limited(pod Pod) *Class {
 	return c
 }
 
+// Full reports whether a node has as many pods of the pod's workload as its limit allows.
+func (f *Fleet) Full(pod *Pod, node string) bool {
+	i, is := f.byName[node]
+	on := f.counts[pod.PerNode.Workload]
+	return is && on != nil && pod.PerNode.Most > 0 && on[i] >= pod.PerNode.Most
+}
+
 // full reports whether a node has as many pods of the workload as the limit allows.
 func (c *Class) full(i int) bool { return len(c.on) > 0 && c.on[i] >= c.pod.PerNode.Most }
 

@@ -15,7 +15,7 @@ var (
 	podColumns      = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.alignmentUnknown", "pods.never"}
 	cpuColumns      = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.alignmentUnknown", "cpus.never", "cpus.free", "cpus.stranded"}
 	causeColumns    = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
-	scarcityColumns = []string{"container", "wanted", "numaNodes", "empty", "unknown", "ruled", "notAllowed", "nothing", "several", "barred", "resource", "alone", "withOthers", "least", "most", "reserved", "places", "from", "to", "pods", "atLeast"}
+	scarcityColumns = []string{"container", "wanted", "numaNodes", "empty", "unknown", "ruled", "limited", "notAllowed", "nothing", "several", "barred", "resource", "alone", "withOthers", "least", "most", "reserved", "places", "from", "to", "pods", "atLeast"}
 )
 
 // record is a row by its columns. Columns that are missing are empty.
@@ -86,7 +86,7 @@ func (s *FleetScarcity) records() (all []record) {
 		of := &s.Shapes[i]
 		all = append(all, record{
 			"row": "shape", "example": of.Example, "pods.rejected": whole(of.Pods), "container": of.Container, "wanted": wantedWords(of.Wanted),
-			"numaNodes": whole(of.NUMANodes), "nodes": whole(of.Nodes), "empty": strconv.FormatBool(of.Empty), "unknown": whole(of.Unknown), "ruled": whole(of.Ruled), "notAllowed": whole(of.NotAllowed),
+			"numaNodes": whole(of.NUMANodes), "nodes": whole(of.Nodes), "empty": strconv.FormatBool(of.Empty), "unknown": whole(of.Unknown), "ruled": whole(of.Ruled), "limited": whole(of.Limited), "notAllowed": whole(of.NotAllowed),
 			"nothing": whole(of.Nothing), "several": whole(of.Several), "barred": whole(of.Barred),
 		})
 		for _, l := range of.Missing {

@@ -48,9 +48,11 @@ type FleetScarce struct {
 	NUMANodes int              `json:"numaNodes"`
 	Nodes     int              `json:"nodes"`
 	// Unknown counts nodes without an account, and NotAllowed those on which the pods may not run.
-	// Ruled counts those that a rule of the scheduler bars.
+	// Ruled counts those that a rule of the scheduler bars, and Limited those that have as many pods
+	// of the workload as its limit allows.
 	Unknown    int `json:"unknown,omitempty"`
 	Ruled      int `json:"ruled,omitempty"`
+	Limited    int `json:"limited,omitempty"`
 	NotAllowed int `json:"notAllowed,omitempty"`
 	// Nothing counts the places on which nothing is missing, Several those on which several
 	// resources are, and Barred those where the reason is no amount. The others are the sum of
@@ -106,7 +108,7 @@ func scarcityOf(s *capacity.Scarcity) *FleetScarcity {
 		of := &s.Shapes[i]
 		shape := FleetScarce{
 			Pods: of.Pods, Example: of.Example.ID(), Empty: of.Empty, Container: of.Container, Wanted: of.Wanted, NUMANodes: of.NUMANodes, Nodes: of.Nodes,
-			Unknown: of.Unknown, Ruled: of.Ruled, NotAllowed: of.NotAllowed, Nothing: of.Nothing, Several: of.Several, Barred: of.Barred,
+			Unknown: of.Unknown, Ruled: of.Ruled, Limited: of.Limited, NotAllowed: of.NotAllowed, Nothing: of.Nothing, Several: of.Several, Barred: of.Barred,
 		}
 		if shape.Wanted == nil {
 			shape.Wanted = []explain.Amount{}
@@ -270,7 +272,7 @@ func (s *FleetScarce) places() string {
 func (s *FleetScarce) all() string {
 	places, total := s.places(), s.NUMANodes+s.Nodes
 	switch {
-	case s.NotAllowed+s.Ruled+s.Unknown > 0:
+	case s.NotAllowed+s.Ruled+s.Limited+s.Unknown > 0:
 		return "the other " + strings.TrimPrefix(places, "1 ")
 	case total == 1:
 		return "the " + strings.TrimPrefix(places, "1 ")
@@ -373,6 +375,9 @@ func (s *FleetScarce) apart() (lines []string) {
 	}
 	if s.Ruled > 0 {
 		lines = append(lines, "topology spread or affinity between pods keeps them off "+Nodes(s.Ruled))
+	}
+	if s.Limited > 0 {
+		lines = append(lines, "the limit of the workload per node keeps them off "+Nodes(s.Limited))
 	}
 	if s.Unknown > 0 {
 		lines = append(lines, "not counted on "+Nodes(s.Unknown)+": the pod is rejected before its resources are compared")
