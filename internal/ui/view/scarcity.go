@@ -48,8 +48,8 @@ type FleetScarce struct {
 	NUMANodes int              `json:"numaNodes"`
 	Nodes     int              `json:"nodes"`
 	// Unknown counts nodes without an account, and NotAllowed those on which the pods may not run.
-	// Ruled counts those that a rule of the scheduler bars, and Limited those that have as many pods
-	// of the workload as its limit allows.
+	// Ruled counts those that a rule of the scheduler bars, and Limited those that have as many
+	// pods of the workload as its limit allows.
 	Unknown    int `json:"unknown,omitempty"`
 	Ruled      int `json:"ruled,omitempty"`
 	Limited    int `json:"limited,omitempty"`
