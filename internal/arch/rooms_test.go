@@ -85,6 +85,7 @@ var rooms = []room{
 	{"core/node", slices.Concat(deciders, []string{"core/account", "core/rejection"})},
 	{"core/moves", append([]string{"core/node", "core/rejection"}, deciders...)},
 	{"core/quota", []string{"core/node", "core/request"}},
+	{"core/spec", []string{"core/request", "core/device", "core/mask"}},
 	{"core/behavior", []string{"core/node"}},
 	{"core/converge", append([]string{"core/node", "core/quota"}, deciders...)},
 }

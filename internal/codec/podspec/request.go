@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/spec"
 )
 
 // Request returns in numbers what the pod asks for under the given gates. The pod must have its
@@ -146,7 +147,7 @@ func addContainer(out *request.Pod, c *v1.Container, containerType request.Conta
 	if rc.CPULimit, err = milliIn(c.Resources.Limits, at.Child("limits")); err != nil {
 		return err
 	}
-	rc.CPUs, rc.Sharing = exclusiveCPUs(*out, rc)
+	rc.CPUs, rc.Sharing = spec.ExclusiveCPUs(out, &rc)
 	if out.QoS == request.Guaranteed && (out.Kind != request.PodLevel || rc.Equivalent) {
 		if rc.Memory, err = memoryIn(c.Resources.Requests, at.Child("requests")); err != nil {
 			return err
@@ -186,25 +187,6 @@ func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
 		devices = devices.With(string(name), n)
 	}
 	return devices, nil
-}
-
-// exclusiveCPUs returns the number of exclusive CPUs for which the container qualifies, and the
-// reason if it is 0 (R-DEM-20 to R-DEM-26).
-func exclusiveCPUs(pod request.Pod, c request.Container) (int, request.Sharing) {
-	n := wholeCPUs(c.CPURequest)
-	switch {
-	case pod.QoS != request.Guaranteed:
-		return 0, request.QoSNotGuaranteed
-	case pod.Kind == request.PodLevel && !c.Equivalent:
-		return 0, request.NotEquivalent
-	case c.CPURequest == 0:
-		return 0, request.NoCPURequest
-	case n == 0:
-		return 0, request.FractionalCPU
-	case pod.Kind == request.Unmanaged:
-		return n, request.GateOff
-	}
-	return n, request.NotShared
 }
 
 // isEquivalent reports whether the container would be Guaranteed on its own (R-DEM-22).
