@@ -25,7 +25,7 @@ AGENT  := bin/paddock-agent
 # Modules of this repository that the Go API is released as, and that the main module requires. A pattern of directories such
 # as ./... ends where a module begins: their packages have import paths.
 MODULE   := github.com/paddock-project/paddock
-NESTED   := api internal/core
+NESTED   := api internal/core predict
 PACKAGES = $(strip $(if $(filter ./...,$(PKG)),./... $(NESTED:%=$(MODULE)/%/...),$(foreach package,$(PKG),$(or $(strip $(foreach nested,$(NESTED),$(if $(filter ./$(nested) ./$(nested)/%,$(package)),$(package:./%=$(MODULE)/%)))),$(package)))))
 
 # What the longer targets run on; the rest of a command line can narrow them,

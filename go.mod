@@ -15,6 +15,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/paddock-project/paddock/api v0.0.0
 	github.com/paddock-project/paddock/internal/core v0.0.0
+	github.com/paddock-project/paddock/predict v0.0.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.70.0
@@ -135,4 +136,5 @@ tool (
 replace (
 	github.com/paddock-project/paddock/api => ./api
 	github.com/paddock-project/paddock/internal/core => ./internal/core
+	github.com/paddock-project/paddock/predict => ./predict
 )

@@ -2,7 +2,11 @@ module github.com/paddock-project/paddock/api
 
 go 1.26.0
 
-require k8s.io/apimachinery v0.33.0
+require (
+	google.golang.org/grpc v1.68.1
+	google.golang.org/protobuf v1.36.5
+	k8s.io/apimachinery v0.33.0
+)
 
 require (
 	github.com/fxamacker/cbor/v2 v2.7.0 // indirect
@@ -13,7 +17,9 @@ require (
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	golang.org/x/net v0.38.0 // indirect
+	golang.org/x/sys v0.31.0 // indirect
 	golang.org/x/text v0.23.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738 // indirect

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/allocation"
 	"github.com/paddock-project/paddock/internal/program"
+	"github.com/paddock-project/paddock/internal/program/predictcommand"
 	"github.com/paddock-project/paddock/internal/program/quietcommand"
 	"github.com/paddock-project/paddock/internal/ui/slide"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -41,6 +42,6 @@ func pictures() *fleetcommand.Pictures {
 
 func newRootCommand() *cobra.Command {
 	root := program.New(program.Parts{Allocator: allocation.New, Pictures: pictures()})
-	root.AddCommand(newManCommand(), quietcommand.New())
+	root.AddCommand(newManCommand(), quietcommand.New(), predictcommand.New())
 	return root
 }

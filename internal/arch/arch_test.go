@@ -66,7 +66,7 @@ func load(t *testing.T) tree {
 
 // nested are the modules of the Go API, relative to the root of the repository. The rules for the
 // main module apply to them too.
-var nested = []string{"api", "internal/core"}
+var nested = []string{"api", "internal/core", "predict"}
 
 // readTree reads every text and Go file under root. It skips directories that git ignores. A
 // directory with its own go.mod is another module, of which only the text is read, unless it is one

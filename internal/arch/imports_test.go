@@ -61,6 +61,8 @@ func checkOwn(name, own string, test bool) string {
 	switch {
 	case there < 0:
 		return own + " is on no floor"
+	case within(modules, name) == "predict" && within(modules, own) != "":
+		return ""
 	case within(modules, name) != within(modules, own) && within(modules, name) != "":
 		return adviceModule
 	case test, here == 0:

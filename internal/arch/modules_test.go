@@ -80,8 +80,9 @@ func TestNestedModules(t *testing.T) {
 
 // mayRequire has the modules that a nested module may require itself.
 var mayRequire = map[string][]string{
-	"api":           {"k8s.io/apimachinery"},
+	"api":           {"k8s.io/apimachinery", "google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/core": coreTests,
+	"predict":       {modulePath + "/api", modulePath + "/internal/core", "pgregory.net/rapid"},
 }
 
 func readModule(t *testing.T, dir string) *modfile.File {

@@ -21,6 +21,7 @@ var notOnNodes = []struct{ prefix, why string }{
 	{"k8s.io/client-go/informers", "it has the clients of every API group: watch with k8s.io/client-go/tools/cache"},
 	{"k8s.io/client-go/applyconfigurations", "it has every API group"},
 	{"github.com/spf13/cobra/doc", "cmd/paddock writes the manual pages"},
+	{modulePath + "/api/predict", "cmd/paddock has the command predict"},
 	{"golang.org/x/image", "internal/ui/slide draws with its fonts: hand in fleetcommand.Pictures"},
 	{"github.com/russross/blackfriday", "cmd/paddock writes the manual pages"},
 	{modulePath + "/internal/silencer", "cmd/paddock-quiet is the process of paddock quiet"},

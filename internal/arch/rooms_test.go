@@ -30,6 +30,7 @@ var floors = []floor{
 	{[]string{"kubelet"}, "it knows the kubelet's files and behavior; who decides and who writes is above it"},
 	{[]string{"codec"}, "codecs know bytes and values of the core; internal/program, internal/cli or internal/agent put them together"},
 	{[]string{"base", "explain", "docs/rules"}, "it is a tool, or explains values of the core; what needs more is above it"},
+	{[]string{"predict"}, "other programs import it: it is made of the core and the published objects alone"},
 	{[]string{"core", "api"}, "the core decides on values; a codec translates, and the engine keeps them"},
 }
 
@@ -47,7 +48,7 @@ const adviceValue = "hand in what it must know as a value: internal/node/runtime
 
 // modules are the floors that are modules of their own. They require no other module of this
 // repository: who links one of them requires what it requires, for its tests too.
-var modules = []string{"core", "api"}
+var modules = []string{"core", "api", "predict"}
 
 const adviceModule = "it is in a module of its own, which requires as little as possible: a test that needs more is in internal/testing/core"
 
@@ -111,7 +112,7 @@ var libraries = []library{
 	{"k8s.io/dynamic-resource-allocation", []string{"codec/claims", "codec/allocation"}, "internal/codec/claims finds the devices of claims"},
 	{"k8s.io/dynamic-resource-allocation/structured", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
 	{"k8s.io/dynamic-resource-allocation/cel", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
-	{"github.com/spf13/cobra", []string{"cmd/paddock", "program", "cli/console", "cli/fleetcommand", "program/quietcommand"}, "the command line is internal/program"},
+	{"github.com/spf13/cobra", []string{"cmd/paddock", "program", "cli/console", "cli/fleetcommand", "program/quietcommand", "program/predictcommand"}, "the command line is internal/program"},
 	{"k8s.io/kubernetes", nil, "Paddock decides by itself; docs/rules says how"},
 	{"github.com/stretchr/testify", nil, "compare with go-cmp, and let cases live in files"},
 	{"go.uber.org/mock", nil, "hand in a small fake of the interface instead"},

@@ -40,7 +40,10 @@ var ErrInUse = errors.New("another process listens there already")
 //
 // Close removes the socket, unless another one has replaced it. If two processes start at the same
 // time, both succeed and clients find the later one. Use a lock to prevent that.
-func Listen(path string) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) { return ListenWith(path, socketMode) }
+
+// ListenWith is Listen with another mode of the socket.
+func ListenWith(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err
 	}
@@ -50,7 +53,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := checkVacant(path); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	l, err := listenAndRename(path)
+	l, err := listenAndRename(path, mode)
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
@@ -108,7 +111,7 @@ func checkVacant(path string) error {
 	return fmt.Errorf("cannot tell whether another process listens there: %w", err)
 }
 
-func listenAndRename(path string) (net.Listener, error) {
+func listenAndRename(path string, mode fs.FileMode) (net.Listener, error) {
 	temporary := path + "." + rand.Text()[:suffixLength-1]
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
 	if err != nil {
@@ -116,7 +119,7 @@ func listenAndRename(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	var file fs.FileInfo
-	err = os.Chmod(temporary, socketMode)
+	err = os.Chmod(temporary, mode)
 	if err == nil {
 		file, err = os.Lstat(temporary)
 	}
