@@ -193,3 +193,5 @@ replace (
 replace github.com/paddock-project/paddock/api => ../api
 
 replace github.com/paddock-project/paddock/internal/core => ../internal/core
+
+replace github.com/paddock-project/paddock/predict => ../predict

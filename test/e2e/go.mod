@@ -88,3 +88,5 @@ require (
 replace github.com/paddock-project/paddock/api => ../../api
 
 replace github.com/paddock-project/paddock/internal/core => ../../internal/core
+
+replace github.com/paddock-project/paddock/predict => ../../predict
