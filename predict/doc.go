@@ -1,7 +1,7 @@
-// Package predict answers whether a node takes a pod, with which CPUs and NUMA nodes, and if not, why
-// not. It is the planner of Paddock for other programs: an autoscaler that simulates a new node, a
-// scheduler that filters nodes, a report about capacity. Values go in, and a verdict comes out. It reads
-// no file, calls no API server, starts no goroutine, and uses no type of Kubernetes.
+// Package predict answers whether a node takes a pod, with which CPUs and NUMA nodes, and if not,
+// why not. It is the planner of Paddock for other programs: an autoscaler that simulates a new
+// node, a scheduler that filters nodes, a report about capacity. Values go in, and a verdict comes
+// out. It reads no file, calls no API server, starts no goroutine, and uses no type of Kubernetes.
 //
 //	m, err := predict.Facts{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 2, Memory: 512 << 30}.Machine()
 //	p, err := predict.NewPolicy(m, predict.PolicySpec{
@@ -13,14 +13,14 @@
 //
 // # Values
 //
-// A [Machine] is hardware, a [Policy] is how a node with that machine decides, and a [Node] has pods.
-// All three are immutable and may be used by any number of goroutines at a time. Node.With and
-// Node.Without return the next node, which shares what did not change with the node before: a copy
-// of a cluster's nodes, for a simulation that is dropped afterwards, costs nothing.
+// A [Machine] is hardware, a [Policy] is how a node with that machine decides, and a [Node] has
+// pods. All three are immutable and may be used by any number of goroutines at a time. Node.With
+// and Node.Without return the next node, which shares what did not change with the node before: a
+// copy of a cluster's nodes, for a simulation that is dropped afterwards, costs nothing.
 //
 // A [Request] is a [Pod] as a policy counts it: its QoS class, and the containers that qualify for
-// exclusive CPUs and for memory of their own. It is made once and asked on any node whose policy has
-// the same feature gates.
+// exclusive CPUs and for memory of their own. It is made once and asked on any node whose policy
+// has the same feature gates.
 //
 // # Questions
 //
@@ -35,27 +35,29 @@
 //
 // # Certainty
 //
-// [Verdict.Certainty] is how sure the answer is, and Verdict.Doubts are the reasons of one that is not:
+// [Verdict.Certainty] is how sure the answer is, and Verdict.Doubts are the reasons of one that is
+// not:
 //
 //	Certain     Paddock decides on the node, and its agent gives the same answer for the same pods
 //	Predicted   a kubelet decides by rules that were recorded from its release: the answer is its
 //	            answer for the same pods, if they were admitted in the same order
 //	Unsure      the answer depends on something that is not known
 //
-// The pods of a node must be those that the real node has. What a kubelet assigned depends on the order in
-// which it admitted its pods, and on pods that are gone. So Node.With predicts what a pod was
-// assigned; where that is known, as from the PodResources API, Node.WithAssigned uses it.
+// The pods of a node must be those that the real node has. What a kubelet assigned depends on the
+// order in which it admitted its pods, and on pods that are gone. So Node.With predicts what a pod
+// was assigned; where that is known, as from the PodResources API, Node.WithAssigned uses it.
 //
 // # Errors and limits
 //
 // A rejection is a verdict. An error means that a value is not usable; it wraps [ErrInvalid] and
-// names what is wrong. No input panics. The time of a question is bounded by steps: the search for NUMA nodes ends after a fixed
-// number of them with the reason TopologySearchLimit, which takes at most 20 ms on one core of 2020. A pod
-// has at most [MaxContainers] containers, a machine at most [MaxCPUs] CPUs and 64 NUMA nodes.
+// names what is wrong. No input panics. The time of a question is bounded by steps: the search for
+// NUMA nodes ends after a fixed number of them with the reason TopologySearchLimit, which takes at
+// most 20 ms on one core of 2020. A pod has at most [MaxContainers] containers, a machine at most
+// [MaxCPUs] CPUs and 64 NUMA nodes.
 //
 // # Compatibility
 //
 // Within a minor release, what compiles and what is documented here do not change. Messages, and
-// which of several equally good CPUs are chosen, may change. An answer that changes because it was wrong
-// is in the release notes.
+// which of several equally good CPUs are chosen, may change. An answer that changes because it was
+// wrong is in the release notes.
 package predict

@@ -38,8 +38,8 @@ func template() (*predict.Policy, *predict.Node) {
 	return p, n
 }
 
-// A pod of 12 CPUs fits on each of the NUMA nodes once. The sums of the requests would have room for
-// a pod of 6 CPUs beside them; no NUMA node has.
+// A pod of 12 CPUs fits on each of the NUMA nodes once. The sums of the requests would have room
+// for a pod of 6 CPUs beside them; no NUMA node has.
 func Example() {
 	p, n := template()
 	for _, pod := range []predict.Pod{pod("a", 12, 8<<30), pod("b", 12, 8<<30), pod("c", 6, 1<<30)} {

@@ -33,14 +33,14 @@ type Machine struct{ machine *machine.Machine }
 type Facts struct {
 	// Sockets, CoresPerSocket and ThreadsPerCore are as lscpu prints them. Zero means 1.
 	Sockets, CoresPerSocket, ThreadsPerCore int
-	// NUMANodes is the number of NUMA nodes of the machine, a multiple or a divisor of Sockets. Zero
-	// means one NUMA node for each socket.
+	// NUMANodes is the number of NUMA nodes of the machine, a multiple or a divisor of Sockets.
+	// Zero means one NUMA node for each socket.
 	NUMANodes int
 	// CoresPerUncoreCache is the number of cores that share a last-level cache. Zero means that all
 	// cores of a socket that are on the same NUMA node do.
 	CoresPerUncoreCache int
-	// Memory is the memory of the machine in bytes, huge pages included. It is divided equally among the
-	// NUMA nodes, in whole pages of 4 KiB.
+	// Memory is the memory of the machine in bytes, huge pages included. It is divided equally
+	// among the NUMA nodes, in whole pages of 4 KiB.
 	Memory int64
 	// HugePages are bytes of the machine by resource, such as "hugepages-1Gi", divided equally.
 	HugePages map[string]int64

@@ -14,8 +14,8 @@ type Device struct {
 	ID string
 	// Unhealthy devices are not assigned.
 	Unhealthy bool
-	// NUMANodes are the NUMA nodes that the device is near. Empty means none: it can be assigned, and
-	// nothing is aligned with it.
+	// NUMANodes are the NUMA nodes that the device is near. Empty means none: it can be assigned,
+	// and nothing is aligned with it.
 	NUMANodes []int
 }
 
@@ -60,8 +60,8 @@ func NewNode(p *Policy, devices map[string][]Device) (*Node, error) {
 // scratch keeps the memory of Admits between questions.
 var scratch = sync.Pool{New: func() any { return new(node.Scratch) }}
 
-// Admits returns whether the pod fits beside the pods of the node, and the reason if not, without an
-// assignment and without a message. A pod that the node has fits.
+// Admits returns whether the pod fits beside the pods of the node, and the reason if not, without
+// an assignment and without a message. A pod that the node has fits.
 func (n *Node) Admits(r *Request) Verdict {
 	if v, ok := n.rejectedGates(r); ok {
 		return v
@@ -110,8 +110,8 @@ func (n *Node) planned(r *Request, p *node.Plan) Verdict {
 	return v
 }
 
-// With returns the node after it admitted the pod, and the verdict of Plan. If the pod does not fit,
-// the node is the same.
+// With returns the node after it admitted the pod, and the verdict of Plan. If the pod does not
+// fit, the node is the same.
 func (n *Node) With(r *Request) (*Node, Verdict) {
 	if !n.Admits(r).Fits { // This costs much less than a plan with its account.
 		return n, n.Plan(r)
@@ -178,8 +178,8 @@ func (n *Node) Without(uid string) *Node {
 	return n.at(next)
 }
 
-// Fill admits the pods one after the other. It returns the node with those that fit, and the verdict
-// of each pod beside those before it that fit.
+// Fill admits the pods one after the other. It returns the node with those that fit, and the
+// verdict of each pod beside those before it that fit.
 func (n *Node) Fill(requests []*Request) (*Node, []Verdict) {
 	out := make([]Verdict, len(requests))
 	for i, r := range requests {

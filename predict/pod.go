@@ -30,11 +30,11 @@ type Resources struct{ Requests, Limits Amounts }
 
 // Amounts are amounts of resources. Zero means none.
 type Amounts struct {
-	// CPUMilli is in thousandths of a CPU, Memory in bytes. Both are rounded up from quantities with more
-	// digits.
+	// CPUMilli is in thousandths of a CPU, Memory in bytes. Both are rounded up from quantities
+	// with more digits.
 	CPUMilli, Memory int64
-	// Others are bytes of huge pages, by names such as "hugepages-1Gi", and numbers of devices, by the name of their
-	// extended resource.
+	// Others are bytes of huge pages, by names such as "hugepages-1Gi", and numbers of devices, by
+	// the name of their extended resource.
 	Others map[string]int64
 }
 
@@ -63,8 +63,8 @@ type Container struct {
 // GivenDevice is a device that a container has already, with which its CPUs and its memory are
 // aligned.
 type GivenDevice struct {
-	// Resource is the extended resource of a device plugin's device. Driver, Pool and Claim identify
-	// the device of a claim. Either Resource or Driver is set.
+	// Resource is the extended resource of a device plugin's device. Driver, Pool and Claim
+	// identify the device of a claim. Either Resource or Driver is set.
 	Resource            string
 	Driver, Pool, Claim string
 	Name                string

@@ -39,8 +39,8 @@ type PolicySpec struct {
 	IsolatedCPUs string
 	// MemoryManagerPolicy is None or Static. Empty means None.
 	MemoryManagerPolicy string
-	// ReservedMemory is the memory that is kept for the system, in bytes, by NUMA node and resource. The
-	// memory policy Static needs it.
+	// ReservedMemory is the memory that is kept for the system, in bytes, by NUMA node and
+	// resource. The memory policy Static needs it.
 	ReservedMemory map[int]map[string]int64
 	// FeatureGates are the gates that are on, of PodLevelResources and PodLevelResourceManagers.
 	// Others decide nothing here, and are accepted.

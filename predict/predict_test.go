@@ -140,9 +140,9 @@ func TestQuestionsAgree(t *testing.T) {
 	})
 }
 
-// TestKnownAssignments checks that the pods of a node can be added to an empty node in any order, with
-// what they were assigned. A kubelet's accounting of memory depends on the order, so that this is
-// only true where Paddock decides.
+// TestKnownAssignments checks that the pods of a node can be added to an empty node in any order,
+// with what they were assigned. A kubelet's accounting of memory depends on the order, so that this
+// is only true where Paddock decides.
 func TestKnownAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, empty := anyNode(t)

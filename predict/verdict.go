@@ -29,14 +29,15 @@ type Verdict struct {
 	Fits bool
 	// Reason is the reason in the status of the rejected pod, such as TopologyAffinityError.
 	Reason string
-	// Container is the container that could not be served, or "" if it is about the whole pod. Message is a sentence
-	// for people. Only Plan and With set the two.
+	// Container is the container that could not be served, or "" if it is about the whole pod.
+	// Message is a sentence for people. Only Plan and With set the two.
 	Container, Message string
-	// Resource is what is short, and Wanted how much of it was asked for: CPUs, bytes or devices. They are
-	// empty and 0 if the reason is not an amount.
+	// Resource is what is short, and Wanted how much of it was asked for: CPUs, bytes or devices.
+	// They are empty and 0 if the reason is not an amount.
 	Resource string
 	Wanted   int64
-	// Assignment is what the pod gets. It is nil if the pod does not fit. Only Plan and With set it.
+	// Assignment is what the pod gets. It is nil if the pod does not fit. Only Plan and With set
+	// it.
 	Assignment *Assignment
 	Certainty  Certainty
 	// Doubts are sentences about what is not known, if the certainty is Unsure.
@@ -61,13 +62,13 @@ type Pool struct {
 // ContainerAssignment is what a container is assigned.
 type ContainerAssignment struct {
 	Name string
-	// CPUs are the CPUs that the container runs on, as a list such as "2-5": its own, or the part of
-	// the pool of its pod that it shares. Empty means that it runs on the CPUs that no pod has.
+	// CPUs are the CPUs that the container runs on, as a list such as "2-5": its own, or the part
+	// of the pool of its pod that it shares. Empty means that it runs on the CPUs that no pod has.
 	CPUs string
 	// Exclusive is set if no other container runs on these CPUs at the same time.
 	Exclusive bool
-	// NUMANodes are the NUMA nodes of its memory (cpuset.mems), ascending. Empty means that its memory is
-	// not pinned.
+	// NUMANodes are the NUMA nodes of its memory (cpuset.mems), ascending. Empty means that its
+	// memory is not pinned.
 	NUMANodes []int
 	// Memory has the amounts that are counted for the container.
 	Memory []Memory
@@ -80,7 +81,8 @@ type ContainerAssignment struct {
 // Alignment is the choice of the Topology Manager for a container, or for the whole pod under scope
 // pod.
 type Alignment struct {
-	// NUMANodes are the chosen NUMA nodes, ascending. All is set if nothing was chosen, and they are all of the machine.
+	// NUMANodes are the chosen NUMA nodes, ascending. All is set if nothing was chosen, and they
+	// are all of the machine.
 	NUMANodes []int
 	All       bool
 	// Preferred is set if every resource prefers them.

@@ -82,7 +82,7 @@ func TestNestedModules(t *testing.T) {
 var mayRequire = map[string][]string{
 	"api":           {"k8s.io/apimachinery", "google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/core": coreTests,
-	"predict":       {modulePath + "/api", modulePath + "/internal/core", "pgregory.net/rapid"},
+	"predict":       {modulePath + "/api", modulePath + "/internal/core", "k8s.io/apimachinery", "pgregory.net/rapid"},
 }
 
 func readModule(t *testing.T, dir string) *modfile.File {

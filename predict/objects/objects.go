@@ -3,8 +3,8 @@
 // apart from predict, so that a program without these objects does not link their types.
 //
 // The pods of a node are not read. The grants of a PaddockNode are in the form of the agent's state
-// file, which other programs do not read: add the pods that are bound to the node with Node.With, or
-// ask `paddock predict serve`, which has the state of every node.
+// file, which other programs do not read: add the pods that are bound to the node with Node.With,
+// or ask `paddock predict serve`, which has the state of every node.
 package objects
 
 import (

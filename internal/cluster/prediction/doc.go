@@ -4,10 +4,10 @@
 // # The copy
 //
 // Answers come from a copy of the nodes, which the server takes from its Source when a question
-// arrives and the copy is older than 50 ms. Each answer has the version of its node in the copy, and
-// the age: how long the copy may have been out of date. The age is at most 50 ms while the source
-// has contact with the cluster, and grows while it has none. Beyond MaxAge, answers stay what the
-// copy gives, with the certainty UNKNOWN.
+// arrives and the copy is older than 50 ms. Each answer has the version of its node in the copy,
+// and the age: how long the copy may have been out of date. The age is at most 50 ms while the
+// source has contact with the cluster, and grows while it has none. Beyond MaxAge, answers stay
+// what the copy gives, with the certainty UNKNOWN.
 //
 // # Limits
 //
@@ -20,6 +20,6 @@
 //	handshake          10 s
 //	one call           ends with the context of its client, between two questions
 //
-// When the context of Serve ends, calls that have begun are answered for at most 5 s. Watches end at
-// once.
+// When the context of Serve ends, calls that have begun are answered for at most 5 s. Watches end
+// at once.
 package prediction

@@ -215,8 +215,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestHostile sends what no client should: batches that are too large, bytes that are no HTTP/2, and
-// more connections than there is room for. A client that behaves is served beside it.
+// TestHostile sends what no client should: batches that are too large, bytes that are no HTTP/2,
+// and more connections than there is room for. A client that behaves is served beside it.
 func TestHostile(t *testing.T) {
 	w := &world{moment: nodes(t, 10), now: time.Unix(1000, 0)}
 	socket, _ := start(t, w)
@@ -282,7 +282,8 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkServe asks one node, and all nodes, of fleets of 10, 1,000 and 5,000 nodes over a socket.
+// BenchmarkServe asks one node, and all nodes, of fleets of 10, 1,000 and 5,000 nodes over a
+// socket.
 func BenchmarkServe(b *testing.B) {
 	for _, n := range []int{10, 1000, 5000} {
 		w := &world{moment: nodes(b, n), now: time.Unix(1000, 0)}

@@ -1,10 +1,11 @@
 // Package filter shows how a plugin of a scheduler filters nodes with package predict. It has the
-// extension points of the scheduling framework of Kubernetes (PreFilter, Filter, Reserve, Unreserve)
-// with types of its own, so that it compiles without Kubernetes: a plugin for kube-scheduler takes
-// the names of the pod and of the node from framework.CycleState and framework.NodeInfo.
+// extension points of the scheduling framework of Kubernetes (PreFilter, Filter, Reserve,
+// Unreserve) with types of its own, so that it compiles without Kubernetes: a plugin for
+// kube-scheduler takes the names of the pod and of the node from framework.CycleState and
+// framework.NodeInfo.
 //
-// The nodes are kept as values. Filter only reads, on many nodes at a time. Reserve assumes a pod on
-// a node, so that the next pod is asked beside it, and Unreserve takes it back.
+// The nodes are kept as values. Filter only reads, on many nodes at a time. Reserve assumes a pod
+// on a node, so that the next pod is asked beside it, and Unreserve takes it back.
 package filter
 
 import (
