@@ -47,7 +47,7 @@ LOAD ?= trace
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site proto
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,6 +100,15 @@ generate: ## String methods of enumerations, and the CRDs, with tools of go.mod 
 RECORDED = grep -rl --include='*_test.go' -e 'flag.Bool("rewrite"' -e 'internal/testing/golden"' -e cockroachdb/datadriven internal cmd | xargs -n1 dirname | sort -u | sed -E 's|^($(subst $() ,|,$(NESTED)))/|$(MODULE)/&|; t; s|^|./|'
 rewrite: ## Record all answers in testdata again; then read git diff. What no test writes still fails.
 	$(GO) test $$($(RECORDED)) -rewrite
+
+# Versions with which the module api compiles.
+PROTOC_GEN_GO_VERSION      := v1.36.5
+PROTOC_GEN_GO_GRPC_VERSION := v1.5.1
+proto: ## The messages of predict.proto; needs protoc (package protobuf-compiler).
+	@command -v protoc >/dev/null || { echo "protoc is missing: install protobuf-compiler" >&2; exit 1; }
+	GOBIN=$(TOOLS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
+	GOBIN=$(TOOLS) $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC_VERSION)
+	PATH="$(TOOLS):$$PATH" protoc -I api --go_out=api --go_opt=paths=source_relative --go-grpc_out=api --go-grpc_opt=paths=source_relative predict/v1alpha1/predict.proto
 
 # What is generated is in git: `lint` fails where it is not what `generate` makes.
 GENERATED = find . \( -name enum_string.go -o -name "zz_generated.*.go" -o -name "paddock-project.github.io_*.yaml" \) | sort | xargs sha256sum

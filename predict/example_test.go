@@ -2,7 +2,6 @@ package predict_test
 
 import (
 	"fmt"
-	"log"
 
 	"github.com/paddock-project/paddock/predict"
 )
@@ -21,7 +20,7 @@ func pod(uid string, cpus, bytes int64) predict.Pod {
 func template() (*predict.Policy, *predict.Node) {
 	m, err := predict.Facts{Sockets: 2, CoresPerSocket: 16, ThreadsPerCore: 1, Memory: 128 << 30}.Machine()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	p, err := predict.NewPolicy(m, predict.PolicySpec{
 		DecidedBy: "kubelet-1.36", TopologyManagerPolicy: "single-numa-node",
@@ -29,11 +28,11 @@ func template() (*predict.Policy, *predict.Node) {
 		MemoryManagerPolicy: "Static", ReservedMemory: map[int]map[string]int64{0: {"memory": 1 << 30}},
 	})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	n, err := predict.NewNode(p, nil)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return p, n
 }
@@ -45,7 +44,7 @@ func Example() {
 	for _, pod := range []predict.Pod{pod("a", 12, 8<<30), pod("b", 12, 8<<30), pod("c", 6, 1<<30)} {
 		r, err := predict.NewRequest(pod, p)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		var v predict.Verdict
 		if n, v = n.With(r); !v.Fits {
@@ -71,7 +70,7 @@ func ExampleNode_Fill() {
 	for i := range 10 {
 		r, err := predict.NewRequest(pod(fmt.Sprint("pod-", i), 5, 4<<30), p)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		pending = append(pending, r)
 	}
@@ -101,13 +100,13 @@ func ExampleNode_Without() {
 	for _, name := range []string{"a", "b"} {
 		r, err := predict.NewRequest(pod(name, 12, 8<<30), p)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		n, _ = n.With(r)
 	}
 	r, err := predict.NewRequest(pod("c", 10, 8<<30), p)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println("beside a and b:", n.Admits(r).Fits)
 	fmt.Println("in the place of a:", n.Without("a").Admits(r).Fits)

@@ -17,7 +17,7 @@ const repository = 'https://github.com/paddock-project/paddock'
 const kinds = {
   Start: ['README.md', 'docs/read-a-rejection.md', 'docs/example-node.md', 'docs/choose-a-scope.md'],
   Tasks: [
-    'docs/adopt.md', 'docs/observe-a-kubelet.md', 'docs/kubelet-does-not-start.md', 'docs/upgrade-a-kubelet.md', 'docs/size-a-node.md', 'docs/size-a-fleet.md', 'docs/gpu-server.md',
+    'docs/adopt.md', 'docs/observe-a-kubelet.md', 'docs/kubelet-does-not-start.md', 'docs/upgrade-a-kubelet.md', 'docs/size-a-node.md', 'docs/size-a-fleet.md', 'docs/predict.md', 'docs/gpu-server.md',
     'docs/defragment-a-node.md', 'docs/move-running-pods.md', 'docs/kubevirt.md', 'docs/slow-nodes.md', 'docs/roll-out-and-back.md', 'docs/notices.md', 'docs/isolated-cpus.md', 'docs/quiet-cpus.md', 'docs/cache.md',
     'deploy/README.md', 'deploy/crio/README.md', 'deploy/scheduler/README.md',
   ],
