@@ -50,11 +50,11 @@
 // # Errors and limits
 //
 // A rejection is a verdict. An error means that a value is not usable; it wraps [ErrInvalid] and
-// names what is wrong. No input panics. The work of a question is bounded in steps, so that the same
-// question has the same answer everywhere: the search for NUMA nodes ends after a fixed number of
-// them with the reason TopologySearchLimit. A pod has at most [MaxContainers] containers, a machine
-// of Facts at most [MaxCPUs] CPUs, a description at most [MaxDescription] bytes, and a machine at
-// most 64 NUMA nodes.
+// names what is wrong. No input panics. The work of a question is bounded in steps, so that the
+// same question has the same answer everywhere: the search for NUMA nodes ends after a fixed number
+// of them with the reason TopologySearchLimit. A pod has at most [MaxContainers] containers, a
+// machine of Facts at most [MaxCPUs] CPUs, a description at most [MaxDescription] bytes, and a
+// machine at most 64 NUMA nodes.
 //
 // # Compatibility
 //
