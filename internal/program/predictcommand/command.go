@@ -39,7 +39,8 @@ not. "paddock plan" and "paddock fleet" answer the same to people.`,
 	return cmd
 }
 
-// defaultMaxAge is half of the time after which a Node whose kubelet is silent loses its pods.
+// defaultMaxAge lets a client ride out the restart of an API server, and is short enough that few
+// pods come or go on a node meanwhile.
 const defaultMaxAge = 20 * time.Second
 
 func serveCommand() *cobra.Command {
