@@ -14,11 +14,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/program/quietstatus"
 	"github.com/paddock-project/paddock/internal/silencer"
@@ -46,21 +46,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "status" {
 		return status(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "version" {
+		return version(args[1:], stdout, stderr)
+	}
 	flags := flag.NewFlagSet("paddock-quiet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	file := flags.String("config", "", "the configuration, a YAML `FILE`")
 	node := flags.String("node-name", "", "the `NAME` of this Kubernetes node, for events")
 	release := flags.Bool("release", false, "give every file what it contained before the first start, and end")
 	show := flags.Bool("print-config", false, "print the resolved configuration and exit")
-	version := flags.Bool("version", false, "print the version and exit")
+	version := flags.Bool("version", false, "print the version and exit; \"paddock-quiet version\" prints more")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *version {
-		return printVersion(stdout)
+		_, err := fmt.Fprintln(stdout, "paddock-quiet", build.Version())
+		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("argument %q: expected flags, or the command status", flags.Arg(0))
+		return fmt.Errorf("argument %q: expected flags, or one of the commands status and version", flags.Arg(0))
 	}
 	c, err := config(*file, *node)
 	if err != nil {
@@ -79,14 +83,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return silencer.Serve(ctx, c, silencer.Here(&c), log)
 }
 
-// printVersion prints the version that the go command has recorded.
-func printVersion(stdout io.Writer) error {
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		version = info.Main.Version
+// version prints which build this is, and which version of the PodResources API it reads.
+func version(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("paddock-quiet version", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	form := flags.String("o", "text", "form of the output: text or json")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	_, err := fmt.Fprintln(stdout, "paddock-quiet", version)
-	return err
+	if flags.NArg() > 0 {
+		return fmt.Errorf("argument %q: expected only flags after version", flags.Arg(0))
+	}
+	e := build.EditionOf("paddock-quiet")
+	e.Formats = []build.Format{build.PodResources()}
+	switch *form {
+	case "text":
+		_, err := io.WriteString(stdout, e.Text())
+		return err
+	case "json":
+		data, err := e.JSON()
+		if err == nil {
+			_, err = stdout.Write(data)
+		}
+		return err
+	}
+	return fmt.Errorf("-o %s: expected text or json", *form)
 }
 
 // config returns the configuration of a file, or the default one, with the name of a node.

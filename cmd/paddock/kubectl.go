@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/inputs"
@@ -47,7 +48,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
   kubectl paddock map node7
   kubectl paddock pods
   kubectl paddock verify --context production`,
-		Version:       program.Version(),
+		Version:       build.Version(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl paddock", console.ProgramAnnotation: "paddock"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -61,7 +62,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 		p.ask("pods", "Show what the pods of nodes have", "table", "wide", "json"),
 		p.ask("report", "Show how the CPUs and memory of nodes are used, and how large a pod still fits", "text", "json", "yaml"),
 		p.ask("trust", "Show whether the kubelets of observed nodes do what Paddock predicts", "text", "json", "yaml"),
-		p.ask("verify", "Compare what runs on nodes with what its pods were given"))
+		p.ask("verify", "Compare what runs on nodes with what its pods were given"), program.NewVersion("kubectl-paddock"))
 	return root
 }
 

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/console"
-	"github.com/paddock-project/paddock/internal/program"
 )
 
 // newManCommand returns the command man, which is for packagers; see "make man".
@@ -21,15 +20,11 @@ func newManCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Use the date of the commit, so that the same commit gives the same pages.
 			date := time.Unix(0, 0).UTC()
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if at, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
-						date = at
-					}
-				}
+			if at, ok := build.Time(); ok {
+				date = at
 			}
 			cmd.Root().DisableAutoGenTag = true
-			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "Paddock " + program.Version(), Manual: "Paddock", Date: &date}, args[0])
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "Paddock " + build.Version(), Manual: "Paddock", Date: &date}, args[0])
 		},
 	}
 }

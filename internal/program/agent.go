@@ -256,9 +256,9 @@ type runner interface {
 // start returns the agent that manages the node, or the one that observes its kubelet.
 func start(ctx context.Context, config agent.Config, reload agent.Reload, log *slog.Logger) (runner, error) {
 	if config.Decides == agent.DecidesKubelet {
-		return agent.NewObserving(config, agent.Here(), build(), log)
+		return agent.NewObserving(config, agent.Here(), built(), log)
 	}
-	a, err := agent.New(ctx, config, agent.Here(), build(), log)
+	a, err := agent.New(ctx, config, agent.Here(), built(), log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/collect"
 	"github.com/paddock-project/paddock/internal/cli/console"
 )
@@ -140,7 +141,7 @@ func (c *collectCommand) run(cmd *cobra.Command, pods []string) error {
 	if err := c.of(cmd, pods); err != nil {
 		return err
 	}
-	c.script.Version = Version()
+	c.script.Version = build.Version()
 	text, err := c.script.Text()
 	if err != nil {
 		return err

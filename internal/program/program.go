@@ -55,7 +55,7 @@ width; with COLUMNS=0 every row is one line.`,
 
   # Which pods would get what there, and which would be rejected?
   paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
-		Version:       build().Version,
+		Version:       described(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -63,7 +63,7 @@ width; with COLUMNS=0 every row is one line.`,
 	root.SetFlagErrorFunc(console.FlagError)
 	d := decider{allocator: parts.Allocator}
 	add(root, &topologyCommand{}, &planCommand{decider: d}, &explainCommand{decider: d}, &reportCommand{}, &defragmentCommand{decider: d}, &replayCommand{},
-		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &noiseCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &trustCommand{}, &ruleCommand{}, &versionCommand{})
+		&collectCommand{}, &agentCommand{}, &verifyCommand{}, &noiseCommand{}, &podsCommand{}, &mapCommand{decider: d}, &stateCommand{}, &checkConfigCommand{}, &upgradeCheckCommand{}, &trustCommand{}, &ruleCommand{}, &versionCommand{program: "paddock"})
 	console.Group(root)
 	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock", Pictures: parts.Pictures}))
 	return root

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/docs/rules"
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/stateview"
 	"github.com/paddock-project/paddock/internal/node/noise"
@@ -54,7 +55,7 @@ var documents = []struct {
 	{"fleet largest", console.FleetLargest, reflect.TypeFor[view.FleetLargest]()},
 	{"fleet rejections", console.FleetRejections, reflect.TypeFor[view.FleetRejections]()},
 	{"rule", console.RuleList, reflect.TypeFor[[]rules.Rule]()},
-	{"version", console.Version, reflect.TypeFor[version]()},
+	{"version", console.Version, reflect.TypeFor[build.Edition]()},
 }
 
 // TestSchemas checks that the published schemas are those of the documents, and that there are no

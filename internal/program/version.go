@@ -3,63 +3,48 @@ package program
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/edition"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
+// NewVersion returns the command version of a program.
+func NewVersion(name string) *cobra.Command { return (&versionCommand{program: name}).command() }
+
 // versionCommand is one invocation of paddock version.
-type versionCommand struct{ output console.Form }
+type versionCommand struct {
+	program string
+	output  console.Form
+}
 
 func (c *versionCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of this program",
-		Long:    "Version prints the version of this program, the commit that it was built from, and the Go that built it.",
+		Use:   "version",
+		Short: "Print the version of this program, and what it is compatible with",
+		Long: `Version prints the version of this program, the commit that it was built from, and the Go that
+built it. It also prints the kubelets whose decisions the program predicts, and the versions of the
+formats that it reads and writes.`,
 		Example: `  paddock version -o json`,
 		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := version{Version(), build().Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return console.StreamsOf(cmd).Document(c.output.Value, console.Version, v, func() string {
-				text := fmt.Sprintf("paddock %s\n", v.Version)
-				if v.Revision != "" {
-					text += fmt.Sprintf("commit  %s\n", v.Revision)
-				}
-				return text + fmt.Sprintf("built   with %s for %s\n", v.Go, v.Platform)
-			})
+			e := edition.Of(c.program)
+			return console.StreamsOf(cmd).Document(c.output.Value, console.Version, e, e.Text)
 		},
 	}
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-type version struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Go       string `json:"goVersion"`
-	Platform string `json:"platform"`
+// described returns the version with the Go that built the program.
+func described() string {
+	return fmt.Sprintf("%s (%s, %s)", build.Version(), runtime.Version(), build.Platform())
 }
 
-// Version returns the module's version as the Go tool recorded it, or "devel" if the tool did not
-// record one.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
-}
-
-func build() telemetry.Build {
-	b := telemetry.Build{Version: fmt.Sprintf("%s (%s, %s/%s)", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), GoVersion: runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				b.Revision = s.Value
-			}
-		}
-	}
-	return b
+// built returns the labels of paddock_build_info.
+func built() telemetry.Build {
+	return telemetry.Build{Version: build.Version(), Revision: build.Revision(), GoVersion: runtime.Version()}
 }

@@ -16,6 +16,8 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // kubectl logs in with it
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/paddock-project/paddock/internal/base/build"
 )
 
 // Access describes the cluster and the user, by kubectl's files and flags.
@@ -62,7 +64,7 @@ func (a *Access) File() (file, context string) { return a.file, a.overrides.Curr
 func (a *Access) Config() (*rest.Config, error) {
 	config, _, err := a.load()
 	if err == nil {
-		config.UserAgent = "paddock-fleet"
+		config.UserAgent = build.UserAgent("paddock-fleet")
 	}
 	return config, err
 }
@@ -115,7 +117,7 @@ func (a *Access) Cluster() (*Cluster, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	c.context = cmp.Or(a.overrides.CurrentContext, raw.CurrentContext)
-	config.UserAgent = "kubectl-paddock"
+	config.UserAgent = build.UserAgent("kubectl-paddock")
 	scheme := runtime.NewScheme()
 	if err := v1.AddToScheme(scheme); err != nil {
 		return nil, err

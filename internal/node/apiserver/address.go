@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/paddock-project/paddock/internal/base/build"
 )
 
 // InCluster is the URL for the address that Kubernetes sets in the environment of every pod.
@@ -67,7 +69,7 @@ func (a Address) Config(environment func(string) string) (*rest.Config, error) {
 		}
 	}
 	return &rest.Config{
-		Host: a.URL, BearerTokenFile: a.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: a.CAFile}, UserAgent: "paddock-agent",
+		Host: a.URL, BearerTokenFile: a.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: a.CAFile}, UserAgent: build.UserAgent("paddock-agent"),
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper { return limited{next} },
 	}, nil
 }

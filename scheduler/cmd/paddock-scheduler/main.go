@@ -17,7 +17,9 @@ import (
 	"k8s.io/component-base/cli"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/edition"
 	"github.com/paddock-project/paddock/internal/cli/fleetcommand"
 	"github.com/paddock-project/paddock/scheduler/constraints"
 	"github.com/paddock-project/paddock/scheduler/duties"
@@ -25,19 +27,20 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "fleet" {
+	if len(os.Args) > 1 && (os.Args[1] == "fleet" || os.Args[1] == "version") {
 		os.Exit(console.Execute(offline(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	command := app.NewSchedulerCommand(app.WithPlugin(plugin.Name, plugin.Factory(plugin.FromAPI, duties.Start)))
 	emulateServer(command)
 	command.Use = "paddock-scheduler"
 	if slices.Equal(os.Args[1:], []string{"--version"}) {
-		fmt.Println(version())
+		fmt.Printf("paddock-scheduler %s, kube-scheduler %s\n", build.Version(), kubeScheduler())
 		return
 	}
 	command.Long += `
 
-"paddock-scheduler fleet" places pods on many nodes without a cluster: see paddock-scheduler fleet --help.`
+"paddock-scheduler fleet" places pods on many nodes without a cluster: see paddock-scheduler fleet --help.
+"paddock-scheduler version" prints the version and what it is compatible with.`
 	os.Exit(cli.Run(command))
 }
 
@@ -51,22 +54,36 @@ func offline() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(console.FlagError)
-	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock-scheduler", Check: constraints.Check, Rules: constraints.New}))
+	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock-scheduler", Check: constraints.Check, Rules: constraints.New}), newVersionCommand())
 	return root
 }
 
-// version returns this module's version and that of the kube-scheduler in it. Kubernetes' own
-// version string is set only in Kubernetes' own builds.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "paddock-scheduler (unknown version)"
-	}
-	kubernetes := "unknown"
-	for _, m := range info.Deps {
-		if m.Path == "k8s.io/kubernetes" {
-			kubernetes = m.Version
+// kubeScheduler returns the version of the kube-scheduler in this program. Kubernetes' own version
+// string is set only in Kubernetes' own builds.
+func kubeScheduler() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "k8s.io/kubernetes" {
+				return m.Version
+			}
 		}
 	}
-	return fmt.Sprintf("paddock-scheduler %s, kube-scheduler %s", info.Main.Version, kubernetes)
+	return "unknown"
+}
+
+// newVersionCommand returns the command version, which works like paddock version.
+func newVersionCommand() *cobra.Command {
+	var output console.Form
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program, and what it is compatible with",
+		Args:  console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			e := edition.Of("paddock-scheduler")
+			e.KubeScheduler = kubeScheduler()
+			return console.StreamsOf(cmd).Document(output.Value, console.Version, e, e.Text)
+		},
+	}
+	output.Register(cmd, "text", "json", "yaml")
+	return cmd
 }
