@@ -21,7 +21,7 @@ type binary struct {
 	platform v1.Platform
 	program  []byte
 	info     *debug.BuildInfo
-	version  string    // of the module, from the commit and its tag
+	version  string    // of the repository, from the commit and its tags
 	revision string    // the commit
 	time     time.Time // the commit time, used for all times of the image
 }
@@ -32,13 +32,17 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 	if err := checkOut(ctx, repository, source); err != nil {
 		return nil, err
 	}
+	version, err := versionOf(ctx, source)
+	if err != nil {
+		return nil, err
+	}
 	var all []binary
 	for _, p := range platforms {
 		name := filepath.Join(work, c.name+"-"+p.OS+"-"+p.Architecture)
-		if err := compile(ctx, filepath.Join(source, c.module), "./"+c.main, name, p); err != nil {
+		if err := compile(ctx, filepath.Join(source, c.module), "./"+c.main, name, version, p); err != nil {
 			return nil, err
 		}
-		b, err := readBinary(c, name, p)
+		b, err := readBinary(c, name, version, p)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +55,8 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 // and of the machine.
 var fixed = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off"}
 
-func compile(ctx context.Context, module, pkg, output string, p v1.Platform) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", output, pkg)
+func compile(ctx context.Context, module, pkg, output, version string, p v1.Platform) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -X "+versionVariable+"="+version, "-o", output, pkg)
 	cmd.Dir = module
 	cmd.Env = slices.Concat(os.Environ(), fixed, []string{"GOOS=" + p.OS, "GOARCH=" + p.Architecture})
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -61,7 +65,7 @@ func compile(ctx context.Context, module, pkg, output string, p v1.Platform) err
 	return nil
 }
 
-func readBinary(c command, name string, p v1.Platform) (binary, error) {
+func readBinary(c command, name, version string, p v1.Platform) (binary, error) {
 	program, err := os.ReadFile(name)
 	if err != nil {
 		return binary{}, err
@@ -77,12 +81,15 @@ func readBinary(c command, name string, p v1.Platform) (binary, error) {
 	if got := settings["GOOS"] + "/" + settings["GOARCH"]; got != p.String() {
 		return binary{}, fmt.Errorf("the binary for %s is for %s", p, got)
 	}
+	if c.module == "" && info.Main.Version != version {
+		return binary{}, fmt.Errorf("the go command derives the version %s from the tags, and this program %s: expected tags such as v0.1.0", info.Main.Version, version)
+	}
 	committed, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	if err != nil {
 		return binary{}, fmt.Errorf("the binary for %s has no commit: %w", p, err)
 	}
 	return binary{
 		command: c, platform: p, program: program, info: info,
-		version: info.Main.Version, revision: settings["vcs.revision"], time: committed.UTC(),
+		version: version, revision: settings["vcs.revision"], time: committed.UTC(),
 	}, nil
 }

@@ -17,13 +17,13 @@ var program = map[string]string{
 	"go.mod":                    "module github.com/paddock-project/paddock\n\ngo 1.26.0\n",
 	".gitignore":                "/bin/\n",
 	"LICENSE":                   "as you like\n",
-	"cmd/paddock/main.go":       "package main\n\nfunc main() { println(43) }\n",
-	"cmd/paddock-agent/main.go": "package main\n\nfunc main() { println(answer) }\n",
+	"cmd/paddock/main.go":       "package main\n\nimport \"github.com/paddock-project/paddock/internal/base/build\"\n\nfunc main() { println(build.Version()) }\n",
+	"cmd/paddock-agent/main.go": "package main\n\nimport \"github.com/paddock-project/paddock/internal/base/build\"\n\nfunc main() { println(answer, build.Version()) }\n",
+	"internal/base/build/b.go":  "package build\n\nvar version string\n\nfunc Version() string { return version }\n",
 	"cmd/paddock-agent/a.go":    "package main\n\nconst answer = 42\n",
-	"answer/answer.go":          "// Package answer is used by the other module.\npackage answer\n\nconst Answer = 42\n",
 	"scheduler/go.mod": "module github.com/paddock-project/paddock/scheduler\n\ngo 1.26.0\n\n" +
 		"require github.com/paddock-project/paddock v0.0.0\n\nreplace github.com/paddock-project/paddock => ../\n",
-	"scheduler/cmd/paddock-scheduler/main.go": "package main\n\nimport \"github.com/paddock-project/paddock/answer\"\n\nfunc main() { println(answer.Answer) }\n",
+	"scheduler/cmd/paddock-scheduler/main.go": "package main\n\nimport \"github.com/paddock-project/paddock/internal/base/build\"\n\nfunc main() { println(build.Version()) }\n",
 }
 
 func write(t *testing.T, dir string, files map[string]string) {
@@ -70,7 +70,7 @@ func archiveOf(t *testing.T, repository string) (files map[string][]byte, printe
 		t.Fatal(err)
 	}
 	files = map[string][]byte{}
-	for _, f := range []string{"image.tar", "image-amd64.spdx.json", "image-arm64.spdx.json"} {
+	for _, f := range []string{"image.tar", "image-amd64.spdx.json", "image-arm64.spdx.json", "image-amd64.cdx.json", "image-arm64.cdx.json"} {
 		data, err := os.ReadFile(filepath.Join(dir, f))
 		if err != nil {
 			t.Fatal(err)

@@ -32,47 +32,47 @@ type pluginArchive struct {
 }
 
 // writeKrew writes an archive for each platform of desks to dir, and the manifest with their
-// checksums.
-func writeKrew(ctx context.Context, repository, work, dir string) error {
+// checksums. It returns the programs in the archives.
+func writeKrew(ctx context.Context, repository, work, dir string) ([]binary, error) {
 	binaries, err := build(ctx, desk, repository, work, desks)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	license, err := os.ReadFile(filepath.Join(work, "source", "LICENSE"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	version := binaries[0].version
 	var archives []pluginArchive
 	for _, b := range binaries {
 		packed, err := packPlugin(b, license)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sum := sha256.Sum256(packed)
 		// Some servers treat "+" in a URL as a space.
 		name := strings.ReplaceAll(fmt.Sprintf("kubectl-paddock_%s_%s_%s.tar.gz", version, b.platform.OS, b.platform.Architecture), "+", "-")
 		archives = append(archives, pluginArchive{b.platform, name, hex.EncodeToString(sum[:])})
 		if err := os.WriteFile(filepath.Join(dir, name), packed, 0o644); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(work, "source", "deploy", "krew", "paddock.yaml"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	manifest, err := template.New("paddock.yaml").Option("missingkey=error").Parse(string(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var filled bytes.Buffer
 	if err := manifest.Execute(&filled, map[string]any{"Version": version, "Archives": archives}); err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(filepath.Join(dir, "paddock.yaml"), filled.Bytes(), 0o644)
+	return binaries, os.WriteFile(filepath.Join(dir, "paddock.yaml"), filled.Bytes(), 0o644)
 }
 
 func packPlugin(b binary, license []byte) ([]byte, error) {

@@ -67,7 +67,9 @@ type options struct {
 	output     string
 	name       string
 	krew       string
+	programs   string
 	platforms  []v1.Platform
+	version    bool
 }
 
 func main() {
@@ -90,8 +92,15 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if o.version {
+		return printVersion(ctx, o.repository, filepath.Join(work, "source"), stdout)
+	}
 	if o.krew != "" {
-		if err := writeKrew(ctx, o.repository, work, o.krew); err != nil {
+		binaries, err := writeKrew(ctx, o.repository, work, o.krew)
+		if err != nil {
+			return err
+		}
+		if err := writePrograms(o.programs, binaries); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "%s: kubectl paddock for %d platforms; install it with kubectl krew install --manifest=%s --archive=ARCHIVE\n",
@@ -119,10 +128,13 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	report := fmt.Sprintf("%s: %s %s, version %s\n", o.output, o.name, digest, binaries[0].version)
 	for i, b := range binaries {
 		name := sbomName(o.output, b.platform)
-		if err := os.WriteFile(name, img.sboms[i], 0o644); err != nil {
+		if err := img.sboms[i].write(name); err != nil {
 			return err
 		}
 		report += fmt.Sprintf("%s: what %s is made of\n", name, b.platform)
+	}
+	if err := writePrograms(o.programs, binaries); err != nil {
+		return err
 	}
 	_, err = io.WriteString(stdout, report)
 	return err
@@ -137,6 +149,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.output, "output", "", "the OCI archive to write; the bills of materials are beside it (default ../../bin/COMMAND-image.tar)")
 	flags.StringVar(&o.name, "name", "", "the image's name in the archive, with a tag (default localhost/COMMAND:dev)")
 	flags.StringVar(&o.krew, "krew", "", "make no image, but the archives and the manifest of the kubectl plugin, in this directory")
+	flags.StringVar(&o.programs, "programs", "", "write the programs themselves, too, with their bills of materials, into this directory")
+	flags.BoolVar(&o.version, "print-version", false, "build nothing, and print the version that the programs would have")
 	flags.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -20,26 +20,26 @@ import (
 // built is an index with one image for each binary, and their bills of materials.
 type built struct {
 	index v1.ImageIndex
-	sboms [][]byte // one for each binary, in the same order
+	sboms []materials // one for each binary, in the same order
 }
 
 // assemble returns the index of the binaries. Its result depends only on them, not on the clock or
 // the environment.
 func assemble(binaries []binary) (built, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	var sboms [][]byte
+	var sboms []materials
 	var images, statements []mutate.IndexAddendum
 	for _, b := range binaries {
 		img, err := imageOf(b)
 		if err != nil {
 			return built{}, err
 		}
-		sbom, err := sbomOf(b)
+		sbom, err := materialsOf(b)
 		if err != nil {
 			return built{}, err
 		}
 		images = append(images, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &b.platform}})
-		statement, err := statementOf(img, b, sbom)
+		statement, err := statementOf(img, b, sbom.spdx)
 		if err != nil {
 			return built{}, err
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -28,7 +27,7 @@ const (
 func sbomOf(b binary) ([]byte, error) {
 	sum := sha256.Sum256(b.program)
 	digest := hex.EncodeToString(sum[:])
-	main := module(&debug.Module{Path: b.info.Main.Path, Version: b.version}, b.name)
+	main := library(&debug.Module{Path: b.info.Main.Path, Version: b.version}, b.name)
 	main.PackageLicenseDeclared = "Apache-2.0"
 	main.PrimaryPackagePurpose = "APPLICATION"
 	main.PackageFileName = "/" + b.name
@@ -47,15 +46,8 @@ func sbomOf(b binary) ([]byte, error) {
 		Packages:      []*v2_3.Package{main},
 		Relationships: []*v2_3.Relationship{related("DOCUMENT", "DESCRIBES", main.PackageSPDXIdentifier)},
 	}
-	used := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(b.info.GoVersion, "go")}}, b.info.Deps...)
-	for i, m := range used {
-		if m.Replace != nil && m.Replace.Version == "(devel)" { // The module is a directory of this repository.
-			m = &debug.Module{Path: m.Path, Version: b.version}
-		}
-		for m.Replace != nil {
-			m = m.Replace
-		}
-		p := module(m, fmt.Sprintf("module-%d", i))
+	for i, m := range modules(b) {
+		p := library(m, fmt.Sprintf("module-%d", i))
 		document.Packages = append(document.Packages, p)
 		document.Relationships = append(document.Relationships, related(main.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
 	}
@@ -64,7 +56,7 @@ func sbomOf(b binary) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func module(m *debug.Module, id string) *v2_3.Package {
+func library(m *debug.Module, id string) *v2_3.Package {
 	p := &v2_3.Package{
 		PackageName:             m.Path,
 		PackageSPDXIdentifier:   common.ElementID("Package-" + id),
@@ -75,7 +67,7 @@ func module(m *debug.Module, id string) *v2_3.Package {
 		PackageCopyrightText:    unasserted,
 		PrimaryPackagePurpose:   "LIBRARY",
 		PackageExternalReferences: []*v2_3.PackageExternalReference{{
-			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B"),
+			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: packageURL(m),
 		}},
 	}
 	if m.Sum != "" {
