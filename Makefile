@@ -47,7 +47,7 @@ LOAD ?= trace
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site proto
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew release release-commit release-key release-check release-install release-test release-whole image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site proto
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -128,7 +128,7 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 # Other modules may print and wait. Linting them analyses Kubernetes, which takes twice as long as linting all of Paddock, so that
 # .ci/run leaves MODULES empty. Those that are not shipped are linted by lint-records alone, which compiles Telegraf and Helm,
 # too, with the libraries that each was released with. Linting includes go vet.
-MODULES := scheduler deploy/image examples/notice/go
+MODULES := scheduler deploy/image release examples/notice/go
 RECORDERS := $(wildcard test/record/kubelet-*)
 RECORDS := $(RECORDERS) test/noderesourcetopology test/kueue test/podresources test/chart test/e2e test/cluster test/programs
 
@@ -286,6 +286,35 @@ quiet-image: ## The image of paddock-quiet, bin/paddock-quiet-image.tar [QUIET_N
 krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/krew.
 	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew
 
+# A module of its own, with kustomize. docs/release.md has the steps, with what they print and how long they take.
+VERSION    ?=
+REGISTRY   ?= localhost
+KEY        ?=
+PUBLIC_KEY ?=
+SKIP       ?=
+RELEASE_TOOL := cd release && $(GO) run .
+release-commit: ## The branch with the commit of a release, for review: make release-commit VERSION=v0.1.0
+	@$(RELEASE_TOOL) commit -version '$(VERSION)'
+
+release-key: ## A key to sign releases with, outside of the repository [KEY=FILE].
+	@$(RELEASE_TOOL) key -key '$(KEY)'
+
+release: ## All that a release has, signed, in bin/release/VERSION: make release VERSION=v0.1.0 [REGISTRY=registry.example/team KEY=FILE]; ten minutes.
+	@$(RELEASE_TOOL) make -version '$(VERSION)' -registry '$(REGISTRY)' -key '$(KEY)'
+
+release-check: ## Verify that folder, use it offline, and build it again with an empty cache: make release-check VERSION=v0.1.0 [PUBLIC_KEY=FILE SKIP=cluster,rebuild].
+	@$(RELEASE_TOOL) check -version '$(VERSION)' -public-key '$(PUBLIC_KEY)' -skip '$(SKIP)'
+
+# The node is a virtual machine: see e2e-cluster. The images must be for the registry localhost.
+release-install: ## That folder on a node without a network: make release-install VERSION=v0.1.0; five minutes.
+	cd test/e2e && $(GO) test -v -count=1 -timeout 60m -run '^TestRelease$$' ./cluster -release $(CURDIR)/bin/release/$(VERSION)
+
+release-whole: ## A whole release of small programs, made and checked by the tests; a minute or two.
+	cd release && $(GO) test -v -count=1 -timeout 30m -run '^TestWhole$$' . -whole
+
+release-test: ## The tests of the release tool, with the licenses of what is linked; seconds.
+	cd release && $(TEST) -count=1 -timeout 10m ./...
+
 image-check: ## The images for amd64 are reproducible and complete; minutes to compile, once.
 	cd deploy/image && $(TEST) -count=1 -timeout 30m .
 
@@ -350,9 +379,11 @@ record-nights: ## Real kubelets reject pods, and their nodes are collected for t
 	cd test/e2e && $(GO) test -v -count=1 -timeout 120m -run '^TestNights$$' ./cluster -nights '$(NIGHTS)'
 	$(GO) test -count=1 -v -run '^TestNights$$' ./cmd/paddock -rewrite
 
+# The go command derives the version of the main module from the tags. The module scheduler has no tags.
+STAMP := version=$$(cd $(CURDIR)/deploy/image && $(GO) run . -print-version) && echo "-X github.com/paddock-project/paddock/internal/base/build.version=$$version"
 # A module of its own, with k8s.io/kubernetes: minutes to compile, once.
 scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.
-	cd scheduler && $(GO) build -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
+	cd scheduler && $(GO) build -ldflags "$$($(STAMP))" -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
 
 scheduler-check: ## The tests of the scheduler; minutes to compile, once.
 	cd scheduler && $(TEST) -count=1 -timeout 15m ./...
@@ -430,7 +461,7 @@ upgrades: ## Agents and schedulers are upgraded, and go back, while pods come an
 	cd test/cluster && $(GO) run ./upgrades -refs '$(UPGRADES)' -nodes $(NODES) -placements $(PLACEMENTS) -page $(CURDIR)/RELEASES.md
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-large cluster-online cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster
+NIGHTLY := race-all release-whole kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-large cluster-online cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

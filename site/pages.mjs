@@ -23,7 +23,7 @@ const kinds = {
   ],
   Explanation: [
     'docs/agent.md', 'docs/scheduler.md', 'docs/kueue.md', 'docs/benefit.md', 'docs/how-fast.md', 'docs/answers-that-changed.md',
-    'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md',
+    'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/release.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md',
   ],
   Reference: ['docs/commands.md', 'docs/metrics.md', 'docs/runtimes.md', 'RELEASES.md', 'CHANGELOG.md'],
   Rules: readdirSync(join(root, 'docs/rules')).filter((f) => f.endsWith('.md')).map((f) => `docs/rules/${f}`),

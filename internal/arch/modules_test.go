@@ -12,7 +12,7 @@ import (
 )
 
 // together lists the modules whose packages .ci/run compiles.
-var together = []string{".", "deploy/image", "scheduler", "test/chart", "test/cluster", "test/e2e", "test/podresources", "test/programs"}
+var together = []string{".", "deploy/image", "release", "scheduler", "test/chart", "test/cluster", "test/e2e", "test/podresources", "test/programs"}
 
 // TestOneVersion checks that modules compiled together require the same version of a library. If
 // they differ, Go compiles every package above that library twice. With Kubernetes above it, that

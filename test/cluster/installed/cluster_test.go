@@ -68,7 +68,11 @@ func start(t *testing.T, nodes int) *cluster {
 	c.must(err)
 	c.objects, err = objects.NewClient(config)
 	c.must(err)
-	c.kubectl("apply", "-k", "deploy/base")
+	if *release == "" {
+		c.kubectl("apply", "-k", "deploy/base")
+	} else {
+		c.kubectl("apply", "-f", filepath.Join(*release, "manifests", "paddock.yaml"))
+	}
 	if nodes > 0 {
 		c.startNodes(config, nodes)
 	}
@@ -135,9 +139,13 @@ func (c *cluster) kubectl(args ...string) string {
 	return string(out)
 }
 
-// build builds the scheduler. The first build takes minutes.
+// build builds the scheduler, or takes that of the release. The first build takes minutes.
 func (c *cluster) build() {
 	c.Helper()
+	if *release != "" {
+		c.pull()
+		return
+	}
 	c.scheduler = filepath.Join(c.dir, "paddock-scheduler")
 	build := exec.CommandContext(c.Context(), "go", "build", "-o", c.scheduler, "./cmd/paddock-scheduler")
 	build.Dir, build.Env = filepath.Join(source, "scheduler"), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")

@@ -21,8 +21,8 @@ const scheduler = "paddock-scheduler"
 // another version. Nothing of deploy/scheduler is left afterwards.
 func TestScheduler(t *testing.T) {
 	c := start(t, 3)
+	c.installScheduler()
 	c.build()
-	c.kubectl(c.documented("kubectl apply -k deploy/scheduler")...)
 	c.kubectl("patch", "clusterrole", scheduler, "--type=json", "--patch",
 		`[{"op": "add", "path": "/rules/-", "value": {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}}]`)
 	config := strings.Replace(c.config(), "evictRejectedAfter: 0s", "evictRejectedAfter: 30s", 1)
@@ -48,6 +48,16 @@ func TestScheduler(t *testing.T) {
 	c.must(c.Kill(c.scheduler))
 	c.alone()
 	c.removed()
+}
+
+// installScheduler installs deploy/scheduler with the documented command, or all that a release has.
+func (c *cluster) installScheduler() {
+	c.Helper()
+	if *release != "" {
+		c.applyRelease()
+		return
+	}
+	c.kubectl(c.documented("kubectl apply -k deploy/scheduler")...)
 }
 
 // documented returns the arguments of a command of the page.

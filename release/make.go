@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/release/licenses"
+	"github.com/paddock-project/paddock/release/manifests"
+	"github.com/paddock-project/paddock/release/modules"
+	"github.com/paddock-project/paddock/release/repository"
+	"github.com/paddock-project/paddock/release/seal"
+)
+
+// programs are the programs of the images and of the archives, for their licenses.
+var programs = []struct {
+	name, module, main string
+	platforms          []string
+}{
+	{"paddock", ".", "./cmd/paddock", []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}},
+	{"paddock-agent", ".", "./cmd/paddock-agent", []string{"linux/amd64", "linux/arm64"}},
+	{"paddock-scheduler", "scheduler", "./cmd/paddock-scheduler", []string{"linux/amd64", "linux/arm64"}},
+	{"paddock-quiet", ".", "./cmd/paddock-quiet", []string{"linux/amd64", "linux/arm64"}},
+}
+
+// imageNames are the images of a release. The image paddock has the program paddock-agent.
+var imageNames = []string{"paddock", "paddock-scheduler", "paddock-quiet"}
+
+// localBuilder is the builder in the provenance of a release that a person makes.
+const localBuilder = "https://github.com/paddock-project/paddock/blob/main/docs/release.md#a-person"
+
+// makeRelease makes the folder of a release from the commit that is tagged, and signs it. It changes
+// nothing else.
+func makeRelease(ctx context.Context, o options, stdout io.Writer) error {
+	r, err := repository.Open(ctx, o.repository)
+	if err != nil {
+		return err
+	}
+	if err := checkReleasable(ctx, r, o.version); err != nil {
+		return err
+	}
+	keyName, err := o.keyName()
+	if err != nil {
+		return err
+	}
+	key, err := seal.ReadKey(keyName)
+	if err != nil {
+		return err
+	}
+	dir := o.output
+	if dir == "" {
+		dir = filepath.Join(r.Dir(), "bin", "release", o.version)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists: verify it with make release-check, or move it away to make the release again", dir)
+	}
+	partial := dir + ".partial"
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if _, err := fmt.Fprintf(stdout, "making %s in %s\n", o.version, dir); err != nil {
+		return err
+	}
+	b, err := build(ctx, r, o, partial, nil, stdout)
+	if err != nil {
+		return err
+	}
+	if err := seal.Seal(ctx, partial, key, b); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, dir); err != nil {
+		return err
+	}
+	return report(dir, b, time.Since(begin), stdout)
+}
+
+// checkReleasable checks that HEAD is the commit of a release.
+func checkReleasable(ctx context.Context, r repository.Repository, version string) error {
+	if err := repository.CheckVersion(version); err != nil {
+		return err
+	}
+	if err := r.CheckClean(ctx); err != nil {
+		return err
+	}
+	all, err := modules.Published(r.Dir())
+	if err != nil {
+		return err
+	}
+	if err := r.CheckTags(ctx, modules.Tags(all, version)); err != nil {
+		return err
+	}
+	if err := r.CheckAfter(ctx, version); err != nil {
+		return err
+	}
+	return modules.CheckReleased(r.Dir(), version, all)
+}
+
+func report(dir string, b seal.Build, took time.Duration, stdout io.Writer) error {
+	f, err := seal.Open(dir)
+	if err != nil {
+		return err
+	}
+	var total int64
+	for _, name := range f.Names() {
+		size, err := f.Size(name)
+		if err != nil {
+			return err
+		}
+		total += size
+	}
+	text := fmt.Sprintf("%d files, %.1f MB, of commit %.12s with %s, in %s\n", len(f.Names()), float64(total)/1e6, b.Commit, b.GoVersion, took.Round(time.Second))
+	for _, name := range imageNames {
+		image := strings.TrimSuffix(b.Registry, "/") + "/" + name
+		text += image + "@" + b.Images[image] + "\n"
+	}
+	_, err = io.WriteString(stdout, text)
+	return err
+}
+
+// maker makes the parts of a folder.
+type maker struct {
+	source      repository.Repository
+	commit      repository.Commit
+	version     string
+	registry    string
+	dir         string
+	environment []string
+	imageTool   string // the program of the commit that builds images
+	stdout      io.Writer
+
+	images []manifests.Image
+}
+
+// build makes the folder of the commit at HEAD without signatures, and returns what is to be signed.
+// environment has variables for the go command, beside those that it needs.
+func build(ctx context.Context, r repository.Repository, o options, dir string, environment []string, stdout io.Writer) (b seal.Build, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return b, err
+	}
+	work, err := os.MkdirTemp("", "paddock-release-")
+	if err != nil {
+		return b, err
+	}
+	cache := filepath.Join(work, "cache")
+	defer func() { err = errors.Join(err, modules.Clean(context.WithoutCancel(ctx), cache), os.RemoveAll(work)) }()
+	m := &maker{version: o.version, registry: strings.TrimSuffix(o.registry, "/"), dir: dir, stdout: stdout}
+	if m.source, err = r.Clone(ctx, "HEAD", filepath.Join(work, "source")); err != nil {
+		return b, err
+	}
+	if m.commit, err = m.source.Commit(ctx, "HEAD"); err != nil {
+		return b, err
+	}
+	goEnvironment, err := modules.Environment(ctx, filepath.Join(dir, "modules"), cache)
+	if err != nil {
+		return b, err
+	}
+	m.imageTool = filepath.Join(work, "image")
+	if _, err := command(ctx, filepath.Join(m.source.Dir(), "deploy", "image"), goEnvironment, "go", "build", "-o", m.imageTool, "."); err != nil {
+		return b, err
+	}
+	m.environment = slices.Concat(goEnvironment, environment)
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"modules", m.modules},
+		{"images and programs", m.buildImages},
+		{"kubectl plugin and programs for people", m.plugin},
+		{"manual pages and completion", m.documentation},
+		{"licenses", m.licenses},
+		{"manifests and chart", m.install},
+		{"checksums", func(context.Context) error { return seal.WriteSums(m.dir) }},
+	} {
+		begin := time.Now()
+		if err := step.run(ctx); err != nil {
+			return b, fmt.Errorf("%s: %w", step.name, err)
+		}
+		if _, err := fmt.Fprintf(stdout, "  %-40s %6.1f s\n", step.name, time.Since(begin).Seconds()); err != nil {
+			return b, err
+		}
+	}
+	b = seal.Build{Version: o.version, Registry: m.registry, Commit: m.commit.ID, GoVersion: runtime.Version(), Builder: localBuilder, Images: map[string]string{}}
+	for _, i := range m.images {
+		b.Images[i.Repository] = i.Digest
+	}
+	return b, nil
+}
+
+// modules writes the modules as files of a proxy. The programs are built with them.
+func (m *maker) modules(ctx context.Context) error {
+	all, err := modules.Published(m.source.Dir())
+	if err != nil {
+		return err
+	}
+	return modules.WriteProxy(ctx, m.source, "HEAD", m.version, all, filepath.Join(m.dir, "modules"))
+}
+
+// image runs the program of the commit that builds images.
+func (m *maker) image(ctx context.Context, args ...string) error {
+	_, err := command(ctx, m.source.Dir(), m.environment, m.imageTool, append([]string{"-repository", m.source.Dir()}, args...)...)
+	return err
+}
+
+func (m *maker) buildImages(ctx context.Context) error {
+	for _, name := range imageNames {
+		archive := filepath.Join(m.dir, "images", name+"-"+m.version+".tar")
+		repository := m.registry + "/" + name
+		args := []string{"-command", name, "-output", archive, "-name", repository + ":" + m.version}
+		if name != "paddock" { // For people, the folder has the program with all commands.
+			args = append(args, "-programs", filepath.Join(m.dir, "bin"))
+		}
+		if err := m.image(ctx, args...); err != nil {
+			return err
+		}
+		file, err := os.Open(archive)
+		if err != nil {
+			return err
+		}
+		digest, err := seal.Digest(file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+		m.images = append(m.images, manifests.Image{Name: name, Repository: repository, Digest: digest})
+	}
+	return nil
+}
+
+func (m *maker) plugin(ctx context.Context) error {
+	return m.image(ctx, "-krew", filepath.Join(m.dir, "krew"), "-programs", filepath.Join(m.dir, "bin"))
+}
+
+// documentation lets the program for this machine write its manual pages and completion.
+func (m *maker) documentation(ctx context.Context) (err error) {
+	program := filepath.Join(m.dir, "bin", "paddock-"+runtime.GOOS+"-"+runtime.GOARCH)
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("a release is made on Linux or macOS, on amd64 or arm64: %w", err)
+	}
+	var pages, scripts []entry
+	work, err := os.MkdirTemp("", "paddock-man-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if _, err := command(ctx, work, nil, program, "man", work); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(work)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		text, err := os.ReadFile(filepath.Join(work, n.Name()))
+		if err != nil {
+			return err
+		}
+		pages = append(pages, entry{"man/man1/" + n.Name(), text})
+	}
+	for shell, name := range map[string]string{"bash": "bash/paddock", "zsh": "zsh/_paddock", "fish": "fish/paddock.fish"} {
+		text, err := command(ctx, work, nil, program, "completion", shell)
+		if err != nil {
+			return err
+		}
+		scripts = append(scripts, entry{"completion/" + name, []byte(text)})
+	}
+	return errors.Join(m.pack("paddock-man-"+m.version+".tar.gz", pages), m.pack("paddock-completion-"+m.version+".tar.gz", scripts))
+}
+
+func (m *maker) licenses(ctx context.Context) error {
+	own, err := os.ReadFile(filepath.Join(m.source.Dir(), "LICENSE"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(m.dir, "licenses"), 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		found, err := licenses.Of(ctx, licenses.Program{Name: p.name, Dir: filepath.Join(m.source.Dir(), p.module), Package: p.main, Platforms: p.platforms}, m.environment)
+		if err != nil {
+			return err
+		}
+		text := licenses.Text(p.name, m.version, string(own), runtime.Version(), found)
+		if err := os.WriteFile(filepath.Join(m.dir, "licenses", p.name+".txt"), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install makes what is applied to clusters.
+func (m *maker) install(ctx context.Context) error {
+	if err := manifests.Write(m.source.Dir(), filepath.Join(m.dir, "manifests"), m.images); err != nil {
+		return err
+	}
+	files, err := m.source.Files(ctx, "deploy/chart")
+	if err != nil {
+		return err
+	}
+	chart, err := manifests.Chart(m.source.Dir(), files, m.version, m.images, m.commit.Time)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(m.dir, "chart", "paddock-"+strings.TrimPrefix(m.version, "v")+".tgz")
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, chart, 0o644))
+}

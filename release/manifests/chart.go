@@ -1,0 +1,145 @@
+package manifests
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// Chart returns the archive of the chart of a source tree, as helm package makes it. files are its
+// committed files, relative to the tree. The chart has the version without its "v", because Helm
+// wants none, appVersion with it, and the images by their digests. The times of all files are at.
+func Chart(source string, files []string, version string, images []Image, at time.Time) ([]byte, error) {
+	const below = "deploy/chart/"
+	var out bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(compressed)
+	for _, name := range files {
+		data, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		relative := strings.TrimPrefix(name, below)
+		switch relative {
+		case "Chart.yaml":
+			data, err = set(data, map[string]string{"version": strings.TrimPrefix(version, "v"), "appVersion": version})
+		case "values.yaml":
+			data, err = pin(data, version, images)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		header := tar.Header{Name: "paddock/" + relative, Mode: 0o644, Size: int64(len(data)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(data); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(w.Close(), compressed.Close())
+	return out.Bytes(), err
+}
+
+// pin sets the images in values.yaml: every object with a repository, a tag and a digest.
+func pin(text []byte, version string, images []Image) ([]byte, error) {
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	lines := strings.Split(string(text), "\n")
+	pinned := map[string]bool{}
+	var walk func(n *yamlv3.Node) error
+	walk = func(n *yamlv3.Node) error {
+		if repository := valueOf(n, "repository"); repository != nil && strings.HasPrefix(repository.Value, development) {
+			of := imageOf(images, strings.TrimPrefix(repository.Value, development))
+			digest, tag := valueOf(n, "digest"), valueOf(n, "tag")
+			if of == nil || digest == nil || tag == nil {
+				return fmt.Errorf("line %d: the image %s: expected an image of the release, with a tag and a digest", n.Line, repository.Value)
+			}
+			pinned[of.Name] = true
+			for node, value := range map[*yamlv3.Node]string{repository: of.Repository, tag: version, digest: of.Digest} {
+				if err := replace(lines, node, value); err != nil {
+					return err
+				}
+			}
+		}
+		for _, c := range n.Content {
+			if err := walk(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(&document); err != nil {
+		return nil, err
+	}
+	for _, i := range images {
+		if !pinned[i.Name] {
+			return nil, fmt.Errorf("there is no image %s%s: expected every image of the release", development, i.Name)
+		}
+	}
+	return []byte(strings.Join(lines, "\n")), nil
+}
+
+func imageOf(images []Image, name string) *Image {
+	for i := range images {
+		if images[i].Name == name {
+			return &images[i]
+		}
+	}
+	return nil
+}
+
+// set sets fields at the top of a document.
+func set(text []byte, values map[string]string) ([]byte, error) {
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	lines := strings.Split(string(text), "\n")
+	for key, value := range values {
+		node := valueOf(document.Content[0], key)
+		if node == nil {
+			return nil, fmt.Errorf("there is no field %s", key)
+		}
+		if err := replace(lines, node, value); err != nil {
+			return nil, err
+		}
+	}
+	return []byte(strings.Join(lines, "\n")), nil
+}
+
+func valueOf(n *yamlv3.Node, key string) *yamlv3.Node {
+	if n.Kind != yamlv3.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key && n.Content[i+1].Kind == yamlv3.ScalarNode {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// replace writes a value in place of a scalar, which reaches to the end of its line. Everything else
+// stays, comments too.
+func replace(lines []string, node *yamlv3.Node, value string) error {
+	line := &lines[node.Line-1]
+	if node.LineComment != "" {
+		return fmt.Errorf("line %d: expected no comment after a value that the release sets", node.Line)
+	}
+	*line = (*line)[:node.Column-1] + value
+	return nil
+}

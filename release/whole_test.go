@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/release/modules"
+)
+
+var whole = flag.Bool("whole", false, "make and check a release of small programs; this compiles the standard library for four platforms, twice")
+
+// small is a program that answers as the programs of Paddock do, as far as a release asks them.
+const small = `package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/paddock-project/paddock/internal/base/build"
+)
+
+func main() {
+	name := os.Args[0]
+	for i := range name {
+		if name[len(name)-1-i] == '/' {
+			name = name[len(name)-i:]
+			break
+		}
+	}
+	switch os.Args[1] {
+	case "version":
+		info, _ := debug.ReadBuildInfo()
+		os.Stdout.WriteString(name + " " + build.Version(info) + "\ncommit " + revision(info) + "\n" + runtime.Version() + "\n")
+	case "man":
+		os.WriteFile(os.Args[2]+"/paddock.1", []byte("a page\n"), 0o600)
+	case "completion":
+		os.Stdout.WriteString("completion for " + os.Args[2] + "\n")
+	}
+}
+
+func revision(info *debug.BuildInfo) string {
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+`
+
+// smallVersion is the package that the linker gives the version.
+const smallVersion = `package build
+
+import "runtime/debug"
+
+var version string
+
+func Version(info *debug.BuildInfo) string {
+	if version != "" {
+		return version
+	}
+	return info.Main.Version
+}
+`
+
+// TestWhole makes the commit of a release, its folder and its proof, of a repository with the
+// deploy/ of this one and small programs. A byte that is changed on disk is noticed.
+func TestWhole(t *testing.T) {
+	if !*whole {
+		t.Skip("make release-whole runs it")
+	}
+	r := newRepository(t)
+	programs := map[string]string{
+		"internal/base/build/build.go": smallVersion,
+		"scheduler/go.mod":             goMod("scheduler", ""),
+		"scheduler/main.go":            "",
+	}
+	for _, name := range []string{"cmd/paddock", "cmd/paddock-agent", "cmd/paddock-quiet", "scheduler/cmd/paddock-scheduler"} {
+		programs[name+"/main.go"] = small
+	}
+	programs["cmd/paddock/uses.go"] = "package main\n\nimport (\n\t_ \"" + modules.Root + "/api\"\n\t_ \"" + modules.Root + "/internal/core\"\n\t_ \"" + modules.Root + "/predict\"\n)\n"
+	programs["scheduler/go.mod"] = goMod("scheduler", "", "api", "internal/core", "predict")
+	delete(programs, "scheduler/main.go")
+	write(t, r.Dir(), programs)
+	for _, name := range []string{"base", "chart", "fleet", "image", "krew", "quiet", "scheduler"} {
+		if err := os.CopyFS(filepath.Join(r.Dir(), "deploy", name), os.DirFS(filepath.Join("..", "deploy", name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inGit(t, r.Dir(), "rm", "--quiet", "--cached", "scheduler/main.go")
+	if err := os.Remove(filepath.Join(r.Dir(), "scheduler", "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	inGit(t, r.Dir(), "add", ".")
+	inGit(t, r.Dir(), "commit", "--quiet", "--message", "programs")
+	clone := released(t, r, "v0.1.0")
+	key := filepath.Join(t.TempDir(), "key.pem")
+	did := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), args, &out)
+		t.Logf("release %s\n%s", strings.Join(args, " "), out.String())
+		return out.String(), err
+	}
+	public, err := did("key", "-key", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := filepath.Join(t.TempDir(), "paddock.pub")
+	_, text, _ := strings.Cut(public, "-----BEGIN")
+	write(t, filepath.Dir(trusted), map[string]string{"paddock.pub": "-----BEGIN" + text})
+	if _, err := did("make", "-repository", clone.Dir(), "-version", "v0.1.0", "-key", key, "-registry", "registry.example/team"); err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, clone.Dir(), trusted, did)
+}
+
+// checkWhole checks the folder, and then the folder with a changed byte.
+func checkWhole(t *testing.T, repository, trusted string, did func(...string) (string, error)) {
+	t.Helper()
+	checked, err := did("check", "-repository", repository, "-version", "v0.1.0", "-public-key", trusted, "-skip", "cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the same bytes again", "equal: yes", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out"} {
+		if !strings.Contains(checked, want) {
+			t.Errorf("the proof does not have %q", want)
+		}
+	}
+	if _, err := did("make", "-repository", repository, "-version", "v0.1.0", "-key", trusted); err == nil {
+		t.Error("a public key signs")
+	}
+	name := filepath.Join(repository, "bin", "release", "v0.1.0", "chart", "paddock-0.1.0.tgz")
+	chart, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart[len(chart)/2] ^= 1
+	if err := os.WriteFile(name, chart, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := did("check", "-repository", repository, "-version", "v0.1.0"); err == nil || !strings.Contains(err.Error(), "chart/paddock-0.1.0.tgz has SHA-256") {
+		t.Errorf("a changed chart: %v", err)
+	}
+}
