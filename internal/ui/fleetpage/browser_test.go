@@ -166,7 +166,9 @@ func TestPageFollows(t *testing.T) {
 func TestFile(t *testing.T) {
 	b := webuitest.New(t)
 	var page bytes.Buffer
-	if err := fleetOf(t, 40).WriteHTML(&page); err != nil {
+	f := fleetOf(t, 40)
+	f.Answer.Scarcity = lacking(1)
+	if err := f.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "fleet.html")
@@ -174,7 +176,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Run(chromedp.Navigate("file://" + name))
-	b.Await(`window.paddock && paddock.tiles.places.length === 40 && document.getElementById('asking').hidden`)
+	b.Await(`window.paddock && paddock.tiles.places.length === 40 && document.getElementById('asking').hidden && document.getElementById('scarce-shapes').textContent.startsWith('12 pods: 64 CPUs') && document.getElementById('scarce-more').hidden`)
 	b.Run(find("team-a/p-7"))
 	b.Await(`document.getElementById('found').textContent === '1 pod, 1 node'`)
 	b.Run(chromedp.Evaluate(`document.querySelector('#hits-list button').click()`, nil))

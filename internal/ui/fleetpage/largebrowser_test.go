@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/testing/webuitest"
 	"github.com/paddock-project/paddock/internal/ui/fleetpage"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -53,6 +55,64 @@ func TestLargeFleet(t *testing.T) {
 	b.Await(`window.paddock && paddock.tiles.places.length === 25 && document.getElementById('found').textContent.startsWith('11 pods') && document.getElementById('search').value === 'p-7' && document.querySelector('#kinds-rows button').getAttribute('aria-pressed') === 'true'`)
 	b.Run(chromedp.Click("#all"))
 	b.Await(`paddock.tiles.places.length === 300 && document.getElementById('all').hidden`)
+	b.Quiet()
+}
+
+// lacking returns what rejected pods of n shapes lack on 24 NUMA nodes. The first shape has 12 pods.
+func lacking(n int) *view.FleetScarcity {
+	s := &view.FleetScarcity{}
+	for i := range n {
+		shape := view.FleetScarce{
+			Pods: int64(12 - i), Example: fmt.Sprintf("team-%c/train-0", 'a'+i), NUMANodes: 24, Wanted: []explain.Amount{{Resource: request.CPU, Value: int64(64 - i)}, {Resource: request.Memory, Value: 256 * gib}},
+			Several: 4, Missing: []view.FleetLack{{Resource: request.CPU, Alone: 20, WithOthers: 4, Least: int64(2 + i), Most: 30}},
+			Reserved: []view.FleetReserved{{Resource: request.CPU, Wanted: int64(64 - i), Reserved: 2, Places: 10}},
+			Smaller:  []view.FleetSmaller{{Change: explain.Change{Container: "main", Resource: request.CPU, From: int64(64 - i), To: int64(60 - i)}, Pods: int64(8 - i)}},
+		}
+		s.Shapes, s.Pods = append(s.Shapes, shape), s.Pods+shape.Pods
+	}
+	s.Alone = []view.FleetScarcest{{Resource: request.CPU, Pods: s.Pods}}
+	return s
+}
+
+// TestScarce checks that what rejected pods lack comes before the nodes, with five shapes at first,
+// on a desktop, a phone and in one file. A change of one shape changes no element of the others, and
+// the part goes away with the last rejected pod.
+func TestScarce(t *testing.T) {
+	b := webuitest.New(t)
+	first := counted(t, 300)
+	first.Answer.Scarcity = lacking(7)
+	first.Answer.Scarcity.MoreShapes, first.Answer.Scarcity.MorePods = 3, 4
+	now := newMoving(first)
+	server := httptest.NewServer(fleetpage.New(now, clock).Handler())
+	t.Cleanup(server.Close)
+	const before = `document.getElementById('scarce').getBoundingClientRect().bottom <= document.getElementById('overview').getBoundingClientRect().top`
+	for _, width := range []int{1440, 390} {
+		b.Open(webuitest.Size{Width: width}, server.URL)
+		b.Await(`window.paddock && document.getElementById('scarce-shapes').children.length === 5 && document.getElementById('connection').textContent === 'live' && ` + before +
+			fmt.Sprintf(` && window.innerWidth === %[1]d && document.documentElement.scrollWidth <= %[1]d`, width))
+		b.Picture(*screenshots, fmt.Sprint("fleet-scarce-", width))
+	}
+	want := "12 pods: 64 CPUs and 256Gi of memory on one NUMA node\n" +
+		"only CPUs are missing on 20 of 24 NUMA nodes, 2 CPUs at least; several are missing on 4\n" +
+		"2 reserved CPUs keep 64 CPUs off 10 of 24 NUMA nodes, however empty\n" +
+		"60 CPUs instead of 64 in container main: the fleet takes 8 of them\n" +
+		"such as team-a/train-0"
+	if got := b.Text(`[...document.querySelectorAll('#scarce-shapes > li:first-child :is(h3, li, p)')].map((e) => e.textContent).join('\n')`); got != want {
+		t.Errorf("the first shape is\n%s\nwant\n%s", got, want)
+	}
+	b.Await(`document.getElementById('scarce-count').textContent === 'and 5 more shapes with 17 pods' && !document.getElementById('scarce-others').checkVisibility()`)
+	b.Run(chromedp.Click("#scarce-count"))
+	b.Await(`document.getElementById('scarce-others').checkVisibility() && document.getElementById('scarce-others').children.length === 2 && document.getElementById('scarce-unlisted').textContent === 'Not listed: 3 more shapes with 4 pods.'`)
+	b.Run(chromedp.Evaluate(`paddock.kept = [...document.querySelectorAll('#scarce-shapes > li')]`, nil))
+	next := with(t, first, "node-0002", pod("team-c/late", 3))
+	next.Answer.Scarcity = lacking(7)
+	next.Answer.Scarcity.Shapes[1].Pods = 10
+	now.set(fleetpage.Moment{Fleet: next})
+	b.Await(`document.querySelector('#scarce-shapes > li:nth-child(2)').textContent.startsWith('10 pods') && [...document.querySelectorAll('#scarce-shapes > li')].filter((e) => paddock.kept.includes(e)).length === 4 && document.getElementById('scarce-more').open && document.getElementById('scarce-unlisted').textContent === ''`)
+	none := with(t, next, "node-0003", pod("team-c/later", 3))
+	none.Answer.Scarcity = nil
+	now.set(fleetpage.Moment{Fleet: none})
+	b.Await(`document.getElementById('scarce').hidden && document.getElementById('scarce-shapes').children.length === 0`)
 	b.Quiet()
 }
 

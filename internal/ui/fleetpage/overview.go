@@ -77,6 +77,7 @@ type overview struct {
 // aside is the data that the page shows beside the nodes.
 type aside struct {
 	Summary  string    `json:"summary"`
+	Scarce   *scarce   `json:"scarce"` // null if no pod is rejected
 	Totals   []total   `json:"totals"` // of the kinds
 	Causes   []cause   `json:"causes"`
 	Rejected int       `json:"rejected"`
@@ -195,7 +196,7 @@ const maxNotes = 500
 func (s *snapshot) aside() aside {
 	f := s.Fleet
 	a := aside{
-		Summary: f.Summary, Totals: s.totals, Rejected: len(f.Rejected), Causes: make([]cause, 0, len(f.Answer.Causes)), Counted: f.counted(),
+		Summary: f.Summary, Scarce: scarceOf(f.Answer.Scarcity), Totals: s.totals, Rejected: len(f.Rejected), Causes: make([]cause, 0, len(f.Answer.Causes)), Counted: f.counted(),
 		Counters: append([]Counter{}, f.Counters[:min(len(f.Counters), maxNotes)]...),
 		LeftOut:  append([]Note{}, f.LeftOut[:min(len(f.LeftOut), maxNotes)]...), Notes: append([]Note{}, f.Notes[:min(len(f.Notes), maxNotes)]...),
 	}

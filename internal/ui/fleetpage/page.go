@@ -22,7 +22,7 @@ import (
 var files embed.FS
 
 // modules are the scripts that fleet.js imports.
-var modules = []string{"tiles.js", "kinds.js", "node.js", "keep.js"}
+var modules = []string{"tiles.js", "kinds.js", "node.js", "keep.js", "scarce.js"}
 
 // Source provides the fleet.
 type Source interface {

@@ -127,25 +127,33 @@ func scarcityOf(s *capacity.Scarcity) *FleetScarcity {
 	return out
 }
 
-// maxShapes is how many shapes the text describes. A reader changes one request at a time.
-const maxShapes = 5
+// ShapesFirst is how many shapes a reader is shown at first. A reader changes one request at a time.
+const ShapesFirst = 5
 
 // text formats the scarcity for people, with the summary first.
 func (s *FleetScarcity) text(style terminal.Style) string {
 	var out strings.Builder
 	out.WriteString(style.Paragraph("", "  ", terminal.Strong.Of(s.Summary())))
-	more, pods := s.MoreShapes, s.MorePods
-	for i := range s.Shapes {
-		if i >= maxShapes {
-			more, pods = more+1, pods+s.Shapes[i].Pods
-			continue
-		}
+	for i := range s.Shapes[:min(len(s.Shapes), ShapesFirst)] {
 		out.WriteString(s.Shapes[i].text(style))
 	}
-	if more > 0 {
-		fmt.Fprintf(&out, "%s\n", style.Paint(terminal.Faint, fmt.Sprintf("and %s more %s with %s", Number(more), Plural(more, "shape"), podCount(pods))))
+	if more := s.More(ShapesFirst); more != "" {
+		fmt.Fprintf(&out, "%s\n", style.Paint(terminal.Faint, "and "+more))
 	}
 	return out.String()
+}
+
+// More counts the shapes after the first ones, and their pods: "3 more shapes with 12 pods". It
+// returns "" if there are none.
+func (s *FleetScarcity) More(first int) string {
+	shapes, pods := s.MoreShapes, s.MorePods
+	for i := first; i < len(s.Shapes); i++ {
+		shapes, pods = shapes+1, pods+s.Shapes[i].Pods
+	}
+	if shapes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s more %s with %s", Number(shapes), Plural(shapes, "shape"), podCount(pods))
 }
 
 // Summary describes in a sentence for how many pods one resource alone is missing.
@@ -284,7 +292,7 @@ func (s *FleetScarce) all() string {
 
 func (s *FleetScarce) text(style terminal.Style) string {
 	var b strings.Builder
-	b.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(podCount(s.Pods)+":"), terminal.Strong.Of(s.Asks()), terminal.Plain.Of("(such as "+s.Example+")")))
+	b.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(s.Count()+":"), terminal.Strong.Of(s.Asks()), terminal.Plain.Of("(such as "+s.Example+")")))
 	for _, line := range s.Account() {
 		b.WriteString(style.Paragraph("  ", "    ", terminal.Plain.Of(line)))
 	}
@@ -293,6 +301,9 @@ func (s *FleetScarce) text(style terminal.Style) string {
 	}
 	return b.String()
 }
+
+// Count formats the number of pods of the shape: "1 pod".
+func (s *FleetScarce) Count() string { return podCount(s.Pods) }
 
 // Asks describes what a pod of the shape asks for, and where: "64 CPUs and 256Gi of memory on one
 // NUMA node".

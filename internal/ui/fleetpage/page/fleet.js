@@ -6,6 +6,7 @@ import { $, ask, cpus, element } from './text.js';
 import { keep, put } from './keep.js';
 import { Histogram, Kinds, inStep, number, stepWords } from './kinds.js';
 import { equalNodes, forget, oneNode, when } from './node.js';
+import { scarce } from './scarce.js';
 import { EXCLUSIVE, FREE, POOLED, SHARED, STRANDED, Tiles, sum } from './tiles.js';
 
 // What is shown. sort, group and equal are empty unless somebody chose them; free is the lowest number of a step of
@@ -115,6 +116,7 @@ function describe() {
 function beside(a) {
   Object.assign(shown.fleet, a);
   put($('summary'), a.summary + strandedText(a.summary));
+  scarce(a.scarce);
   put($('causes-count'), a.rejected ? a.rejected.toLocaleString('en') : '');
   keep($('causes'), a.causes, (c) => c.reason + c.example, (c) => element('li', {},
     element('span', { class: 'bad' }, c.pods.toLocaleString('en') + (c.pods === 1 ? ' pod: ' : ' pods: ') + c.reason), ' such as ' + c.example,
