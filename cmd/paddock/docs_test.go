@@ -27,7 +27,7 @@ type page struct {
 }
 
 // reference lists the pages without commands that can run here.
-var reference = []string{"docs/adopt.md", "docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/metrics.md", "docs/observe-a-kubelet.md", "docs/predict.md", "docs/quiet-cpus.md", "docs/release.md", "docs/runtimes.md", "docs/scheduler.md", "docs/slow-nodes.md"}
+var reference = []string{"docs/adopt.md", "docs/agent.md", "docs/commands.md", "docs/how-fast.md", "docs/kubelet-does-not-start.md", "docs/kueue.md", "docs/metrics.md", "docs/observe-a-kubelet.md", "docs/predict.md", "docs/quiet-cpus.md", "docs/release.md", "docs/runtimes.md", "docs/scheduler.md", "docs/slow-nodes.md"}
 
 type block struct {
 	kind  string
