@@ -37,6 +37,9 @@ const (
 	// until then: a longer one would keep quota from others.
 	First   = 30 * time.Second
 	Longest = 4 * time.Minute
+	// MaxActivate is the longest time between two tries to mark an admission check as active. The
+	// time doubles from Period on: what prevents it, such as a missing permission, stays for long.
+	MaxActivate = time.Minute
 	// maxPods is the largest number of pods of a workload that is judged. At 20 µs for each they
 	// take 1 s.
 	maxPods = 50_000
@@ -92,6 +95,8 @@ type Checker struct {
 	kept   map[types.UID]*kept
 	// tries has the workloads that were told to try again.
 	tries map[types.UID]try
+	// inactive has the admission checks, by name, that could not be marked as active.
+	inactive map[string]retry
 	// answered has the resource version with which each workload was answered last. Until its watch
 	// shows another one, it is not judged again.
 	answered map[types.UID]string
@@ -104,20 +109,25 @@ type try struct {
 	count int32
 }
 
+// retry is when something that failed is tried again, and how long it waits for that.
+type retry struct {
+	at   time.Time
+	wait time.Duration
+}
+
 // New returns a Checker. Its nodes score places as those of the ranking.
 func New(world World, ranking *fleet.Ranking) *Checker {
-	return &Checker{world: world, ground: newGround(ranking), kept: map[types.UID]*kept{}, tries: map[types.UID]try{}, answered: map[types.UID]string{}}
+	return &Checker{world: world, ground: newGround(ranking), kept: map[types.UID]*kept{}, tries: map[types.UID]try{}, inactive: map[string]retry{}, answered: map[types.UID]string{}}
 }
 
 // Pass answers the workloads that wait for it. If none does, it costs a look at each workload.
 func (c *Checker) Pass(ctx context.Context) {
 	now := c.world.Now()
 	mine := c.world.Checks()
+	maps.DeleteFunc(c.inactive, func(name string, _ retry) bool { active, there := mine[name]; return active || !there })
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		if !mine[name] {
-			if err := c.world.Activate(ctx, name, now); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				klog.FromContext(ctx).Error(err, "An AdmissionCheck is not marked as active, and Kueue admits nothing to its queues", "admissionCheck", name)
-			}
+			c.activate(ctx, name, now)
 		}
 		mine[name] = true
 	}
@@ -128,6 +138,23 @@ func (c *Checker) Pass(ctx context.Context) {
 	if err := c.judgeAll(ctx, mine, due, now); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Workloads of Kueue are not judged")
 	}
+}
+
+// activate marks an admission check as active, unless that failed a short time ago. An API server
+// that does not allow it would otherwise be asked, and the error logged, in every pass.
+func (c *Checker) activate(ctx context.Context, name string, now time.Time) {
+	last := c.inactive[name]
+	if now.Before(last.at) {
+		return
+	}
+	err := c.world.Activate(ctx, name, now)
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
+		delete(c.inactive, name)
+		return
+	}
+	wait := min(MaxActivate, max(Period, 2*last.wait))
+	c.inactive[name] = retry{at: now.Add(wait), wait: wait}
+	klog.FromContext(ctx).Error(err, "An AdmissionCheck is not marked as active, and Kueue admits nothing to its queues", "admissionCheck", name, "triesAgainAfter", wait)
 }
 
 // look returns the workloads that are due, those of the highest priority first and then the oldest.

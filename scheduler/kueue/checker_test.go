@@ -88,6 +88,37 @@ func TestRetryBacksOff(t *testing.T) {
 	}
 }
 
+// TestActivateBacksOff checks the times between the tries to mark a check as active, that workloads
+// are judged meanwhile, and that a check that was active since then is marked at once.
+func TestActivateBacksOff(t *testing.T) {
+	w := newWorld(t, 1)
+	w.inactive = errors.New("admissionchecks.kueue.x-k8s.io is forbidden")
+	w.add("job", set{name: "main", count: 1, cpus: 1})
+	checker := w.checker()
+	var seconds []int
+	for last, begun := 0, w.now; w.now.Sub(begun) < 4*time.Minute; w.now = w.now.Add(Period) {
+		checker.Pass(t.Context())
+		if w.activations != last {
+			last = w.activations
+			seconds = append(seconds, int(w.now.Sub(begun).Seconds()))
+		}
+	}
+	if got, want := fmt.Sprint(seconds), "[0 2 6 14 30 62 122 182]"; got != want {
+		t.Errorf("tries after %s seconds, want %s", got, want)
+	}
+	if state, _ := w.check("job"); state != Ready {
+		t.Errorf("the workload is %s, want it to be judged", state)
+	}
+	w.active = true
+	checker.Pass(t.Context())
+	before := w.activations
+	w.active, w.inactive = false, nil
+	checker.Pass(t.Context())
+	if w.activations != before+1 || !w.active {
+		t.Errorf("%d tries after the check was active, want 1", w.activations-before)
+	}
+}
+
 // TestKeepsPlaces checks that two workloads are not promised the same place: not in the same pass,
 // nor later, nor by a process that takes over. A place is free when its time is over, or when the
 // workload has ended, and bound pods count once.

@@ -46,6 +46,10 @@ type world struct {
 	outcomes map[string]int
 	left     int
 	active   bool
+	// inactive is the error with which a check cannot be marked as active, and activations counts
+	// the tries.
+	inactive    error
+	activations int
 }
 
 func newWorld(t testing.TB, nodes int) *world {
@@ -101,8 +105,9 @@ func (w *world) world() World {
 		Now:    func() time.Time { return w.now },
 		Checks: func() map[string]bool { return map[string]bool{"fleet": w.active} },
 		Activate: func(context.Context, string, time.Time) error {
-			w.active = true
-			return nil
+			w.activations++
+			w.active = w.inactive == nil
+			return w.inactive
 		},
 		Workloads: func() (all []*Workload) {
 			for _, name := range slices.Sorted(maps.Keys(w.workloads)) {
