@@ -128,8 +128,6 @@ const (
 	// maxAccounts bounds the accounts of nodes for all shapes together. An account takes about 10
 	// µs.
 	maxAccounts = 100_000
-	// maxSmaller bounds the smaller requests that are tried for a shape.
-	maxSmaller = 2
 )
 
 // alike has nodes that give every pod the same account.

@@ -86,27 +86,32 @@ func onNUMANodes(t *testing.T) []scarcity {
 	return []scarcity{
 		{
 			// NUMA node 1 of each node takes a pod. NUMA node 0 has 7 CPUs, because 1 is reserved.
-			"a reserved CPU", kind(t, 2), []Item{item("eight", 8, 4)},
+			"a reserved CPU", kind(t, 2),
+			[]Item{item("eight", 8, 4)},
 			[]string{"2 pods, 4 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 4 by 1 to 8, with others 0; reserved 1 keep 8 cpu off 2; 7 cpu places 2"},
 		},
 		{
 			// Three CPUs are left on NUMA node 1, and 2 on NUMA node 0. Memory is left everywhere.
-			"no CPUs beside memory", kind(t, 1), []Item{item("five", 5, 4)},
+			"no CPUs beside memory", kind(t, 1),
+			[]Item{item("five", 5, 4)},
 			[]string{"2 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 2 to 3, with others 0; 3 cpu places 1"},
 		},
 		{
 			// Of 31 and 32 GiB, 11 and 12 are left beside 5 and 6 CPUs.
-			"no memory beside CPUs", kind(t, 1), []Item{item("fat", 2, 3).with(20*gib, 0)},
+			"no memory beside CPUs", kind(t, 1),
+			[]Item{item("fat", 2, 3).with(20*gib, 0)},
 			[]string{"1 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; memory alone 2 by 8589934592 to 9663676416, with others 0; 12884901888 memory places 1"},
 		},
 		{
 			// The other pods have 4 CPUs of each NUMA node. The GPUs are free beside 4 and 3 CPUs.
-			"no CPUs beside GPUs", kind(t, 1).withGPUs(t), []Item{item("small", 4, 2), item("train", 6, 2).with(gib, 1)},
+			"no CPUs beside GPUs", kind(t, 1).withGPUs(t),
+			[]Item{item("small", 4, 2), item("train", 6, 2).with(gib, 1)},
 			[]string{"2 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 2 to 3, with others 0; 4 cpu places 1"},
 		},
 		{
 			// The pods with a GPU leave 4 and 3 CPUs, and no GPU.
-			"several", kind(t, 1).withGPUs(t), []Item{item("train", 4, 2).with(gib, 1), item("more", 5, 1).with(gib, 1)},
+			"several", kind(t, 1).withGPUs(t),
+			[]Item{item("train", 4, 2).with(gib, 1), item("more", 5, 1).with(gib, 1)},
 			[]string{"1 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 2, barred 0, not allowed 0; cpu alone 0 by 0 to 0, with others 2; example.com/gpu alone 0 by 0 to 0, with others 2"},
 		},
 	}
@@ -123,21 +128,25 @@ func onSomeNodes(t *testing.T) []scarcity {
 	return []scarcity{
 		{
 			// Nothing is aligned, so the node is one place. Its 15 CPUs have 5 left.
-			"the whole node", kind(t, 1).under(t, func(p *node.Policy) { p.Topology = node.TopologyNone }), []Item{item("ten", 10, 2)},
+			"the whole node", kind(t, 1).under(t, func(p *node.Policy) { p.Topology = node.TopologyNone }),
+			[]Item{item("ten", 10, 2)},
 			[]string{"1 pods, 0 NUMA nodes, 1 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 1 by 5 to 5, with others 0; 5 cpu places 1"},
 		},
 		{
 			// Of the NUMA nodes, which have 2 and 3 CPUs left beside 5, the last pod takes 3.
-			"a smaller and a much smaller request", kind(t, 2), []Item{item("five", 5, 8), item("three", 3, 1)},
+			"a smaller and a much smaller request", kind(t, 2),
+			[]Item{item("five", 5, 8), item("three", 3, 1)},
 			[]string{"4 pods, 4 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 4 by 2 to 5, with others 0; 3 cpu places 1; 2 cpu places 3"},
 		},
 		{
-			"one of two nodes is allowed", kind(t, 2), []Item{elsewhere(item("eight", 8, 2))},
+			"one of two nodes is allowed", kind(t, 2),
+			[]Item{elsewhere(item("eight", 8, 2))},
 			[]string{"1 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 1; cpu alone 2 by 1 to 8, with others 0; reserved 1 keep 8 cpu off 1; 7 cpu places 1"},
 		},
 		{
 			// More pods are rejected of the second shape, so it comes first.
-			"two shapes", kind(t, 1), []Item{item("eight", 8, 2), item("wide", 9, 3)},
+			"two shapes", kind(t, 1),
+			[]Item{item("eight", 8, 2), item("wide", 9, 3)},
 			[]string{
 				"3 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 2 to 9, with others 0; 7 cpu places 1",
 				"1 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 1 to 8, with others 0; reserved 1 keep 8 cpu off 1; 7 cpu places 1",

@@ -406,10 +406,10 @@ func (x *FleetSmaller) Text(of *FleetScarce) string {
 	switch {
 	case of.Empty:
 		takes, which = "an empty node takes ", ofThese(of.Pods, of.Pods)
-	case x.Pods == of.Pods && x.Pods == 1:
-		which = "it"
 	case x.Pods == of.Pods:
-		which = "all of them"
+		if which = "all of them"; of.Pods == 1 {
+			which = "it"
+		}
 	case x.AtLeast:
 		which = "at least " + which
 	}
