@@ -58,7 +58,8 @@ func TestLargeFleet(t *testing.T) {
 	b.Quiet()
 }
 
-// lacking returns what rejected pods of n shapes lack on 24 NUMA nodes. The first shape has 12 pods.
+// lacking returns what rejected pods of n shapes lack on 24 NUMA nodes. The first shape has 12
+// pods.
 func lacking(n int) *view.FleetScarcity {
 	s := &view.FleetScarcity{}
 	for i := range n {
@@ -75,8 +76,8 @@ func lacking(n int) *view.FleetScarcity {
 }
 
 // TestScarce checks that what rejected pods lack comes before the nodes, with five shapes at first,
-// on a desktop, a phone and in one file. A change of one shape changes no element of the others, and
-// the part goes away with the last rejected pod.
+// on a desktop and a phone. A change of one shape changes no element of the others, and the part
+// goes away with the last rejected pod.
 func TestScarce(t *testing.T) {
 	b := webuitest.New(t)
 	first := counted(t, 300)

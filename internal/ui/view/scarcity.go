@@ -127,7 +127,8 @@ func scarcityOf(s *capacity.Scarcity) *FleetScarcity {
 	return out
 }
 
-// ShapesFirst is how many shapes a reader is shown at first. A reader changes one request at a time.
+// ShapesFirst is how many shapes a reader is shown at first. A reader changes one request at a
+// time.
 const ShapesFirst = 5
 
 // text formats the scarcity for people, with the summary first.
