@@ -201,7 +201,7 @@ func checkStatus(t *testing.T, address string) {
 	for args, want := range map[string]string{
 		"status -address 127.0.0.1:1": "does paddock quiet run on this node?", "status -address " + address + " -o table": "expected text or json",
 		"status -address 127.0.0.1:1 -o xml": "-o xml: expected text or json", "status all": `argument "all": expected only flags`,
-		"now": "expected flags, or the command status", "--config none.yaml": "--config: open none.yaml",
+		"now": "expected flags, or one of the commands status and version", "--config none.yaml": "--config: open none.yaml",
 	} {
 		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
