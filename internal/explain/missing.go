@@ -201,7 +201,10 @@ func fitsOnOne(s *node.State, f *hint.Set) bool {
 // judge adds what the i-th hint set of an alignment lacks on m.
 func (p *MissingPlace) judge(s *node.State, a *node.Alignment, i int, m mask.Mask) {
 	f := &a.HintSets[i]
-	if f.Kind == hint.Fits && f.Has(m) || f.Kind == hint.Any && len(f.Needs) == 0 {
+	// The node as a whole has what fits on some of its NUMA nodes. There need not be a hint for all
+	// of them: memory groups that are apart have none together (R-MEM-22).
+	whole := p.NUMANode == nil
+	if f.Kind == hint.Fits && (whole && !f.IsEmpty() || f.Has(m)) || f.Kind == hint.Any && len(f.Needs) == 0 {
 		return
 	}
 	if i < len(a.Given) { // Other devices cannot take their place.

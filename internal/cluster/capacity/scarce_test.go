@@ -133,6 +133,13 @@ func onSomeNodes(t *testing.T) []scarcity {
 			[]string{"1 pods, 0 NUMA nodes, 1 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 1 by 5 to 5, with others 0; 5 cpu places 1"},
 		},
 		{
+			// Each NUMA node gives memory to a pod, so no pod has memory of both (R-MEM-22). That keeps
+			// nothing off: a pod has its memory on one of them, and its CPUs on both.
+			"the whole node, with memory of one NUMA node", kind(t, 1).under(t, func(p *node.Policy) { p.Topology = node.TopologyBestEffort }),
+			[]Item{item("five", 5, 2), item("six", 6, 1)},
+			[]string{"1 pods, 0 NUMA nodes, 1 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 1 by 1 to 1, with others 0; 5 cpu places 1"},
+		},
+		{
 			// Of the NUMA nodes, which have 2 and 3 CPUs left beside 5, the last pod takes 3.
 			"a smaller and a much smaller request", kind(t, 2),
 			[]Item{item("five", 5, 8), item("three", 3, 1)},
