@@ -163,7 +163,7 @@ func TestClaimsCanFail(t *testing.T) {
 
 // versionFiles are where tests name the versions of what they run.
 var versionFiles = []string{
-	"docs/runtimes.md", "scheduler/go.mod", "test/chart/go.mod", "test/noderesourcetopology/go.mod", "test/e2e/README.md", "test/e2e/parts/parts.go",
+	"docs/runtimes.md", "scheduler/go.mod", "test/chart/go.mod", "test/kueue/go.mod", "test/noderesourcetopology/go.mod", "test/e2e/README.md", "test/e2e/parts/parts.go",
 	"test/record/kubelet-1.33/go.mod", "test/record/kubelet-1.34/go.mod", "test/record/kubelet-1.35/go.mod", "test/record/kubelet-1.36/go.mod", "test/record/kubelet-1.37/go.mod",
 }
 

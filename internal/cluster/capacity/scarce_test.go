@@ -133,8 +133,8 @@ func onSomeNodes(t *testing.T) []scarcity {
 			[]string{"1 pods, 0 NUMA nodes, 1 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 1 by 5 to 5, with others 0; 5 cpu places 1"},
 		},
 		{
-			// Each NUMA node gives memory to a pod, so no pod has memory of both (R-MEM-22). That keeps
-			// nothing off: a pod has its memory on one of them, and its CPUs on both.
+			// Each NUMA node gives memory to a pod, so no pod has memory of both (R-MEM-22).
+			// That keeps nothing off: a pod has its memory on one of them, and its CPUs on both.
 			"the whole node, with memory of one NUMA node", kind(t, 1).under(t, func(p *node.Policy) { p.Topology = node.TopologyBestEffort }),
 			[]Item{item("five", 5, 2), item("six", 6, 1)},
 			[]string{"1 pods, 0 NUMA nodes, 1 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 1 by 1 to 1, with others 0; 5 cpu places 1"},
