@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/node/store"
 )
@@ -184,10 +185,13 @@ func TestKilledAgentOnDisk(t *testing.T) {
 	const variable = "PADDOCK_TEST_STATE"
 	if path := os.Getenv(variable); path != "" {
 		s, _ := mustOpen(t, store.OS(), path)
-		defer runtime.KeepAlive(s) // The garbage collector closes the files of an unused store, which ends its lock.
 		mustWrite(t, s, seal(3, 20))
 		fmt.Println("written")
-		select {} // until it is killed
+		for range time.Tick(time.Hour) { // until it is killed
+			// The garbage collector closes the files of an unused store, which ends its lock. A call
+			// that is deferred does not keep it in a function that never returns.
+			runtime.KeepAlive(s)
+		}
 	}
 	path := keptOnDisk(t)
 	agent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledAgentOnDisk$")
