@@ -11,7 +11,7 @@
 //
 // # Limits
 //
-//	message            4 MiB each way
+//	message            4 MiB each way; a call with larger answers gets INVALID_ARGUMENT
 //	questions          10,000 of one call, pods times nodes
 //	calls at a time    64, without watches; another call gets RESOURCE_EXHAUSTED at once
 //	watches            64

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	api "github.com/paddock-project/paddock/api/predict/v1alpha1"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -203,6 +204,7 @@ func (s *Server) AskBatch(ctx context.Context, in *api.AskBatchRequest) (*api.As
 	}
 	b := batch{detail: in.GetDetail(), age: age, stale: age > s.options.MaxAge}
 	out := &api.AskBatchResponse{Answers: make([]*api.Answer, 0, len(targets)*len(in.GetPods()))}
+	size := 0
 	for i, pod := range in.GetPods() {
 		q, err := questionOf(pod)
 		if err != nil {
@@ -215,6 +217,10 @@ func (s *Server) AskBatch(ctx context.Context, in *api.AskBatchRequest) (*api.As
 			a, err := b.answer(k, q)
 			if err != nil {
 				return nil, status.Errorf(codes.InvalidArgument, "pod %d: %v", i, err)
+			}
+			// gRPC compares the size only after it has encoded everything.
+			if size += proto.Size(a); size > maxMessage {
+				return nil, status.Errorf(codes.InvalidArgument, "the answers to %d questions take more than %d MiB: ask for fewer in a call, or without detail", len(targets)*len(in.GetPods()), maxMessage>>20)
 			}
 			out.Answers = append(out.Answers, a)
 		}
