@@ -138,3 +138,20 @@ func BenchmarkLimitPerNode(b *testing.B) {
 		})
 	}
 }
+
+// TestLimitAndSmaller checks what a pod with a limit lacks where another node has no room for it,
+// and that a smaller request obeys the limit as well: n1 has a pod of the workload already.
+func TestLimitAndSmaller(t *testing.T) {
+	r, err := Fit(t.Context(), []Kind{kind(t, 2)}, []Item{item("b", 5, 3), limited("a", 5, 3, 1)}, Options{Scoring: fleet.LeastAllocated})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Scarcity(t.Context())
+	if err != nil || len(s.Shapes) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	want := "2 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 2 to 3, with others 0; 3 cpu places 1"
+	if got := s.Shapes[0].String(); got != want || s.Shapes[0].Limited != 1 {
+		t.Errorf("%s, limited %d\nwant %s, limited 1", got, s.Shapes[0].Limited, want)
+	}
+}

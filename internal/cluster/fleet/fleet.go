@@ -61,9 +61,14 @@ func New(ranking *Ranking, nodes []Node) (*Fleet, error) {
 }
 
 // Copy returns a fleet with the same nodes and pods, which changes apart from f. It obeys no rules:
-// those of f know the pods on the nodes of f. It costs a pointer for each node.
+// those of f know the pods on the nodes of f. It costs a pointer for each node, and a number for
+// each node and each workload with a limit.
 func (f *Fleet) Copy() *Fleet {
-	return &Fleet{ranking: f.ranking, members: slices.Clone(f.members), byName: f.byName, classes: map[string]*Class{}}
+	counts := make(map[string][]int64, len(f.counts))
+	for workload, on := range f.counts {
+		counts[workload] = slices.Clone(on)
+	}
+	return &Fleet{ranking: f.ranking, members: slices.Clone(f.members), byName: f.byName, classes: map[string]*Class{}, counts: counts}
 }
 
 // Node returns a node in its current state.
