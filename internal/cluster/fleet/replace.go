@@ -27,8 +27,12 @@ func (f *Fleet) Set(v *View) error {
 
 // Forget drops the answers that are kept for classes if there are more than limit classes, and
 // returns whether it did. A class of a fleet of 5,000 nodes takes about 1 MB. Classes that callers
-// have must not be used afterwards.
+// have must not be used afterwards. Without classes, it only forgets which nodes have changed: a
+// fleet that is asked for no class would otherwise remember every change.
 func (f *Fleet) Forget(limit int) bool {
+	if len(f.classes) == 0 {
+		f.changes = nil
+	}
 	if len(f.classes) <= limit {
 		return false
 	}
