@@ -196,7 +196,7 @@ func (g *ground) allowance(pod *v1.Pod) (*allowance, error) {
 			out.names[n.Name] = true
 		}
 	}
-	out.seal(g.nodes)
+	out.seal(g.nodes, len(g.nodes))
 	g.allowed[string(key)] = out
 	return out, nil
 }
@@ -206,7 +206,8 @@ func (g *ground) allowance(pod *v1.Pod) (*allowance, error) {
 func (g *ground) within(a *allowance, keys, values []string) *allowance {
 	out := &allowance{names: map[string]bool{}}
 	last := len(keys) - 1 // The lowest level has the fewest nodes.
-	for _, n := range g.labelled(keys[last], values[last]) {
+	candidates := g.labelled(keys[last], values[last])
+	for _, n := range candidates {
 		in := a.names[n.Name]
 		for k := range last {
 			v, has := n.Labels[keys[k]]
@@ -216,13 +217,14 @@ func (g *ground) within(a *allowance, keys, values []string) *allowance {
 			out.names[n.Name] = true
 		}
 	}
-	out.seal(g.nodes)
+	out.seal(candidates, len(g.nodes))
 	return out
 }
 
-// seal sets the key.
-func (a *allowance) seal(nodes []*v1.Node) {
-	if len(a.names) == len(nodes) {
+// seal sets the key. nodes has those of the allowance among others, ascending by name, and all is
+// the number of nodes of the cluster.
+func (a *allowance) seal(nodes []*v1.Node, all int) {
+	if len(a.names) == all {
 		return
 	}
 	digest := sha256.New()

@@ -3,6 +3,7 @@ package kueue
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,7 +71,9 @@ func (g *ground) podSet(w *Workload, s *PodSet, world *World) (all []capacity.Gr
 			allowed.limit(&of.Pod)
 		} else {
 			of.Name += " in " + strings.Join(d.Values, ", ")
-			g.within(allowed, s.Levels, d.Values).limit(&of.Pod)
+			in := g.within(allowed, s.Levels, d.Values)
+			in.limit(&of.Pod)
+			of.Only = slices.AppendSeq([]string{}, maps.Keys(in.names)) // Not nil, even if there is none.
 		}
 		all = append(all, of)
 	}

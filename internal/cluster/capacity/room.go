@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -38,6 +39,9 @@ type Group struct {
 	// node. In both cases, Pod.Allowed must allow the node. Of an open node and of this one, it
 	// gets the name alone.
 	Node string
+	// Only has the nodes that Pod.Allowed allows, if the group names no node and they are few. Then
+	// only these are asked. Nil means that all are.
+	Only []string
 	// Exclusive is set if a pod of the group requests anything that a node assigns exclusively.
 	Exclusive bool
 }
@@ -128,6 +132,10 @@ type taking struct {
 	Joint
 	before map[string]*fleet.View
 	open   map[string]Open
+	// part has the nodes of the fleet that are asked for the group. It may be the fleet.
+	part *fleet.Fleet
+	// left has the open nodes that may still take the group, the best first: see guess.
+	left []string
 }
 
 // try places the groups in an order of their positions.
@@ -155,6 +163,9 @@ func (t *taking) place(ctx context.Context, groups []Group, order []int) error {
 	for _, i := range order {
 		g := groups[i]
 		t.Nodes[i] = map[string]int64{}
+		if t.part, t.left = t.Fleet, t.candidates(&g); t.Fleet != nil && g.Only != nil {
+			t.part = t.Fleet.Part(g.Only)
+		}
 		for k := range g.Count {
 			if tried%every == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -183,7 +194,9 @@ func (t *taking) one(g Group, pod fleet.Pod) (placed bool, why []fleet.Count, er
 		return false, nil, nil
 	case t.Fleet == nil:
 	case name == "":
-		name, found, why, err = t.Fleet.Best(pod)
+		if name, found, why, err = t.part.Best(pod); t.part != t.Fleet {
+			why = t.others(why)
+		}
 	default:
 		var v *fleet.View
 		if v, found = t.Fleet.View(name); found {
@@ -194,7 +207,7 @@ func (t *taking) one(g Group, pod fleet.Pod) (placed bool, why []fleet.Count, er
 		return false, nil, err
 	}
 	if !found {
-		return t.guess(g, pod), why, nil
+		return t.guess(pod), why, nil
 	}
 	was, _ := t.Fleet.View(name)
 	plan, err := t.Fleet.Place(name, pod)
@@ -204,28 +217,61 @@ func (t *taking) one(g Group, pod fleet.Pod) (placed bool, why []fleet.Count, er
 	if t.before[name] == nil {
 		t.before[name] = was
 	}
+	if t.part != t.Fleet && name != g.Node {
+		if now, is := t.Fleet.View(name); is {
+			err = t.part.Set(now)
+		}
+	}
 	t.Placements = append(t.Placements, Placement{Pod: pod.ID(), Node: name, Grant: plan.Grant})
-	return true, nil, nil
+	return true, nil, err
+}
+
+// others adds the nodes that were not asked, because the pod may not run there.
+func (t *taking) others(why []fleet.Count) []fleet.Count {
+	if n := len(t.Fleet.Views()) - len(t.part.Views()); n > 0 && (len(why) > 0 || len(t.part.Views()) == 0) {
+		why = append(slices.Clip(why), fleet.Count{Why: fleet.Why{NotAllowed: true}, Nodes: n})
+	}
+	return why
+}
+
+// candidates returns the open nodes on which the pods of a group may run, the fullest first and
+// then by name.
+func (t *taking) candidates(g *Group) (names []string) {
+	among := g.Only
+	switch {
+	case g.Node != "":
+		among = []string{g.Node}
+	case among == nil:
+		among = slices.Collect(maps.Keys(t.Open))
+	}
+	for _, name := range among {
+		if o, is := t.Open[name]; !is || g.Exclusive && o.Bars != "" {
+			continue
+		}
+		if g.Node == "" && g.Pod.Allowed != nil && !g.Pod.Allowed(&fleet.Node{Name: name}) {
+			continue
+		}
+		names = append(names, name)
+	}
+	free := func(name string) int64 { o := t.Open[name]; return o.Allocatable.Milli - o.Used.Milli }
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(free(a), free(b)), cmp.Compare(a, b)) })
+	return names
 }
 
 // guess places a pod on an open node, by its amounts alone: on the fullest that takes it, then the
-// first by name.
-func (t *taking) guess(g Group, pod fleet.Pod) bool {
-	best := ""
-	for name, o := range t.Open {
-		if g.Node != "" && name != g.Node || g.Exclusive && o.Bars != "" || o.Allocatable.Short(o.Used, pod.Asks) != "" {
-			continue
+// first by name. The pods of a group are equal. A node that takes one becomes fuller, so that it
+// remains the best. One that does not take a pod takes none of the others either.
+func (t *taking) guess(pod fleet.Pod) bool {
+	for len(t.left) > 0 {
+		if o := t.Open[t.left[0]]; o.Allocatable.Short(o.Used, pod.Asks) == "" {
+			break
 		}
-		if g.Node == "" && pod.Allowed != nil && !pod.Allowed(&fleet.Node{Name: name}) {
-			continue
-		}
-		if left, least := o.Allocatable.Milli-o.Used.Milli, t.Open[best].Allocatable.Milli-t.Open[best].Used.Milli; best == "" || left < least || left == least && name < best {
-			best = name
-		}
+		t.left = t.left[1:]
 	}
-	if best == "" {
+	if len(t.left) == 0 {
 		return false
 	}
+	best := t.left[0]
 	o := t.Open[best]
 	if _, known := t.open[best]; !known {
 		t.open[best] = o
@@ -242,7 +288,7 @@ func (t *taking) shortfall(g Group, pod fleet.Pod, placed int64, why []fleet.Cou
 	s := &Shortfall{Group: g, Placed: placed, Why: why, Node: g.Node}
 	slices.SortStableFunc(s.Why, func(a, b fleet.Count) int { return cmp.Compare(distance(a.Why), distance(b.Why)) })
 	if s.Node == "" && len(s.Why) > 0 && !s.Why[0].NotAllowed {
-		if n, found := t.Fleet.Rejecting(pod, s.Why[0].Why); found {
+		if n, found := t.part.Rejecting(pod, s.Why[0].Why); found {
 			s.Node = n.Name
 		}
 	}
