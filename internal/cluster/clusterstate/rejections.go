@@ -3,6 +3,7 @@ package clusterstate
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -94,7 +95,7 @@ func sum(all map[string]counters) ([]Rejections, []Decisions) {
 			if !there {
 				s = key
 			}
-			s.Pods += max(0, r.Count)
+			s.Pods = counted(s.Pods, r.Count)
 			s.Nodes++
 			sums[key] = s
 		}
@@ -111,22 +112,32 @@ func sum(all map[string]counters) ([]Rejections, []Decisions) {
 func (n *counters) decisions() Decisions {
 	d := Decisions{Group: n.group, Policy: n.policy, Nodes: 1}
 	for _, r := range n.Counts {
-		d.Rejected += max(0, r.Count)
+		d.Rejected = counted(d.Rejected, r.Count)
 	}
 	if n.Since == nil {
 		d.Uncounted = 1
 		return d
 	}
-	d.Decided, d.From, d.To = max(0, n.Decided), n.Since.Time, n.Since.Time
+	// A status can have any numbers. What was rejected was decided.
+	d.Decided, d.From, d.To = max(d.Rejected, n.Decided), n.Since.Time, n.Since.Time
 	return d
+}
+
+// counted adds counters, of which a status can have any. A negative one is 0, and a sum that is too
+// large is the largest number.
+func counted(a, b int64) int64 {
+	if a, b = max(0, a), max(0, b); a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // Plus returns the decisions of both. Group and Policy are those of the first that has one.
 func (d Decisions) Plus(e Decisions) Decisions {
 	d.Group, d.Policy = cmp.Or(d.Group, e.Group), cmp.Or(d.Policy, e.Policy)
 	d.Nodes += e.Nodes
-	d.Decided += e.Decided
-	d.Rejected += e.Rejected
+	d.Decided = counted(d.Decided, e.Decided)
+	d.Rejected = counted(d.Rejected, e.Rejected)
 	d.Uncounted += e.Uncounted
 	if d.From.IsZero() || !e.From.IsZero() && e.From.Before(d.From) {
 		d.From = e.From
@@ -151,7 +162,7 @@ func grown(before, now v1alpha1.Rejections) v1alpha1.Rejections {
 	}
 	var counts []v1alpha1.RejectionCount
 	for _, n := range now.Counts {
-		if old := had[key{n.Class, n.Cause}]; n.Count >= old {
+		if old := max(0, had[key{n.Class, n.Cause}]); n.Count >= old {
 			n.Count -= old
 		}
 		if n.Count > 0 {
@@ -159,8 +170,8 @@ func grown(before, now v1alpha1.Rejections) v1alpha1.Rejections {
 		}
 	}
 	now.Counts = counts
-	if now.Decided >= before.Decided {
-		now.Decided -= before.Decided
+	if old := max(0, before.Decided); now.Decided >= old {
+		now.Decided -= old
 	}
 	return now
 }
