@@ -1,6 +1,7 @@
 package prediction
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,6 +36,31 @@ func TestLargeAnswers(t *testing.T) {
 		}
 		if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 64 {
 			t.Errorf("the call took %d MiB", mib)
+		}
+	}
+}
+
+// TestManyResources asks about pods that name many resources: in a container, and in all together.
+// In a message of 4 MiB, 350,000 would fit, which are compared with each other.
+func TestManyResources(t *testing.T) {
+	w := &world{moment: nodes(t, 1), now: time.Unix(1000, 0)}
+	s := New(w, Options{MaxAge: time.Minute, Now: w.clock, After: time.After})
+	ask := func(p *api.Pod) error {
+		_, err := s.Ask(t.Context(), &api.AskRequest{Node: "node-0000", Pod: p})
+		return err
+	}
+	one, all := pod("one", 1), pod("all", 1)
+	for i := range 254 { // With cpu and memory, as many as are allowed.
+		one.Containers[0].Resources.Limits[fmt.Sprint("example.com/", i)] = 1
+		all.Containers = append(all.Containers, &api.Container{Name: fmt.Sprint(i), Resources: &api.Resources{Limits: map[string]int64{fmt.Sprint("example.com/", i): 1}}})
+	}
+	for _, p := range []*api.Pod{one, all} {
+		if err := ask(p); err != nil {
+			t.Errorf("pod %s with 256 resources: %v", p.GetName(), err)
+		}
+		p.Containers[len(p.Containers)-1].Resources.Limits["example.com/more"] = 1
+		if err := ask(p); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "256") {
+			t.Errorf("pod %s with 257 resources: %v, want %s", p.GetName(), err, codes.InvalidArgument)
 		}
 	}
 }

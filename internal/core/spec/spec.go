@@ -24,6 +24,10 @@ var ErrInvalid = errors.New("the pod is not usable")
 // MaxContainers is the largest number of containers of a pod. A pod with more is an error.
 const MaxContainers = 10_000
 
+// MaxResources is the largest number of resources that the containers of a pod name. A pod with
+// more is an error: what they ask for is compared resource by resource.
+const MaxResources = 256
+
 // Resources are what a container or a pod requests and may use at most. Amounts of CPU are in
 // thousandths of a CPU, of memory and huge pages in bytes, of devices in devices.
 type Resources struct{ Requests, Limits request.Amounts }
@@ -307,6 +311,9 @@ func (p *Pod) check() error {
 		if err := c.check(sums); err != nil {
 			return fmt.Errorf("container %s: %w", c.Name, err)
 		}
+		if len(sums) > MaxResources {
+			return fmt.Errorf("its containers name more than %d resources", MaxResources)
+		}
 	}
 	if !apps {
 		return errors.New("it has no app container")
@@ -337,6 +344,9 @@ func (c *Container) check(sums map[request.Resource]int64) error {
 
 func (r *Resources) check() error {
 	for _, list := range []request.Amounts{r.Requests, r.Limits} {
+		if len(list) > MaxResources {
+			return fmt.Errorf("%d resources are listed: the limit is %d", len(list), MaxResources)
+		}
 		for i, a := range list {
 			switch {
 			case a.Value < 0:
