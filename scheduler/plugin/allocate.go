@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,7 +25,8 @@ import (
 const (
 	// allocationTime bounds the allocation of a pod's claims on one node. The plugin
 	// DynamicResources has just found the same allocation, within its own filterTimeout. A node that
-	// takes longer is asked as if the devices were unknown.
+	// takes longer is asked as if the devices were unknown, and so are the nodes that are asked after
+	// it in the cycle: they would take as long, each of 5,000.
 	allocationTime = time.Second
 	// allocationTries is how often the allocated devices are read if claims change meanwhile.
 	allocationTries = 5
@@ -65,6 +67,9 @@ type chosen struct {
 	// pending has the claims to allocate, and allocated the others.
 	pending, allocated []*resourceapi.ResourceClaim
 
+	// slow is set if the allocation on a node took too long.
+	slow atomic.Bool
+
 	mu     sync.Mutex // guards byNode
 	byNode map[string]*fleet.Pod
 }
@@ -83,7 +88,10 @@ func (c *chosen) on(ctx context.Context, node *v1.Node, asked fleet.Pod) *fleet.
 	if known, is := c.find(node.Name); is {
 		return known
 	}
-	with := c.allocate(ctx, node, asked)
+	var with *fleet.Pod
+	if !c.slow.Load() {
+		with = c.allocate(ctx, node, asked)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byNode == nil {
@@ -169,6 +177,9 @@ func (c *chosen) allocate(ctx context.Context, node *v1.Node, asked fleet.Pod) *
 		defer cancel()
 		var err error
 		if results, err = c.allocator.Allocate(limited, node, c.pending); err != nil || len(results) != len(c.pending) {
+			if ctx.Err() == nil && limited.Err() != nil {
+				c.slow.Store(true)
+			}
 			return nil
 		}
 	}
