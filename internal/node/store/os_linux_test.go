@@ -188,8 +188,8 @@ func TestKilledAgentOnDisk(t *testing.T) {
 		mustWrite(t, s, seal(3, 20))
 		fmt.Println("written")
 		for range time.Tick(time.Hour) { // until it is killed
-			// The garbage collector closes the files of an unused store, which ends its lock. A call
-			// that is deferred does not keep it in a function that never returns.
+			// The garbage collector closes the files of an unused store, which ends its lock. A
+			// call that is deferred does not keep it in a function that never returns.
 			runtime.KeepAlive(s)
 		}
 	}
