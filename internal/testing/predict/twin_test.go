@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 			return // The API server rejects it too: a request above the limit, or no app container.
 		}
 		compared++
-		if string(got.Key()) != string(want.Key()) || !reflect.DeepEqual(got.Identity, want.Identity) {
+		if got.Key() != want.Key() || !reflect.DeepEqual(got.Identity, want.Identity) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 	})
