@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDomainNodes checks that the pods of a domain are asked for on the nodes of the domain alone. An
-// answer of all 5,000 nodes for each of 2,500 racks takes 1.5 GiB and 10 s.
+// TestDomainNodes checks that the pods of a domain are asked for on the nodes of the domain alone.
+// An answer of all 5,000 nodes for each of 2,500 racks takes 1.5 GiB and 10 s.
 func TestDomainNodes(t *testing.T) {
 	w := newWorld(t, 6)
 	w.add("racked", set{name: "main", count: 2, cpus: 1, rack: "r2"})

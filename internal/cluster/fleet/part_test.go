@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestPart checks that a part of a fleet chooses as the fleet does for a pod that may run only there.
+// TestPart checks that a part of a fleet chooses as the fleet does for a pod that may run only
+// there.
 func TestPart(t *testing.T) {
 	s, err := node.New(hardware(t, 64*gib, 8, 8), policyOf(node.TopologySingleNUMANode, node.PodScope))
 	if err != nil {
