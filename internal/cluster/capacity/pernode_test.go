@@ -41,6 +41,28 @@ func TestLimitPerNode(t *testing.T) {
 	}
 }
 
+// TestSmallerObeysLimits checks that smaller requests are tried with the limit, and that the pods
+// that were already placed count. Each node has two of the pods, so it takes only one more of 2
+// CPUs, although one of them has 2 NUMA nodes with room.
+func TestSmallerObeysLimits(t *testing.T) {
+	for most, want := range map[int64]string{
+		0: "4 pods, 4 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 4 by 2 to 5, with others 0; 3 cpu places 1; 2 cpu places 3",
+		3: "4 pods, 4 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 4 by 2 to 5, with others 0; 3 cpu places 1; 2 cpu places 2",
+	} {
+		r, err := Fit(t.Context(), []Kind{kind(t, 2)}, []Item{limited("web", 5, 8, most), item("three", 3, 1)}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.Scarcity(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Shapes) != 1 || s.Shapes[0].String() != want {
+			t.Errorf("at most %d on a node: shapes %v; expected %s", most, s.Shapes, want)
+		}
+	}
+}
+
 // drawLimited draws items, most of which have a limit per node.
 func drawLimited(t *rapid.T) (items []Item, limits map[string]int64) {
 	limits = map[string]int64{}
