@@ -94,8 +94,10 @@ type Result struct {
 	// shapes has the rejected pods, for Scarcity: the most first, and of equal numbers the one that
 	// was rejected first.
 	shapes []*shape
-	// left is the result for the pods that were left out. It may be nil.
-	left *Result
+	// left is the result for the pods that were left out. It may be nil. It is empty: its fleet has
+	// one node of each kind without pods, and any number of them may be added.
+	left  *Result
+	empty bool
 }
 
 // KindResult describes what the nodes of a group of kinds got.

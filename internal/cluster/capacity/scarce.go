@@ -140,18 +140,17 @@ type alike struct {
 func (r *Result) Scarcity(ctx context.Context) (Scarcity, error) {
 	var out Scarcity
 	if r.left != nil {
-		if err := r.left.scarcity(ctx, &out, true); err != nil {
+		if err := r.left.scarcity(ctx, &out); err != nil {
 			return out, err
 		}
 	}
-	err := r.scarcity(ctx, &out, false)
+	err := r.scarcity(ctx, &out)
 	sort.SliceStable(out.Alone, func(a, b int) bool { return out.Alone[a].Pods > out.Alone[b].Pods })
 	return out, err
 }
 
-// scarcity adds what is missing for the rejected pods of one fleet. If empty is set, its nodes have
-// no pods, and any number of them may be added.
-func (r *Result) scarcity(ctx context.Context, out *Scarcity, empty bool) error {
+// scarcity adds what is missing for the rejected pods of one fleet.
+func (r *Result) scarcity(ctx context.Context, out *Scarcity) error {
 	if len(r.shapes) == 0 {
 		return nil
 	}
@@ -175,7 +174,7 @@ func (r *Result) scarcity(ctx context.Context, out *Scarcity, empty bool) error 
 		if err != nil {
 			return err
 		}
-		if scarce.Empty = empty; len(scarce.Missing) > 0 && scarce.Missing[0].Alone > 0 {
+		if scarce.Empty = r.empty; len(scarce.Missing) > 0 && scarce.Missing[0].Alone > 0 {
 			out.count(scarce.Missing[0].Resource, s.pods)
 		} else {
 			out.NotAlone += s.pods

@@ -211,18 +211,21 @@ func TestScarcityOfMany(t *testing.T) {
 	}
 }
 
-// TestScarcityOfLeftOut checks what pods lack that a number of nodes leaves out.
+// TestScarcityOfLeftOut checks what pods lack that a number of nodes leaves out, beside others and
+// alone.
 func TestScarcityOfLeftOut(t *testing.T) {
-	r, _, err := Fewest(t.Context(), kind(t, 0), []Item{item("small", 4, 3), item("wide", 9, 30)}, 10, Ways(), Options{})
-	if r == nil {
-		t.Fatal(err)
-	}
-	s, err := r.Scarcity(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "30 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 1 to 2, with others 0; 8 cpu places 30"
-	if len(s.Shapes) != 1 || !s.Shapes[0].Empty || s.Shapes[0].String() != want {
-		t.Errorf("shapes %v; expected one of an empty node: %s", s.Shapes, want)
+	for _, items := range [][]Item{{item("small", 4, 3), item("wide", 9, 30)}, {item("wide", 9, 30)}} {
+		r, _, err := Fewest(t.Context(), kind(t, 0), items, 10, Ways(), Options{})
+		if r == nil {
+			t.Fatal(err)
+		}
+		s, err := r.Scarcity(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "30 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 2 by 1 to 2, with others 0; 8 cpu places 30"
+		if len(s.Shapes) != 1 || !s.Shapes[0].Empty || s.Shapes[0].String() != want {
+			t.Errorf("%d items: shapes %v; expected one of an empty node: %s", len(items), s.Shapes, want)
+		}
 	}
 }

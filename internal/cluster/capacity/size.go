@@ -37,7 +37,9 @@ func apart(kinds []Kind, items []Item, o Options) (fitting []Item, left *Result,
 		}
 	}
 	r.Asked, r.LeftOut, r.Nodes, r.Order = r.Rejected, r.Rejected, 0, cmp.Or(o.Order, Given)
-	left, err = r.end()
+	if left, err = r.end(); left != nil {
+		left.empty = true
+	}
 	return fitting, left, err
 }
 
