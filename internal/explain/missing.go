@@ -42,9 +42,33 @@ type MissingPlace struct {
 	// Missing has how much of each resource is missing. An amount of a part of the caches is the
 	// number of CPUs whose caches have too little room.
 	Missing []Amount `json:"missing,omitempty"`
-	// Barred is set if something keeps the pod away that is no amount: memory of another group,
-	// devices that were chosen elsewhere, what init containers leave, or an empty pool.
-	Barred bool `json:"barred,omitempty"`
+	// Barred is set if something keeps the pod away that is no amount, and Bars has what does. There
+	// can be amounts that are missing as well.
+	Barred bool  `json:"barred,omitempty"`
+	Bars   []Bar `json:"bars,omitempty"`
+}
+
+// Bar is a reason that keeps a pod off a place and is no amount.
+type Bar string
+
+// The reasons.
+const (
+	// BarredByGroup is memory that belongs to another group of NUMA nodes (R-MEM-22).
+	BarredByGroup Bar = "memoryGroup"
+	// BarredByDevices is that devices were chosen for the pod that are near other NUMA nodes.
+	BarredByDevices Bar = "chosenDevices"
+	// BarredByCores is that the CPUs of a container are no whole number of cores (R-CPU-70).
+	BarredByCores Bar = "partialCores"
+	// BarredByPod is what the pod itself has: what init containers leave, or an empty pool.
+	BarredByPod Bar = "pod"
+)
+
+// bar adds a reason.
+func (p *MissingPlace) bar(why Bar) {
+	p.Barred = true
+	if !slices.Contains(p.Bars, why) {
+		p.Bars = append(p.Bars, why)
+	}
 }
 
 // Alone returns the resource that alone is missing.
@@ -208,7 +232,7 @@ func (p *MissingPlace) judge(s *node.State, a *node.Alignment, i int, m mask.Mas
 		return
 	}
 	if i < len(a.Given) { // Other devices cannot take their place.
-		p.Barred = true
+		p.bar(BarredByDevices)
 		return
 	}
 	short := false
@@ -232,7 +256,16 @@ func (p *MissingPlace) judge(s *node.State, a *node.Alignment, i int, m mask.Mas
 		p.Lacks(Amount{f.Resource, 0})
 		return
 	}
-	p.Barred = p.Barred || !short || !m.Contains(f.Required) || request.IsMemory(f.Resource) && grouped(s, m)
+	switch memory := request.IsMemory(f.Resource); {
+	case memory && grouped(s, m):
+		p.bar(BarredByGroup)
+	case !m.Contains(f.Required):
+		p.bar(BarredByPod)
+	case !short && memory && (f.Kind != hint.None || len(f.Needs) > 0): // Enough is free, but in another group.
+		p.bar(BarredByGroup)
+	case !short:
+		p.bar(BarredByPod)
+	}
 }
 
 // grouped reports whether a NUMA node of m gives memory only together with others (R-MEM-22).
@@ -263,8 +296,10 @@ func (p *MissingPlace) settle(s *node.State, plan *node.Plan, a *node.Alignment)
 	if s.Policy().CPU.FullPCPUsOnly {
 		core, physical := max(1, s.Machine().CPUsPerCore()), s.PhysicalCPUs().Len()
 		for _, n := range coresOf(plan, a) {
-			p.Barred = p.Barred || n%core != 0 // R-CPU-70
-			if n > physical {                  // Threads are free whose cores are not (R-CPU-71).
+			if n%core != 0 {
+				p.bar(BarredByCores)
+			}
+			if n > physical { // Threads are free whose cores are not (R-CPU-71).
 				p.Lacks(Amount{request.CPU, int64(n - physical)})
 			}
 		}

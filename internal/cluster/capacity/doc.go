@@ -33,9 +33,10 @@
 //     on every place of the node. The larger amount counts.
 //
 // So if one resource alone is missing on a NUMA node, a pod with a single container and that much
-// less of it fits there. A place is barred if the reason is no amount: memory that belongs to a
-// group of NUMA nodes, devices that were chosen elsewhere, a number of CPUs that is not a number of
-// whole cores. Nothing is missing on a node that has enough, but on no NUMA nodes that the policy
+// less of it fits there. A place is barred if no amount is missing but something else keeps the pod
+// off: memory that belongs to a group of NUMA nodes, devices that were chosen elsewhere, a number of
+// CPUs that is not a number of whole cores. Where this comes on top of an amount, the amount counts,
+// but not as the only one. Nothing is missing on a node that has enough, but on no NUMA nodes that the policy
 // admits together. There is no account of a node that rejects the pod before it compares resources,
 // and of one on which the pod may not run, be it for its labels or for a rule of the scheduler.
 //

@@ -60,11 +60,13 @@ type Scarce struct {
 	// not run. Both are not among the places.
 	Unknown, NotAllowed int
 	// Every place is counted once: where nothing is missing, by the resource that alone is missing,
-	// where several are missing, or where the reason is no amount.
+	// where an amount is missing beside others or beside another reason, or where no amount is
+	// missing and another reason keeps the pods off.
 	Nothing, Several, Barred int
 	// Missing has the resources that are missing somewhere, first those that are alone on the most
-	// places.
+	// places. Bars has the other reasons, first those that count on the most places.
 	Missing []Lack
+	Bars    []Bar
 	// Reserved has the reservations for the system that keep the pods off places, however empty.
 	Reserved []Reservation
 	// Smaller has smaller requests with which more pods are placed, the largest first.
@@ -80,6 +82,14 @@ type Lack struct {
 	Least, Most       int64
 	// amounts has the missing amount of each place on which the resource is alone.
 	amounts []int64
+}
+
+// Bar counts the places that a reason other than an amount keeps pods off. A place counts for the
+// first of its reasons.
+type Bar struct {
+	Reason explain.Bar
+	// Alone counts the places on which no amount is missing, and WithAmounts the others.
+	Alone, WithAmounts int
 }
 
 // Reservation is what keeps pods off places that would have room for them without pods: CPUs or
@@ -273,6 +283,7 @@ func (s *shape) account(f *fleet.Fleet, nodes []alike, rule fleet.Rule) (out Sca
 		a, b := &out.Missing[i], &out.Missing[k]
 		return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(b.WithOthers, a.WithOthers), strings.Compare(a.Resource, b.Resource)) < 0
 	})
+	slices.SortStableFunc(out.Bars, func(a, b Bar) int { return cmp.Compare(b.Alone+b.WithAmounts, a.Alone+a.WithAmounts) })
 	return out, first, nil
 }
 
@@ -371,12 +382,15 @@ func (s *Scarce) add(m *explain.Missing, nodes int) {
 		}
 		alone, is := p.Alone()
 		switch {
-		case p.Barred:
+		case len(p.Missing) == 0 && p.Barred:
 			s.Barred += nodes
 		case len(p.Missing) == 0:
 			s.Nothing += nodes
 		case !is:
 			s.Several += nodes
+		}
+		if p.Barred {
+			s.bar(p.Bars[0], len(p.Missing) == 0, nodes)
 		}
 		if is {
 			s.lack(alone.Resource).add(alone.Value, nodes)
@@ -385,6 +399,20 @@ func (s *Scarce) add(m *explain.Missing, nodes int) {
 		for _, a := range p.Missing {
 			s.lack(a.Resource).WithOthers += nodes
 		}
+	}
+}
+
+// bar counts places that a reason keeps pods off.
+func (s *Scarce) bar(reason explain.Bar, alone bool, places int) {
+	i := slices.IndexFunc(s.Bars, func(b Bar) bool { return b.Reason == reason })
+	if i < 0 {
+		i = len(s.Bars)
+		s.Bars = append(s.Bars, Bar{Reason: reason})
+	}
+	if alone {
+		s.Bars[i].Alone += places
+	} else {
+		s.Bars[i].WithAmounts += places
 	}
 }
 

@@ -13,13 +13,14 @@ type scarce struct {
 	Unlisted string        `json:"unlisted"`
 }
 
-// scarceShape describes a shape of rejected pods. Account has what is missing on how many NUMA
-// nodes, and the reservations that keep the pods off. Smaller has smaller requests, and how many of
-// the pods the fleet takes with each.
+// scarceShape describes a shape of rejected pods. Which names the only one, or an
+// example. Account has what is missing on how many NUMA nodes, and the reservations that keep the
+// pods off. Smaller has smaller requests, and how many of the pods the fleet takes with each.
 type scarceShape struct {
 	Pods    string   `json:"pods"`
 	Asks    string   `json:"asks"`
 	Example string   `json:"example"`
+	Which   string   `json:"which"`
 	Account []string `json:"account"`
 	Smaller []string `json:"smaller"`
 }
@@ -44,7 +45,7 @@ func scarceOf(s *view.FleetScarcity) *scarce {
 }
 
 func scarceShapeOf(of *view.FleetScarce) scarceShape {
-	out := scarceShape{Pods: of.Count(), Asks: of.Asks(), Example: of.Example, Account: append([]string{}, of.Account()...), Smaller: []string{}}
+	out := scarceShape{Pods: of.Count(), Asks: of.Asks(), Example: of.Example, Which: of.Which(), Account: append([]string{}, of.Account()...), Smaller: []string{}}
 	for i := range of.Smaller {
 		out.Smaller = append(out.Smaller, of.Smaller[i].Text(of))
 	}

@@ -382,7 +382,7 @@ func (f *Fleet) Now() string {
 
 func (c *FleetCause) text(style terminal.Style) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, such as %s\n", style.Paint(terminal.Bad, podCount(c.Pods.Rejected)+":"), style.Paint(terminal.Strong, c.Reason), style.Paint(terminal.Plain, c.Example))
+	fmt.Fprintf(&b, "%s %s, %s\n", style.Paint(terminal.Bad, podCount(c.Pods.Rejected)+":"), style.Paint(terminal.Strong, c.Reason), style.Paint(terminal.Plain, which(c.Pods.Rejected, c.Example)))
 	reasons := []string{fmt.Sprintf("%s: %s", Nodes(c.Nodes), c.Reason)}
 	for _, o := range c.Others {
 		reasons = append(reasons, fmt.Sprintf("%s: %s", Nodes(o.Nodes), o.Reason))

@@ -15,7 +15,7 @@ var (
 	podColumns      = []string{"pods.asked", "pods.placed", "pods.rejected", "pods.own", "pods.aligned", "pods.alignmentUnknown", "pods.never"}
 	cpuColumns      = []string{"cpus.allocatable", "cpus.asked", "cpus.placed", "cpus.aligned", "cpus.alignmentUnknown", "cpus.never", "cpus.free", "cpus.stranded"}
 	causeColumns    = []string{"reason", "example", "node", "detail", "remedy", "oneMore"}
-	scarcityColumns = []string{"container", "wanted", "numaNodes", "empty", "unknown", "ruled", "limited", "notAllowed", "nothing", "several", "barred", "resource", "alone", "withOthers", "least", "most", "reserved", "places", "from", "to", "pods", "atLeast"}
+	scarcityColumns = []string{"container", "wanted", "numaNodes", "empty", "unknown", "ruled", "limited", "notAllowed", "nothing", "several", "barred", "resource", "alone", "withOthers", "withAmounts", "least", "most", "reserved", "places", "from", "to", "pods", "atLeast"}
 )
 
 // record is a row by its columns. Columns that are missing are empty.
@@ -77,7 +77,7 @@ func (c *FleetCause) record() record {
 }
 
 // records returns the rows of the scarcity: one of each shape, followed by those of its resources,
-// its reservations and its smaller requests. Each has the example of the shape.
+// its other reasons, its reservations and its smaller requests. Each has the example of the shape.
 func (s *FleetScarcity) records() (all []record) {
 	if s == nil {
 		return nil
@@ -95,6 +95,9 @@ func (s *FleetScarcity) records() (all []record) {
 				r["least"], r["most"] = whole(l.Least), whole(l.Most)
 			}
 			all = append(all, r)
+		}
+		for _, b := range of.Bars {
+			all = append(all, record{"row": "bar", "example": of.Example, "reason": string(b.Reason), "alone": whole(b.Alone), "withAmounts": whole(b.WithAmounts)})
 		}
 		for _, l := range of.Reserved {
 			all = append(all, record{"row": "reserved", "example": of.Example, "resource": l.Resource, "wanted": whole(l.Wanted), "reserved": whole(l.Reserved), "places": whole(l.Places)})

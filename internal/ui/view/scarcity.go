@@ -54,13 +54,15 @@ type FleetScarce struct {
 	Ruled      int `json:"ruled,omitempty"`
 	Limited    int `json:"limited,omitempty"`
 	NotAllowed int `json:"notAllowed,omitempty"`
-	// Nothing counts the places on which nothing is missing, Several those on which several
-	// resources are, and Barred those where the reason is no amount. The others are the sum of
-	// Alone in Missing.
+	// Nothing counts the places on which nothing is missing. Several counts those on which an
+	// amount is missing beside others or beside a reason in Bars, and Barred those on which such a
+	// reason keeps the pods off without a missing amount. The others are the sum of Alone in
+	// Missing.
 	Nothing int         `json:"nothing"`
 	Several int         `json:"several"`
 	Barred  int         `json:"barred"`
 	Missing []FleetLack `json:"missing,omitempty"`
+	Bars    []FleetBar  `json:"bars,omitempty"`
 	// Reserved has the reservations for the system that keep the pods off places, however empty.
 	Reserved []FleetReserved `json:"reserved,omitempty"`
 	// Smaller has smaller requests with which the fleet takes more of the pods, the largest first.
@@ -76,6 +78,17 @@ type FleetLack struct {
 	WithOthers int    `json:"withOthers"`
 	Least      int64  `json:"least,omitempty"`
 	Most       int64  `json:"most,omitempty"`
+}
+
+// FleetBar counts the places that a reason other than an amount keeps the pods off: memory that
+// belongs to another group of NUMA nodes (memoryGroup), devices that were chosen near other NUMA
+// nodes (chosenDevices), CPUs that are no whole number of cores (partialCores), or what init
+// containers leave or an empty pool (pod). Alone counts the places on which no amount is missing,
+// and WithAmounts the others.
+type FleetBar struct {
+	Reason      explain.Bar `json:"reason"`
+	Alone       int         `json:"alone"`
+	WithAmounts int         `json:"withAmounts"`
 }
 
 // FleetReserved counts the places that have the wanted amount only without what is reserved for the
@@ -115,6 +128,9 @@ func scarcityOf(s *capacity.Scarcity) *FleetScarcity {
 		}
 		for _, l := range of.Missing {
 			shape.Missing = append(shape.Missing, FleetLack{l.Resource, l.Alone, l.WithOthers, l.Least, l.Most})
+		}
+		for _, b := range of.Bars {
+			shape.Bars = append(shape.Bars, FleetBar(b))
 		}
 		for _, r := range of.Reserved {
 			shape.Reserved = append(shape.Reserved, FleetReserved{r.Resource, r.Value, r.Most, r.Places})
@@ -164,9 +180,9 @@ func (s *FleetScarcity) Summary() string {
 	}
 	switch {
 	case s.Pods == 1:
-		return "No resource alone is missing anywhere for the rejected pod."
+		return "More of one resource alone would not be enough for the rejected pod anywhere."
 	case s.NotAlone == s.Pods:
-		return fmt.Sprintf("No resource alone is missing anywhere for the %s rejected pods.", grouped(s.Pods))
+		return fmt.Sprintf("More of one resource alone would not be enough for any of the %s rejected pods.", grouped(s.Pods))
 	case s.NotAlone+s.NotKnown == 0 && len(s.Alone) == 1:
 		if s.Pods == 2 {
 			return fmt.Sprintf("Both rejected pods lack only %s somewhere.", noun(s.Alone[0].Resource))
@@ -186,7 +202,7 @@ func (s *FleetScarcity) Summary() string {
 		texts = append(texts, text)
 	}
 	if s.NotAlone > 0 {
-		texts = append(texts, fmt.Sprintf("for %s, no resource alone is missing anywhere", grouped(s.NotAlone)))
+		texts = append(texts, fmt.Sprintf("for %s, more of one resource alone would not be enough anywhere", grouped(s.NotAlone)))
 	}
 	if s.NotKnown > 0 {
 		texts = append(texts, grouped(s.NotKnown)+" were not looked at")
@@ -293,7 +309,7 @@ func (s *FleetScarce) all() string {
 
 func (s *FleetScarce) text(style terminal.Style) string {
 	var b strings.Builder
-	b.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(s.Count()+":"), terminal.Strong.Of(s.Asks()), terminal.Plain.Of("(such as "+s.Example+")")))
+	b.WriteString(style.Paragraph("", "  ", terminal.Bad.Of(s.Count()+":"), terminal.Strong.Of(s.Asks()), terminal.Plain.Of("("+s.Which()+")")))
 	for _, line := range s.Account() {
 		b.WriteString(style.Paragraph("  ", "    ", terminal.Plain.Of(line)))
 	}
@@ -305,6 +321,17 @@ func (s *FleetScarce) text(style terminal.Style) string {
 
 // Count formats the number of pods of the shape: "1 pod".
 func (s *FleetScarce) Count() string { return podCount(s.Pods) }
+
+// Which names the pod, or an example if there are several: "such as team-a/train-0".
+func (s *FleetScarce) Which() string { return which(s.Pods, s.Example) }
+
+// which names the only one of so many pods, or an example.
+func which(pods int64, example string) string {
+	if pods == 1 {
+		return example
+	}
+	return "such as " + example
+}
 
 // Asks describes what a pod of the shape asks for, and where: "64 CPUs and 256Gi of memory on one
 // NUMA node".
@@ -320,100 +347,4 @@ func (s *FleetScarce) Asks() string {
 		text += " on one NUMA node"
 	}
 	return text
-}
-
-// Account has a sentence for what is missing on the places, and one for each reservation that keeps
-// the pods off.
-func (s *FleetScarce) Account() []string {
-	lines := s.apart()
-	total := s.NUMANodes + s.Nodes
-	if total == 0 {
-		return lines
-	}
-	var parts []string
-	for _, l := range s.Missing {
-		if l.Alone == 0 {
-			continue
-		}
-		text := fmt.Sprintf("only %s %s missing on %s", noun(l.Resource), is(l.Resource), Number(l.Alone))
-		switch {
-		case len(parts) == 0 && l.Alone == total:
-			text = fmt.Sprintf("only %s %s missing on %s", noun(l.Resource), is(l.Resource), s.all())
-		case len(parts) == 0:
-			text += " of " + s.places()
-		}
-		parts = append(parts, text+", "+missingWord(explain.Amount{Resource: l.Resource, Value: l.Least})+" at least")
-	}
-	nothing := "nothing is missing on "
-	if s.NUMANodes == 0 {
-		nothing = "enough is free, but no split over NUMA nodes is admitted, on "
-	}
-	switch {
-	case len(parts) > 0:
-	case s.Nothing == total:
-		return append(lines, nothing+s.all())
-	case total == 1:
-		parts = append(parts, "no resource alone is missing on "+s.all())
-	default:
-		parts = append(parts, "no resource alone is missing on any of the "+s.places())
-	}
-	for _, count := range []struct {
-		places int
-		what   string
-	}{{s.Several, "several are missing on "}, {s.Nothing, nothing}, {s.Barred, "the reason is no amount on "}} {
-		if count.places > 0 {
-			parts = append(parts, count.what+Number(count.places))
-		}
-	}
-	lines = append(lines, strings.Join(parts, "; "))
-	for _, r := range s.Reserved {
-		lines = append(lines, fmt.Sprintf("%s keep %s off %s of %s, however empty", reservedWords(r), wantedWord(explain.Amount{Resource: r.Resource, Value: r.Wanted}), Number(r.Places), s.places()))
-	}
-	return lines
-}
-
-// reservedWords describes a reservation: "2 reserved CPUs".
-func reservedWords(r FleetReserved) string {
-	if r.Resource == request.CPU {
-		return Count(int(r.Reserved), "reserved CPU")
-	}
-	return request.Words(r.Resource, r.Reserved) + " reserved for the system"
-}
-
-// apart describes the nodes that are not among the places.
-func (s *FleetScarce) apart() (lines []string) {
-	if s.NotAllowed > 0 {
-		lines = append(lines, "node selector, affinity or taints keep them off "+Nodes(s.NotAllowed))
-	}
-	if s.Ruled > 0 {
-		lines = append(lines, "topology spread or affinity between pods keeps them off "+Nodes(s.Ruled))
-	}
-	if s.Limited > 0 {
-		lines = append(lines, "the limit of the workload per node keeps them off "+Nodes(s.Limited))
-	}
-	if s.Unknown > 0 {
-		lines = append(lines, "not counted on "+Nodes(s.Unknown)+": the pod is rejected before its resources are compared")
-	}
-	return lines
-}
-
-// Text describes a smaller request for the pods of a shape.
-func (x *FleetSmaller) Text(of *FleetScarce) string {
-	who := "at pod level"
-	if x.Container != "" {
-		who = "in container " + x.Container
-	}
-	takes, which := "the fleet takes ", grouped(x.Pods)+" of them"
-	switch {
-	case of.Empty:
-		takes, which = "an empty node takes ", ofThese(of.Pods, of.Pods)
-	case x.Pods == of.Pods:
-		if which = "all of them"; of.Pods == 1 {
-			which = "it"
-		}
-	case x.AtLeast:
-		which = "at least " + which
-	}
-	from := explain.Amount{Resource: x.Resource, Value: x.From}.Quantity()
-	return fmt.Sprintf("%s instead of %s %s: %s%s", wantedWord(explain.Amount{Resource: x.Resource, Value: x.To}), from, who, takes, which)
 }

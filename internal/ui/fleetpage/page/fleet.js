@@ -119,7 +119,7 @@ function beside(a) {
   scarce(a.scarce);
   put($('causes-count'), a.rejected ? a.rejected.toLocaleString('en') : '');
   keep($('causes'), a.causes, (c) => c.reason + c.example, (c) => element('li', {},
-    element('span', { class: 'bad' }, c.pods.toLocaleString('en') + (c.pods === 1 ? ' pod: ' : ' pods: ') + c.reason), ' such as ' + c.example,
+    element('span', { class: 'bad' }, c.pods.toLocaleString('en') + (c.pods === 1 ? ' pod: ' : ' pods: ') + c.reason), (c.pods === 1 ? ', ' : ' such as ') + c.example,
     element('div', { class: 'faint' }, c.nodes.join('; ')),
     c.detail ? element('div', {}, c.node + ': ' + c.detail) : null,
     c.remedy ? element('div', {}, element('span', { class: 'good' }, 'to fit there: '), c.remedy) : null,

@@ -8,7 +8,7 @@ import { keep, put } from './keep.js';
 const shape = (s) => element('li', {},
   element('h3', {}, element('span', { class: 'bad' }, s.pods + ': '), s.asks),
   element('ul', {}, ...s.account.map((text) => element('li', {}, text)), ...s.smaller.map((text) => element('li', { class: 'good' }, text))),
-  element('p', { class: 'faint' }, 'such as ' + s.example));
+  element('p', { class: 'faint' }, s.which));
 
 // scarce shows what is missing; nothing, if no pod is rejected. What stays the same keeps its elements.
 export function scarce(s) {
