@@ -3,13 +3,13 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -33,7 +33,13 @@ type Missing struct {
 	// Wanted has what is asked for on a place, without what init containers leave.
 	Wanted []Amount       `json:"wanted"`
 	Places []MissingPlace `json:"places"`
+	// WithoutCPUs has the NUMA nodes that are no places because CPUs are asked for, and they have
+	// none.
+	WithoutCPUs []int `json:"withoutCPUs,omitempty"`
 }
+
+// faults begins the ids of the faults of kubelets, as rejections have them in place of a rule.
+const faults = "Q-"
 
 // MissingPlace is a NUMA node, or the node as a whole.
 type MissingPlace struct {
@@ -97,9 +103,13 @@ func (p *MissingPlace) Lacks(a Amount) {
 
 // MissingOf returns what is missing for a pod that was planned on s. It returns nil if the plan
 // ended before the Topology Manager or, without one, before the CPU Manager was asked, and if the
-// pod asks for nothing of its own.
+// pod asks for nothing of its own. It also returns nil if smaller amounts are not the answer: if a
+// fault of the kubelet rejected the pod, or if s counts what the pod itself has as taken.
 func MissingOf(s *node.State, p *node.Plan) *Missing {
-	if p.Known || p.Trace.Cause == rejection.KubeletHangs || p.Trace.Cause == rejection.KubeletPanics {
+	if p.Known || p.Trace.Cause.Down() || p.Rejection != nil && strings.HasPrefix(p.Rejection.Rule, faults) {
+		return nil
+	}
+	if _, counted := s.Grant(p.Pod.UID); counted {
 		return nil
 	}
 	if p.Trace.Demand.Path == node.Unaligned {
@@ -115,7 +125,7 @@ func MissingOf(s *node.State, p *node.Plan) *Missing {
 	}
 	places := []mask.Mask{s.Machine().NodeMask()}
 	if out.Whole = !confined(s, a); !out.Whole {
-		places = numaNodesOf(s, out.Wanted)
+		places, out.WithoutCPUs = numaNodesOf(s, out.Wanted)
 	}
 	for _, m := range places {
 		place := MissingPlace{}
@@ -177,15 +187,17 @@ func amountsOf(ask *node.Ask) []Amount {
 	return out
 }
 
-// numaNodesOf returns the NUMA nodes that count: those with CPUs, if CPUs are asked for.
-func numaNodesOf(s *node.State, wanted []Amount) []mask.Mask {
-	var out []mask.Mask
+// numaNodesOf returns the NUMA nodes that count: those with CPUs, if CPUs are asked for. without has
+// the others.
+func numaNodesOf(s *node.State, wanted []Amount) (count []mask.Mask, without []int) {
 	for _, n := range s.Machine().Nodes() {
-		if wanted[0].Resource != request.CPU || !n.CPUs.IsEmpty() {
-			out = append(out, mask.Of(n.ID))
+		if wanted[0].Resource == request.CPU && n.CPUs.IsEmpty() {
+			without = append(without, n.ID)
+			continue
 		}
+		count = append(count, mask.Of(n.ID))
 	}
-	return out
+	return count, without
 }
 
 // confined reports whether the policy admits an alignment on a single NUMA node only.

@@ -36,8 +36,12 @@ type Explanation struct {
 	// Devices are the devices of the pod, or those that others chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
 	// Missing is what a rejected pod lacks on each NUMA node, or on the node as a whole. It is nil
-	// if the pod was rejected before its resources were compared.
+	// if the pod was rejected before its resources were compared, or for another reason: by a fault
+	// of the kubelet, or because the node counts what the pod itself has.
 	Missing *explain.Missing `json:"missing,omitempty"`
+	// FreeMemory has what is free of the memory that a rejected pod lacks beside the resource of the
+	// rejection, if nothing is missing alone anywhere.
+	FreeMemory []explain.FreeMemory `json:"freeMemory,omitempty"`
 	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
 	FreeDevices []explain.DeviceCount `json:"freeDevices,omitempty"`
 	// Remedies are changes that would admit a rejected pod.
@@ -52,6 +56,7 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 	e := Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), FreeDevices: explain.FreeDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
 	if p.Rejection != nil {
 		e.Missing = explain.MissingOf(s, p)
+		e.FreeMemory = explain.FreeMemoryOf(s, p, e.Missing)
 	}
 	return e
 }
@@ -95,6 +100,7 @@ func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w.certainty(e.Answer.Pod, e.Answer.Certainty)
 	w.answer(e.Answer, e.PodStatus, e.Missing)
 	if r := e.Answer.Rejection; r != nil {
+		w.freeMemory(e.FreeMemory)
 		w.freeDevices(r, e.FreeDevices)
 	}
 	if e.PodStatus != nil {
@@ -211,7 +217,7 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 func (w *explanation) answer(p PlanPod, status *PodStatus, missing *explain.Missing) {
 	if p.Rejection != nil {
 		pending := status != nil && status.Phase == "Pending"
-		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection, pending: pending, lacks: aloneText(missing)}).text(w.style, w.verbose))
+		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection, pending: pending, lacks: lacksSentence(missing)}).text(w.style, w.verbose))
 		return
 	}
 	if p.Resize != nil {

@@ -11,60 +11,96 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// aloneText names the resources that alone are missing on some NUMA nodes, with the least that is
-// missing: "only CPUs are missing on 3 of 8 NUMA nodes: 2 of 64 on NUMA node 5". It returns "" if
-// there are none.
-func aloneText(m *explain.Missing) string {
+// lacksSentence names the resources that alone are missing on some NUMA nodes, with the least that
+// is missing: "only CPUs are missing on 3 of 8 NUMA nodes: at least 2 CPUs more are needed, on NUMA
+// node 5". Without such a resource, it names those that are missing together. It returns "" if there
+// are none of either kind. m may be nil.
+func lacksSentence(m *explain.Missing) string {
 	if m == nil {
 		return ""
 	}
 	var texts []string
 	for _, wanted := range m.Wanted {
-		var on mask.Mask
-		least, at := int64(0), -1
+		count, least, at := 0, int64(0), -1
 		for i := range m.Places {
 			a, alone := m.Places[i].Alone()
 			if !alone || a.Resource != wanted.Resource {
 				continue
 			}
-			if at < 0 || a.Value < least {
+			if count++; at < 0 || a.Value < least {
 				least, at = a.Value, i
 			}
-			if id := m.Places[i].NUMANode; id != nil {
-				on = on.With(*id)
-			}
 		}
-		if at < 0 {
-			continue
+		if at >= 0 {
+			amount := explain.Amount{Resource: wanted.Resource, Value: least}
+			texts = append(texts, "only "+missingText(m, []explain.Amount{amount}, at, count))
 		}
-		text := fmt.Sprintf("only %s %s missing", noun(wanted.Resource), is(wanted.Resource))
-		switch n := len(m.Places); {
-		case m.Whole || n == 1:
-		case on.Len() < n:
-			text += fmt.Sprintf(" on %d of %d NUMA nodes", on.Len(), n)
-		case n == 2:
-			text += " on both NUMA nodes"
-		default:
-			text += fmt.Sprintf(" on all %d NUMA nodes", n)
-		}
-		text += ": " + missingNumber(wanted.Resource, roundedUp(explain.Amount{Resource: wanted.Resource, Value: least}).Value)
-		if !request.IsCache(wanted.Resource) {
-			text += " of " + missingNumber(wanted.Resource, wanted.Value)
-		}
-		if !m.Whole && len(m.Places) > 1 {
-			text += " on " + mask.Of(*m.Places[at].NUMANode).Text()
-		}
-		texts = append(texts, text)
+	}
+	for _, t := range m.Together() {
+		texts = append(texts, missingText(m, t.Least, t.At, t.Places))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// missingNumber formats an amount of a resource that the sentence has named.
-func missingNumber(resource string, n int64) string {
-	if request.IsCache(resource) {
-		return "for " + Count(int(n), "CPU")
+// missingText describes resources that are missing on count places, and the amounts that are needed
+// at one of them.
+func missingText(m *explain.Missing, amounts []explain.Amount, at, count int) string {
+	nouns, verb := make([]string, len(amounts)), "are"
+	for i, a := range amounts {
+		nouns[i] = noun(a.Resource)
 	}
-	return explain.Amount{Resource: resource, Value: n}.Quantity()
+	if len(amounts) == 1 {
+		verb = is(amounts[0].Resource)
+	}
+	text := and(nouns) + " " + verb + " missing" + onPlaces(m, count) + ": " + needed(amounts)
+	if !m.Whole && len(m.Places) > 1 {
+		text += ", on " + mask.Of(*m.Places[at].NUMANode).Text()
+	}
+	return text
+}
+
+// onPlaces formats on how many places something is so: " on 3 of 8 NUMA nodes". It returns "" if
+// there is only one.
+func onPlaces(m *explain.Missing, count int) string {
+	with := ""
+	if len(m.WithoutCPUs) > 0 {
+		with = " with CPUs"
+	}
+	switch n := len(m.Places); {
+	case n == 1 && with != "":
+		return " on the NUMA node" + with
+	case n == 1:
+		return ""
+	case count < n:
+		return fmt.Sprintf(" on %d of %d NUMA nodes%s", count, n, with)
+	case n == 2:
+		return " on both NUMA nodes" + with
+	default:
+		return fmt.Sprintf(" on all %d NUMA nodes%s", n, with)
+	}
+}
+
+// needed formats what is needed beside what is free: "at least 2 CPUs more are needed".
+func needed(amounts []explain.Amount) string {
+	a := amounts[0]
+	switch {
+	case len(amounts) == 1 && request.IsCache(a.Resource):
+		return "for at least " + Count(int(a.Value), "CPU")
+	case len(amounts) == 1 && (a.Value == 1 || request.IsMemory(a.Resource)):
+		return "at least " + missingWord(a) + " more is needed"
+	}
+	return "at least " + missingWords(amounts) + " more are needed"
+}
+
+// freeMemory prints what is free of memory that is missing beside the resource of the rejection.
+func (w *explanation) freeMemory(all []explain.FreeMemory) {
+	for _, f := range all {
+		parts := make([]string, len(f.Places))
+		for i, p := range f.Places {
+			parts[i] = fmt.Sprintf("%s of %s on %s", asAsked(f.Resource, p.Free), asAsked(f.Resource, p.Total), mask.Of(p.NUMANode).Text())
+		}
+		w.sentence(terminal.Faint.Of(f.Resource+" free:"), terminal.Plain.Of(strings.Join(parts, ", ")))
+	}
 }
 
 // missing prints what each NUMA node lacks. NUMA nodes that lack the same share a line.
@@ -90,6 +126,9 @@ func (w *explanation) missing(m *explain.Missing) {
 	var rows [][]terminal.Cell
 	for _, text := range order {
 		rows = append(rows, []terminal.Cell{{Text: at[text].List()}, {Text: text}})
+	}
+	if len(m.WithoutCPUs) > 0 {
+		rows = append(rows, []terminal.Cell{{Text: mask.Of(m.WithoutCPUs...).List()}, {Text: wantedWord(m.Wanted[0]) + ": there are none"}})
 	}
 	w.table(rows)
 }

@@ -21,7 +21,7 @@ type rejected struct {
 	*PlanRejection
 	// pending is set for a pod about which no kubelet has decided.
 	pending bool
-	// lacks names the resources that alone are missing somewhere. It may be empty.
+	// lacks is a sentence about the resources that are missing. It may be empty.
 	lacks string
 	// differ is set if the other pods found different amounts on the NUMA nodes.
 	differ bool
