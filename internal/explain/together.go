@@ -18,16 +18,16 @@ type Together struct {
 }
 
 // Together returns the smallest sets of resources that are missing together, in the order of their
-// places. It returns nil if a resource alone is missing on some place. The nearest place is the one
-// where the missing shares of what is wanted have the lowest sum.
+// places. It returns nil if a resource alone is missing on some place, or no amount is. The nearest
+// place is the one where the missing shares of what is wanted have the lowest sum.
 func (m *Missing) Together() []Together {
 	var sets []Together
 	for i := range m.Places {
 		p := &m.Places[i]
-		if _, alone := p.Alone(); alone {
+		if _, alone := p.Alone(); alone || len(p.Missing) == 0 {
 			return nil
 		}
-		if p.Barred || len(p.Missing) == 0 || slices.ContainsFunc(sets, func(t Together) bool { return lacksMore(p.Missing, t.Least) }) {
+		if p.Barred || slices.ContainsFunc(sets, func(t Together) bool { return lacksMore(p.Missing, t.Least) }) {
 			continue
 		}
 		set := Together{Least: p.Missing, At: i}

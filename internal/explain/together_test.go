@@ -30,6 +30,7 @@ func TestTogether(t *testing.T) {
 	}{
 		{"nothing is missing", []explain.MissingPlace{place(0, 0, 0)}, nil},
 		{"a resource alone is missing on one place", []explain.MissingPlace{place(1, 1, 0), place(1, 0, 0)}, nil},
+		{"no amount is missing on one place", []explain.MissingPlace{place(1, 1, 0), barred(place(0, 0, 0))}, nil},
 		{"the nearest place is not the first", []explain.MissingPlace{place(8, 61, 0), place(2, 52, 0)}, []explain.Together{{amounts(2, 52, 0), 1, 2}}},
 		{"the nearest place is not the last", []explain.MissingPlace{place(2, 52, 0), place(8, 61, 0)}, []explain.Together{{amounts(2, 52, 0), 0, 2}}},
 		{"one place lacks more, even if less of each", []explain.MissingPlace{place(1, 1, 1), place(8, 61, 0)}, []explain.Together{{amounts(8, 61, 0), 1, 2}}},
