@@ -187,8 +187,8 @@ func amountsOf(ask *node.Ask) []Amount {
 	return out
 }
 
-// numaNodesOf returns the NUMA nodes that count: those with CPUs, if CPUs are asked for. without has
-// the others.
+// numaNodesOf returns the NUMA nodes that count: those with CPUs, if CPUs are asked for. without
+// has the others.
 func numaNodesOf(s *node.State, wanted []Amount) (count []mask.Mask, without []int) {
 	for _, n := range s.Machine().Nodes() {
 		if wanted[0].Resource == request.CPU && n.CPUs.IsEmpty() {

@@ -39,8 +39,8 @@ type Explanation struct {
 	// if the pod was rejected before its resources were compared, or for another reason: by a fault
 	// of the kubelet, or because the node counts what the pod itself has.
 	Missing *explain.Missing `json:"missing,omitempty"`
-	// FreeMemory has what is free of the memory that a rejected pod lacks beside the resource of the
-	// rejection, if nothing is missing alone anywhere.
+	// FreeMemory has what is free of the memory that a rejected pod lacks beside the resource of
+	// the rejection, if nothing is missing alone anywhere.
 	FreeMemory []explain.FreeMemory `json:"freeMemory,omitempty"`
 	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
 	FreeDevices []explain.DeviceCount `json:"freeDevices,omitempty"`

@@ -13,8 +13,8 @@ import (
 
 // lacksSentence names the resources that alone are missing on some NUMA nodes, with the least that
 // is missing: "only CPUs are missing on 3 of 8 NUMA nodes: at least 2 CPUs more are needed, on NUMA
-// node 5". Without such a resource, it names those that are missing together. It returns "" if there
-// are none of either kind. m may be nil.
+// node 5". Without such a resource, it names those that are missing together. It returns "" if
+// there are none of either kind. m may be nil.
 func lacksSentence(m *explain.Missing) string {
 	if m == nil {
 		return ""
