@@ -48,8 +48,8 @@ type MissingPlace struct {
 	// Missing has how much of each resource is missing. An amount of a part of the caches is the
 	// number of CPUs whose caches have too little room.
 	Missing []Amount `json:"missing,omitempty"`
-	// Barred is set if something keeps the pod away that is no amount, and Bars has what does. There
-	// can be amounts that are missing as well.
+	// Barred is set if something keeps the pod away that is no amount, and Bars has what does.
+	// There can be amounts that are missing as well.
 	Barred bool  `json:"barred,omitempty"`
 	Bars   []Bar `json:"bars,omitempty"`
 }

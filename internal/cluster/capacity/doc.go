@@ -32,13 +32,14 @@
 //   - by what the pod requests above what is left of the node's allocatable amount. This is missing
 //     on every place of the node. The larger amount counts.
 //
-// So if one resource alone is missing on a NUMA node, a pod with a single container and that much
-// less of it fits there. A place is barred if no amount is missing but something else keeps the pod
-// off: memory that belongs to a group of NUMA nodes, devices that were chosen elsewhere, a number of
-// CPUs that is not a number of whole cores. Where this comes on top of an amount, the amount counts,
-// but not as the only one. Nothing is missing on a node that has enough, but on no NUMA nodes that the policy
-// admits together. There is no account of a node that rejects the pod before it compares resources,
-// and of one on which the pod may not run, be it for its labels or for a rule of the scheduler.
+// So if one resource alone is missing on a NUMA node, a pod with a single container and that
+// much less of it fits there. A place is barred if no amount is missing but something else keeps
+// the pod off: memory that belongs to a group of NUMA nodes, devices that were chosen elsewhere,
+// a number of CPUs that is not a number of whole cores. Where this comes on top of an amount,
+// the amount counts, but not as the only one. Nothing is missing on a node that has enough, but
+// on no NUMA nodes that the policy admits together. There is no account of a node that rejects
+// the pod before it compares resources, and of one on which the pod may not run, be it for its
+// labels or for a rule of the scheduler.
 //
 // The pods that a smaller request frees are really placed, one after the other, on a copy of the
 // fleet as it is in the end. Pods that were placed keep what they have. Not counted are pods for
