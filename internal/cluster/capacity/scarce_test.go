@@ -149,8 +149,8 @@ func onSomeNodes(t *testing.T) []scarcity {
 			[]string{"4 pods, 4 NUMA nodes, 0 nodes: nothing 0, several 0, barred 0, not allowed 0; cpu alone 4 by 2 to 5, with others 0; 3 cpu places 1; 2 cpu places 3"},
 		},
 		{
-			// The first pod has memory of both NUMA nodes as a group, and all of NUMA node 0. No pod
-			// on one NUMA node gets memory of the group (R-MEM-22), and CPUs are missing as well.
+			// The first pod has memory of both NUMA nodes as a group, and all of NUMA node 0. No
+			// pod on one NUMA node gets memory of the group (R-MEM-22). CPUs are missing as well.
 			"memory of a group, beside CPUs", kind(t, 1).under(t, func(p *node.Policy) { p.Topology = node.TopologyRestricted }),
 			[]Item{item("wide", 9, 1).with(40*gib, 0), item("seven", 7, 1)},
 			[]string{"1 pods, 2 NUMA nodes, 0 nodes: nothing 0, several 2, barred 0, not allowed 0; cpu alone 0 by 0 to 0, with others 2; memory alone 0 by 0 to 0, with others 1; memoryGroup alone 0, with amounts 2"},
