@@ -396,7 +396,7 @@ scheduler-perf: ## Pods a second with the plugin and without it, the times of Fi
 	@mkdir -p bin; echo "This takes two to five minutes. Everything that it prints goes to $(PERF_LOG)."
 	@cd scheduler && data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && \
 	    export TEST_SRCDIR="$$($(GO) env GOMODCACHE)" TEST_WORKSPACE=. && PATH="$$PATH:$$(ls -dt $$HOME/.cache/paddock-e2e/etcd-* | head -n 1)" && log=$(CURDIR)/$(PERF_LOG) && \
-	    { $(GO) test -run '^$$' -bench 'Throughput|Memory' -benchtime 1x -timeout 0 ./perf -data-items-dir "$$data" -v=0 && \
+	    { $(GO) test -run '^$$' -bench 'Throughput|Memory|Filter$$' -benchtime 1x -timeout 0 ./perf -data-items-dir "$$data" -v=0 && \
 	    $(GO) test -run '^$$' -bench Requeue -benchtime 1x -timeout 0 ./plugin -v=0; } > $$log 2>&1 && $(GO) run ./perf/report < $$log || { tail -n 40 $$log >&2; exit 1; }
 
 # A module of its own. The control plane is built once, as for e2e-cluster.

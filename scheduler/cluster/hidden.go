@@ -14,7 +14,11 @@ func (m *member) hide() {
 			continue
 		}
 		if pod := &h.reported.Pod; !m.cluster.world.Exists(pod.Namespace, pod.Name, uid) {
-			m.hidden = m.hidden.Plus(pod.Totals())
+			if h.totals == nil {
+				totals := pod.Totals()
+				h.totals = &totals
+			}
+			m.hidden = m.hidden.Plus(*h.totals)
 		}
 	}
 }

@@ -30,6 +30,8 @@ type held struct {
 	text string
 	// reported is the grant of its origin. Nil means that the pod is planned here.
 	reported *node.Grant
+	// totals is what the pod of the reported grant requests, once hide has asked for it.
+	totals *fleet.Amounts
 	// asks is what a pod that is planned here requests. Nil means no exclusive resources.
 	asks *request.Pod
 	// grant is the one in the state. It is the reported one, unless that contradicts others; then

@@ -70,7 +70,7 @@ func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInf
 		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
 	}
 	if answer.Fits {
-		if c.asked.only != nil && !answer.AfterMoves && at.Hidden.Pods == 0 && c.unchanged() {
+		if c.asked.only != nil && !answer.AfterMoves && c.unchanged() { // An At has the amounts of one generation.
 			at.SetTakes(c.asked.only)
 		}
 		return nil, hit
