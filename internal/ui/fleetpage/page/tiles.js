@@ -27,7 +27,7 @@ function cut(to, text, width) {
 
 export class Tiles {
   constructor(scroller, canvas, space) {
-    Object.assign(this, { scroller, canvas, space, groups: [], places: [], order: [], at: -1, look: () => 'plain', chosen: -1, drawn: 0, size: sizes[2], high: 34 });
+    Object.assign(this, { scroller, canvas, space, groups: [], places: [], order: [], at: -1, look: () => 'plain', chosen: -1, drawn: -1, size: sizes[2], high: 34 });
     this.colours();
     scroller.addEventListener('scroll', () => this.soon());
     new ResizeObserver(() => requestAnimationFrame(() => { this.layout(); this.draw(); })).observe(scroller);
