@@ -141,8 +141,8 @@ func BenchmarkThroughput(b *testing.B) {
 		misses, planned := last.misses.quantile(0.5)
 		hits99, _ := last.hits.quantile(0.99)
 		misses99, _ := last.misses.quantile(0.99)
-		fmt.Printf("BenchmarkFilterInside %d %d hit-ns-median %d hit-ns-p99 %d miss-ns-median %d miss-ns-p99 %.2f %%hits %d clock-ns\n",
-			all+planned, hits, hits99, misses, misses99, 100*float64(all)/float64(max(1, all+planned)), clock())
+		fmt.Printf("BenchmarkFilterInside %d %d hit-ns-median %d hit-ns-p99 %d miss-ns-median %d miss-ns-p99 %d misses %.2f %%hits %d clock-ns\n",
+			all+planned, hits, hits99, misses, misses99, planned, 100*float64(all)/float64(max(1, all+planned)), clock())
 	}
 }
 

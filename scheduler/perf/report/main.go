@@ -94,6 +94,7 @@ func (m metrics) print(to io.Writer) error {
 		{"CPU time with as a part of without", 100 * cpuWith / cpuWithout, 0, "%.0f %%", false},
 		{"Filter, known answer: median", get(filter, "hit-ns-median"), 200, "%.0f ns", true},
 		{"Filter, known answer: p99", get(filter, "hit-ns-p99"), 0, "%.0f ns", true},
+		{"Filter, new plans", get(filter, "misses"), 0, "%.0f", false},
 		{"Filter, new plan: median", get(filter, "miss-ns-median") / 1e3, 0, "%.1f µs", true},
 		{"Filter, new plan: p99", get(filter, "miss-ns-p99") / 1e3, 0, "%.0f µs", true},
 		{"Filter, new plan on each of 5,000 nodes: median", get(scan, "ns-median") / 1e3, 10, "%.1f µs", true},
