@@ -28,7 +28,7 @@ import (
 )
 
 // everywhere builds the images for arm64 too. Without it, the archives in TestReproducible show that
-// an image has both architectures, and TestARM64 shows that the programs compile.
+// an image has both architectures, and TestOtherPlatforms shows that the programs compile.
 var everywhere = flag.Bool("arm64", false, "build the images for arm64 too; this takes minutes, once")
 
 // architectures returns the architectures for which images are tested.

@@ -150,8 +150,7 @@ func ask(socket, request string) (answer string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(askTime)); err != nil { //nolint:forbidigo // A deadline of the kernel.
 		return "", err
 	}
-	who := syscall.UnixCredentials(&syscall.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())})
-	if _, _, err := conn.WriteMsgUnix([]byte(request), who, nil); err != nil {
+	if _, _, err := conn.WriteMsgUnix([]byte(request), credentials(), nil); err != nil {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(conn, mostBalancer))
