@@ -26,8 +26,8 @@ func beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]
 	for _, p := range m.Problems {
 		f.LeftOut = append(f.LeftOut, fleetpage.Note{Node: p.Node, Text: p.Text})
 	}
-	if m.Strange > 0 {
-		f.LeftOut = append(f.LeftOut, fleetpage.Note{Text: view.Count(m.Strange, "node") + " without a PaddockNode"})
+	if len(m.Strange) > 0 {
+		f.LeftOut = append(f.LeftOut, fleetpage.Note{Text: view.Count(len(m.Strange), "node") + " without a PaddockNode"})
 	}
 	for _, p := range m.Notes {
 		f.Notes = append(f.Notes, fleetpage.Note{Node: p.Node, Text: p.Text})

@@ -78,8 +78,8 @@ func firstOf(m *clusterstate.Moment) string {
 	switch {
 	case len(m.Problems) > 0:
 		return fmt.Sprintf(": node %s: %s", m.Problems[0].Node, m.Problems[0].Text)
-	case m.Strange > 0:
-		return fmt.Sprintf(": %s without a PaddockNode: let the agents publish their nodes (publish: true)", view.Count(m.Strange, "node"))
+	case len(m.Strange) > 0:
+		return fmt.Sprintf(": %s without a PaddockNode: let the agents publish their nodes (publish: true)", view.Count(len(m.Strange), "node"))
 	}
 	return ""
 }

@@ -168,8 +168,8 @@ func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
 	for _, p := range m.Problems {
 		out.Notes = append(out.Notes, fmt.Sprintf("node %s is left out: %s", p.Node, p.Text))
 	}
-	if m.Strange > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d nodes without a PaddockNode are left out", m.Strange))
+	if len(m.Strange) > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d nodes without a PaddockNode are left out", len(m.Strange)))
 	}
 	return out
 }

@@ -144,9 +144,9 @@ type Moment struct {
 	// Nodes are the nodes that can be planned for, ascending by name.
 	Nodes []*Node
 	// Problems has the nodes with a PaddockNode that cannot be planned for, ascending by node.
-	// Strange is the number of nodes without a PaddockNode.
+	// Strange are the names of the nodes without a PaddockNode, ascending.
 	Problems []Problem
-	Strange  int
+	Strange  []string
 	// Notes are about pods, ascending by node.
 	Notes []Problem
 	// Rejections has what nodes rejected since their agents started counting, the most frequent
@@ -206,12 +206,12 @@ func (c *Cluster) Moment() *Moment {
 
 // list sets the nodes and the remarks about them.
 func (c *Cluster) list(m *Moment) {
-	m.Nodes, m.Problems, m.Notes, m.Strange, m.Pods = make([]*Node, 0, len(c.nodes)), nil, nil, 0, 0
+	m.Nodes, m.Problems, m.Notes, m.Strange, m.Pods = make([]*Node, 0, len(c.nodes)), nil, nil, nil, 0
 	for name, n := range c.nodes {
 		m.Pods += len(n.pods)
 		switch {
 		case n.object != nil && n.paddock == nil:
-			m.Strange++
+			m.Strange = append(m.Strange, name)
 		case n.built == nil && n.problem != "":
 			m.Problems = append(m.Problems, Problem{name, n.problem})
 		case n.built != nil:
@@ -222,6 +222,7 @@ func (c *Cluster) list(m *Moment) {
 		}
 	}
 	slices.SortFunc(m.Nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.Sort(m.Strange)
 	for _, list := range [][]Problem{m.Problems, m.Notes} {
 		slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.Node, b.Node) })
 	}

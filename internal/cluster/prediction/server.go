@@ -43,8 +43,8 @@ type Node struct {
 // Moment is the nodes at one time. It does not change.
 type Moment struct {
 	Nodes []Node
-	// Unusable is the number of nodes that cannot be planned for.
-	Unusable int
+	// Problems has the nodes that cannot be planned for, with the reason.
+	Problems map[string]string
 }
 
 // Source has the nodes. Several goroutines may use it.
@@ -163,6 +163,14 @@ func (c *snapshot) next(m *Moment) *snapshot {
 	return out
 }
 
+// missing returns the error for a node without a state.
+func (c *snapshot) missing(name string) error {
+	if why, ok := c.moment.Problems[name]; ok {
+		return status.Errorf(codes.FailedPrecondition, "node %q cannot be planned for: %s", name, strings.ToValidUTF8(why, "?"))
+	}
+	return status.Errorf(codes.NotFound, "there is no node %q", name)
+}
+
 // begin takes one of the places for calls. The error is RESOURCE_EXHAUSTED.
 func begin(places chan struct{}, what string) error {
 	select {
@@ -199,7 +207,7 @@ func (s *Server) AskBatch(ctx context.Context, in *api.AskBatchRequest) (*api.As
 	targets := make([]*known, len(nodes))
 	for i, name := range nodes {
 		if targets[i] = c.nodes[name]; targets[i] == nil {
-			return nil, status.Errorf(codes.NotFound, "node %q is not known, or cannot be planned for", name)
+			return nil, c.missing(name)
 		}
 	}
 	b := batch{detail: in.GetDetail(), age: age, stale: age > s.options.MaxAge}
@@ -239,7 +247,7 @@ func (s *Server) Watch(_ *api.WatchRequest, stream grpc.ServerStreamingServer[ap
 	for {
 		c, age, why := s.now()
 		if c != sent || why != "" || troubled {
-			out := &api.Copy{Nodes: int32(len(c.names)), Unusable: int32(c.moment.Unusable), AgeMillis: age.Milliseconds(), Trouble: strings.ToValidUTF8(why, "?")}
+			out := &api.Copy{Nodes: int32(len(c.names)), Unusable: int32(len(c.moment.Problems)), AgeMillis: age.Milliseconds(), Trouble: strings.ToValidUTF8(why, "?")}
 			if err := stream.Send(out); err != nil {
 				return err
 			}

@@ -78,7 +78,7 @@ func empty(t testing.TB) *node.State {
 // nodes returns a moment of n nodes.
 func nodes(t testing.TB, n int) *Moment {
 	t.Helper()
-	m := &Moment{}
+	m := &Moment{Problems: map[string]string{"node-problem": "its machine is missing"}}
 	for i := range n {
 		m.Nodes = append(m.Nodes, Node{Name: fmt.Sprintf("node-%04d", i), State: empty(t)})
 	}
@@ -143,12 +143,17 @@ func TestAsk(t *testing.T) {
 		t.Errorf("got %v", a)
 	}
 	for want, in := range map[codes.Code]*api.AskRequest{
-		codes.NotFound:        {Node: "node-9999", Pod: pod("a", 1)},
-		codes.InvalidArgument: {Node: "node-0001", Pod: pod("", 1)},
+		codes.NotFound:           {Node: "node-9999", Pod: pod("a", 1)},
+		codes.FailedPrecondition: {Node: "node-problem", Pod: pod("a", 1)},
+		codes.InvalidArgument:    {Node: "node-0001", Pod: pod("", 1)},
 	} {
 		if _, err := c.Ask(t.Context(), in); status.Code(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	_, err := c.Ask(t.Context(), &api.AskRequest{Node: "node-problem", Pod: pod("a", 1)})
+	if want := `node "node-problem" cannot be planned for: its machine is missing`; status.Convert(err).Message() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	if _, err := c.Ask(t.Context(), &api.AskRequest{Node: "node-0001"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("without a pod: %v", err)
@@ -182,7 +187,7 @@ func TestAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, err := watch.Recv(); err != nil || first.GetNodes() != 2 || first.GetTrouble() != "" {
+	if first, err := watch.Recv(); err != nil || first.GetNodes() != 2 || first.GetUnusable() != 1 || first.GetTrouble() != "" {
 		t.Errorf("got %v, %v", first, err)
 	}
 	w.change(func() { w.since, w.why, w.now = w.now, "the API server does not answer", w.now.Add(30*time.Second) })

@@ -156,7 +156,13 @@ func momentOf(m *clusterstate.Moment) *prediction.Moment {
 	for _, n := range m.Notes {
 		doubts[n.Node] = append(doubts[n.Node], n.Text)
 	}
-	out := &prediction.Moment{Unusable: len(m.Problems) + m.Strange}
+	out := &prediction.Moment{Problems: make(map[string]string, len(m.Problems)+len(m.Strange))}
+	for _, p := range m.Problems {
+		out.Problems[p.Node] = p.Text
+	}
+	for _, name := range m.Strange {
+		out.Problems[name] = "it has no PaddockNode: let its agent publish the node (publish: true)"
+	}
 	for _, n := range m.Nodes {
 		out.Nodes = append(out.Nodes, prediction.Node{Name: n.Name, State: n.State, Doubts: slices.Clip(doubts[n.Name])})
 	}

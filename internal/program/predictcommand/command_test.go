@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	api "github.com/paddock-project/paddock/api/predict/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
 )
 
 // command returns the command with its standard output.
@@ -71,6 +72,14 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := os.Stat(socket); err == nil {
 		t.Error("the socket is left behind")
+	}
+}
+
+// TestProblems checks that each node of a cluster that cannot be planned for has its reason.
+func TestProblems(t *testing.T) {
+	m := momentOf(&clusterstate.Moment{Problems: []clusterstate.Problem{{Node: "broken", Text: "its machine is missing"}}, Strange: []string{"new"}})
+	if len(m.Problems) != 2 || m.Problems["broken"] != "its machine is missing" || !strings.Contains(m.Problems["new"], "no PaddockNode") {
+		t.Errorf("got %q", m.Problems)
 	}
 }
 
