@@ -232,7 +232,7 @@ func (x *AskResponse) GetAnswer() *Answer {
 // Pods times nodes are at most 10,000 questions.
 type AskBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty means all nodes.
+	// Empty means all nodes that can be planned for.
 	Nodes []string `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Pods  []*Pod   `protobuf:"bytes,2,rep,name=pods,proto3" json:"pods,omitempty"`
 	// Without detail, answers have no assignment, container and message, and cost less than half.
@@ -376,10 +376,11 @@ func (*WatchRequest) Descriptor() ([]byte, []int) {
 // Copy is the state of the copy from which answers come.
 type Copy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of nodes, and of nodes that cannot be planned for.
+	// The number of nodes that can be planned for, and of those that cannot.
 	Nodes    int32 `protobuf:"varint,1,opt,name=nodes,proto3" json:"nodes,omitempty"`
 	Unusable int32 `protobuf:"varint,2,opt,name=unusable,proto3" json:"unusable,omitempty"`
-	// How long the copy may have been out of date, in milliseconds. It is 0 while the API server answers.
+	// How long the copy may have been out of date, in milliseconds: at most 50 while the API server answers, and always 0
+	// for the nodes of a file. While the API server does not answer, it grows.
 	AgeMillis int64 `protobuf:"varint,3,opt,name=age_millis,json=ageMillis,proto3" json:"age_millis,omitempty"`
 	// Why it may be out of date.
 	Trouble       string `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"`
@@ -644,9 +645,11 @@ type Answer struct {
 	PodUid string                 `protobuf:"bytes,2,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
 	Fits   bool                   `protobuf:"varint,3,opt,name=fits,proto3" json:"fits,omitempty"`
 	// Such as TopologyAffinityError.
-	Reason     string           `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Container  string           `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
-	Message    string           `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Reason    string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Container string `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	Message   string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// What is short, and how much of it was asked for: whole CPUs of cpu, where requests have thousandths of a CPU;
+	// bytes of memory and huge pages; devices by number. Empty and 0 if the reason is not an amount.
 	Resource   string           `protobuf:"bytes,7,opt,name=resource,proto3" json:"resource,omitempty"`
 	Wanted     int64            `protobuf:"varint,8,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	Assignment *Assignment      `protobuf:"bytes,9,opt,name=assignment,proto3" json:"assignment,omitempty"`

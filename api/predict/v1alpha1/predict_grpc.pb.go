@@ -34,8 +34,12 @@ const (
 //
 // Predict answers from a copy of the cluster's nodes. It changes nothing: no answer reserves anything.
 type PredictClient interface {
-	// Ask answers whether a node takes a pod. A node that is not known is the error NOT_FOUND, a pod that is not
-	// usable is INVALID_ARGUMENT, and RESOURCE_EXHAUSTED means that too many questions are being answered: ask again.
+	// Ask answers whether a node takes a pod. The errors are
+	//
+	//	NOT_FOUND            there is no such node
+	//	FAILED_PRECONDITION  the node cannot be planned for; the message says why
+	//	INVALID_ARGUMENT     the pod is not usable, or the answers do not fit into a message
+	//	RESOURCE_EXHAUSTED   too many calls are being answered: ask again later
 	Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallOption) (*AskResponse, error)
 	// AskBatch asks each of the nodes about each of the pods. Each pod is alone beside the pods of the node.
 	AskBatch(ctx context.Context, in *AskBatchRequest, opts ...grpc.CallOption) (*AskBatchResponse, error)
@@ -96,8 +100,12 @@ type Predict_WatchClient = grpc.ServerStreamingClient[Copy]
 //
 // Predict answers from a copy of the cluster's nodes. It changes nothing: no answer reserves anything.
 type PredictServer interface {
-	// Ask answers whether a node takes a pod. A node that is not known is the error NOT_FOUND, a pod that is not
-	// usable is INVALID_ARGUMENT, and RESOURCE_EXHAUSTED means that too many questions are being answered: ask again.
+	// Ask answers whether a node takes a pod. The errors are
+	//
+	//	NOT_FOUND            there is no such node
+	//	FAILED_PRECONDITION  the node cannot be planned for; the message says why
+	//	INVALID_ARGUMENT     the pod is not usable, or the answers do not fit into a message
+	//	RESOURCE_EXHAUSTED   too many calls are being answered: ask again later
 	Ask(context.Context, *AskRequest) (*AskResponse, error)
 	// AskBatch asks each of the nodes about each of the pods. Each pod is alone beside the pods of the node.
 	AskBatch(context.Context, *AskBatchRequest) (*AskBatchResponse, error)

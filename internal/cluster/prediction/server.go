@@ -43,6 +43,8 @@ type Node struct {
 // Moment is the nodes at one time. It does not change.
 type Moment struct {
 	Nodes []Node
+	// Fixed is set if the nodes never change, as those of a file: the copy is never out of date.
+	Fixed bool
 	// Problems has the nodes that cannot be planned for, with the reason.
 	Problems map[string]string
 }
@@ -132,6 +134,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) now() (*snapshot, time.Duration, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m := s.copy.moment; m != nil && m.Fixed {
+		return s.copy, 0, ""
+	}
 	now := s.options.Now()
 	if s.copy.moment == nil || now.Sub(s.taken) > refreshTime || now.Before(s.taken) {
 		s.taken = now

@@ -203,6 +203,20 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// TestFixed checks that nodes that never change have the age 0, however long ago they were read.
+func TestFixed(t *testing.T) {
+	w := &world{moment: nodes(t, 1), now: time.Unix(1000, 0)}
+	w.moment.Fixed = true
+	s := New(w, Options{MaxAge: time.Minute, Now: w.clock, After: time.After})
+	for range 3 {
+		out, err := s.Ask(t.Context(), &api.AskRequest{Node: "node-0000", Pod: pod("a", 1)})
+		if a := out.GetAnswer(); err != nil || a.GetAgeMillis() != 0 || a.GetCertainty() != api.Answer_CERTAIN || a.GetVersion() != 1 {
+			t.Errorf("got %v, %v", a, err)
+		}
+		w.change(func() { w.now = w.now.Add(30 * time.Millisecond) })
+	}
+}
+
 // TestEnd checks that a server with an open watch ends at once, and that its clients see why.
 func TestEnd(t *testing.T) {
 	w := &world{moment: nodes(t, 1), now: time.Unix(1000, 0)}

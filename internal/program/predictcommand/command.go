@@ -125,6 +125,7 @@ func fixedOf(nodes *inputs.FleetNodes) (prediction.Source, error) {
 			m.Nodes = append(m.Nodes, prediction.Node{Name: k.Name, State: k.State})
 		}
 	}
+	m.Fixed = true
 	return &fixed{m}, nil
 }
 
