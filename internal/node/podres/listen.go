@@ -40,15 +40,23 @@ var ErrInUse = errors.New("another process listens there already")
 //
 // Close removes the socket, unless another one has replaced it. If two processes start at the same
 // time, both succeed and clients find the later one. Use a lock to prevent that.
-func Listen(path string) (net.Listener, error) { return ListenWith(path, socketMode) }
-
-// ListenWith is Listen with another mode of the socket.
-func ListenWith(path string, mode fs.FileMode) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err
 	}
 	if err := makeDirectory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	return ListenWith(path, socketMode)
+}
+
+// ListenWith is Listen with another mode of the socket, in a directory that exists.
+func ListenWith(path string, mode fs.FileMode) (net.Listener, error) {
+	if err := checkPath(path, maxPath-suffixLength); err != nil {
+		return nil, err
+	}
+	if dir := filepath.Dir(path); !exists(dir) {
+		return nil, fmt.Errorf("socket %s: the directory %s does not exist: create it or choose another path", path, dir)
 	}
 	if err := checkVacant(path); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
@@ -84,6 +92,11 @@ func makeDirectory(dir string) error {
 		return err
 	}
 	return os.Chmod(dir, directoryMode)
+}
+
+func exists(dir string) bool {
+	_, err := os.Stat(dir)
+	return !errors.Is(err, fs.ErrNotExist) // Bind returns other errors.
 }
 
 // checkVacant returns the reason why path cannot be used. It returns nil if there is no file, or a

@@ -57,7 +57,8 @@ With --nodes live, it watches the cluster that kubectl is configured for, and ea
 is about. It needs permission to list and watch nodes, pods, paddocknodes and paddockmachines; deploy/fleet has a role.
 While the API server does not answer, the age grows, and beyond --max-age answers are of certainty UNKNOWN.
 
-The socket has mode 0600: only its owner can ask. A socket that an earlier process left behind is replaced.`,
+The directory of the socket must exist. The socket has mode 0600: only its owner can ask. A socket that an earlier
+process left behind is replaced.`,
 		Example: `  paddock predict serve --nodes live --socket /run/paddock/predict.sock
   paddock predict serve --nodes examples/fleet/nodes.yaml --socket predict.sock`,
 		Args: console.NoArguments,

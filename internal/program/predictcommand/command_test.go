@@ -90,6 +90,7 @@ func TestFlags(t *testing.T) {
 		"--nodes":           {"--socket", "s"},
 		"given 2 times":     {"--nodes", "a", "--nodes", "b", "--socket", "s"},
 		"no such file":      {"--nodes", "missing.yaml", "--socket", "s"},
+		"does not exist":    {"--nodes", "../../../examples/fleet/nodes.yaml", "--socket", filepath.Join(t.TempDir(), "missing", "s")},
 		"choose a shorter ": {"--nodes", "../../../examples/fleet/nodes.yaml", "--socket", "/" + strings.Repeat("x", 200)},
 	} {
 		cmd, _ := command(arguments...)
