@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/spec"
 )
 
 // Gates are the feature gates that decide how a pod is read, and an option for what a kubelet reads
@@ -33,6 +34,10 @@ type Gates struct {
 	// (request.Container.FractionalMemory). A kubelet does not read such amounts
 	// (node.Behavior.UnreadFractions).
 	MarkFractions bool
+}
+
+func (g Gates) gates() spec.Gates {
+	return spec.Gates{PodLevelResources: g.PodLevelResources, PodLevelManagers: g.PodLevelManagers}
 }
 
 // GatesOf returns the gates with which a policy was resolved.

@@ -120,12 +120,3 @@ func bytesOf(q resource.Quantity) (int64, error) {
 func isWhole(q resource.Quantity) bool {
 	return q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) == 0
 }
-
-// wholeCPUs returns the number of CPUs in an amount of thousandths, or 0 if it is not a whole
-// number of CPUs (R-DEM-23).
-func wholeCPUs(milli int64) int {
-	if milli%1000 != 0 {
-		return 0
-	}
-	return int(milli / 1000)
-}

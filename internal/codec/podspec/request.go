@@ -49,14 +49,8 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 		},
 		Ask: request.Ask{
 			QoS:  qos,
-			Kind: request.Unmanaged,
+			Kind: g.gates().Kind(HasPodLevelResources(pod)),
 		},
-	}
-	switch {
-	case !HasPodLevelResources(pod):
-		out.Kind = request.Plain
-	case g.PodLevelResources && g.PodLevelManagers:
-		out.Kind = request.PodLevel
 	}
 	if pod.Spec.Priority != nil {
 		out.Priority = *pod.Spec.Priority
@@ -110,7 +104,7 @@ func addBudget(out *request.Pod, pod *v1.Pod) (err error) {
 		return nil
 	}
 	if out.QoS == request.Guaranteed {
-		out.BudgetCPUs = wholeCPUs(out.BudgetCPUMilli)
+		out.BudgetCPUs = spec.WholeCPUs(out.BudgetCPUMilli)
 	}
 	amounts, err := memoryIn(r.Requests, at.Child("requests"))
 	if err != nil {
@@ -148,7 +142,7 @@ func addContainer(out *request.Pod, c *v1.Container, containerType request.Conta
 		return err
 	}
 	rc.CPUs, rc.Sharing = spec.ExclusiveCPUs(out, &rc)
-	if out.QoS == request.Guaranteed && (out.Kind != request.PodLevel || rc.Equivalent) {
+	if spec.OwnMemory(out, &rc) {
 		if rc.Memory, err = memoryIn(c.Resources.Requests, at.Child("requests")); err != nil {
 			return err
 		}

@@ -54,6 +54,17 @@ type Pod struct {
 // Gates are the feature gates that decide how a pod counts.
 type Gates struct{ PodLevelResources, PodLevelManagers bool }
 
+// Kind returns how a pod counts that has pod-level resources or not.
+func (g Gates) Kind(podLevel bool) request.Kind {
+	switch {
+	case !podLevel:
+		return request.Plain
+	case g.PodLevelResources && g.PodLevelManagers:
+		return request.PodLevel
+	}
+	return request.Unmanaged
+}
+
 // Request returns what the pod asks for under the gates. It does not change p. Errors wrap
 // ErrInvalid and name the container and the resource.
 func (p *Pod) Request(g Gates) (request.Pod, error) {
@@ -68,18 +79,12 @@ func (p *Pod) Request(g Gates) (request.Pod, error) {
 	if g.PodLevelResources && !level.empty() {
 		level = budget(level, containers)
 	}
-	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: qosOf(level, containers, g), Kind: request.Unmanaged}}
-	switch {
-	case p.PodLevel.empty():
-		out.Kind = request.Plain
-	case g.PodLevelResources && g.PodLevelManagers:
-		out.Kind = request.PodLevel
-	}
+	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: qosOf(level, containers, g), Kind: g.Kind(!p.PodLevel.empty())}}
 	out.BudgetCPUMilli, _ = level.Requests.Get(request.CPU)
 	out.CPULimit, _ = level.Limits.Get(request.CPU)
 	if out.Kind == request.PodLevel {
 		if out.QoS == request.Guaranteed {
-			out.BudgetCPUs = wholeCPUs(out.BudgetCPUMilli)
+			out.BudgetCPUs = WholeCPUs(out.BudgetCPUMilli)
 		}
 		out.BudgetMemory = positive(memoryOf(level.Requests))
 	}
@@ -107,7 +112,7 @@ func (c *Container) request(pod *request.Pod) request.Container {
 	out.CPURequest, _ = c.Requests.Get(request.CPU)
 	out.CPULimit, _ = c.Limits.Get(request.CPU)
 	out.CPUs, out.Sharing = ExclusiveCPUs(pod, &out)
-	if pod.QoS == request.Guaranteed && (pod.Kind != request.PodLevel || out.Equivalent) {
+	if OwnMemory(pod, &out) {
 		out.Memory = memoryOf(c.Requests)
 	}
 	if pod.Kind == request.PodLevel {
@@ -126,7 +131,7 @@ func (c *Container) request(pod *request.Pod) request.Container {
 // ExclusiveCPUs returns the number of exclusive CPUs for which the container qualifies, and the
 // reason if it is 0 (R-DEM-20 to R-DEM-26).
 func ExclusiveCPUs(pod *request.Pod, c *request.Container) (int, request.Sharing) {
-	n := wholeCPUs(c.CPURequest)
+	n := WholeCPUs(c.CPURequest)
 	switch {
 	case pod.QoS != request.Guaranteed:
 		return 0, request.QoSNotGuaranteed
@@ -142,7 +147,15 @@ func ExclusiveCPUs(pod *request.Pod, c *request.Container) (int, request.Sharing
 	return n, request.NotShared
 }
 
-func wholeCPUs(milli int64) int {
+// OwnMemory reports whether the container gets memory of its own for its requests (R-DEM-30,
+// R-DEM-31).
+func OwnMemory(pod *request.Pod, c *request.Container) bool {
+	return pod.QoS == request.Guaranteed && (pod.Kind != request.PodLevel || c.Equivalent)
+}
+
+// WholeCPUs returns the number of CPUs in an amount of thousandths, or 0 if it is not a whole
+// number of CPUs (R-DEM-23).
+func WholeCPUs(milli int64) int {
 	if milli%1000 != 0 {
 		return 0
 	}
