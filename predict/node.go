@@ -93,11 +93,7 @@ func (n *Node) Plan(r *Request) Verdict {
 	if v, ok := n.rejectedGates(r); ok {
 		return v
 	}
-	state := n.state
-	if _, known := state.Grant(r.pod.UID); !known {
-		state = state.Bare() // No account of which pods have what: it takes most of the time of a rejection.
-	}
-	return n.planned(r, state.Plan(r.pod))
+	return n.planned(r, n.state.Preview(r.pod))
 }
 
 func (n *Node) planned(r *Request, p *node.Plan) Verdict {

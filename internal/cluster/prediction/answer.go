@@ -81,7 +81,7 @@ func (b *batch) answer(k *known, q *question) (*api.Answer, error) {
 	out := &api.Answer{Node: k.Name, PodUid: pod.UID, Version: k.version, AgeMillis: b.age.Milliseconds()}
 	var v node.Verdict
 	if b.detail {
-		p := k.State.Plan(pod)
+		p := k.State.Preview(pod)
 		v = p.Verdict()
 		if p.Rejection != nil {
 			out.Container, out.Message = p.Rejection.Container, strings.ToValidUTF8(p.Rejection.Detail, "?")

@@ -1,5 +1,7 @@
 package node
 
+import "github.com/paddock-project/paddock/internal/core/request"
+
 // Bare returns s without its grants. It is small, and keeps nothing of the pods alive except
 // reservations, so it is suited to repeat a decision later. For a pod that is not in s, Plan gives
 // the same answer, except that the account of a rejection names no pods that have a grant. Use a
@@ -8,4 +10,13 @@ func (s *State) Bare() *State {
 	bare := *s
 	bare.grants = roster{}
 	return &bare
+}
+
+// Preview is Plan for a question: the account of a rejection names no pods, which takes most of the
+// time of a rejection. The plan cannot be applied.
+func (s *State) Preview(pod request.Pod) *Plan {
+	if _, known := s.Grant(pod.UID); !known {
+		s = s.Bare()
+	}
+	return s.Plan(pod)
 }
