@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -140,15 +141,7 @@ func (a *Amounts) amounts() (out request.Amounts) {
 	for _, name := range slices.Sorted(maps.Keys(a.Others)) {
 		add(name, a.Others[name])
 	}
-	slices.SortFunc(out, func(x, y request.Amount) int {
-		switch {
-		case x.Resource < y.Resource:
-			return -1
-		case x.Resource > y.Resource:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(out, func(x, y request.Amount) int { return strings.Compare(x.Resource, y.Resource) })
 	return out
 }
 

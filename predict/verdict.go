@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -236,20 +236,13 @@ func (c *ContainerAssignment) grant(to *node.ContainerGrant) (err error) {
 	if to.Memory, err = blocksOf(c.Memory); err != nil {
 		return err
 	}
-	var nodes mask.Mask
-	if nodes, err = maskOf(c.NUMANodes); err != nil {
+	if to.MemoryNodes, err = maskOf(c.NUMANodes); err != nil {
 		return err
 	}
-	to.MemoryNodes = nodes
 	for name, ids := range c.Devices {
 		to.Devices = append(to.Devices, device.Assigned{Resource: name, IDs: slices.Sorted(slices.Values(ids))})
 	}
-	slices.SortFunc(to.Devices, func(a, b device.Assigned) int {
-		if a.Resource < b.Resource {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(to.Devices, func(a, b device.Assigned) int { return strings.Compare(a.Resource, b.Resource) })
 	return nil
 }
 
@@ -265,11 +258,6 @@ func blocksOf(list []Memory) ([]memory.Block, error) {
 		}
 		out = append(out, memory.Block{Type: m.Resource, Size: m.Bytes, Nodes: nodes})
 	}
-	slices.SortFunc(out, func(a, b memory.Block) int {
-		if a.Type < b.Type {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(out, func(a, b memory.Block) int { return strings.Compare(a.Type, b.Type) })
 	return out, nil
 }

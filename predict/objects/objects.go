@@ -12,10 +12,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/predict"
 )
 
@@ -63,40 +62,12 @@ func Devices(o *v1alpha1.PaddockNode) (map[string][]predict.Device, error) {
 	for _, r := range o.Status.Devices {
 		out[r.Resource] = []predict.Device{}
 		for _, d := range r.Devices {
-			nodes, err := list(d.NUMANodes)
+			nodes, err := mask.Parse(d.NUMANodes)
 			if err != nil {
 				return nil, fmt.Errorf("PaddockNode %s: device %s of %s: %w: %w", o.Name, d.ID, r.Resource, predict.ErrInvalid, err)
 			}
-			out[r.Resource] = append(out[r.Resource], predict.Device{ID: d.ID, Unhealthy: d.Unhealthy, NUMANodes: nodes})
+			out[r.Resource] = append(out[r.Resource], predict.Device{ID: d.ID, Unhealthy: d.Unhealthy, NUMANodes: nodes.Nodes()})
 		}
 	}
 	return out, nil
-}
-
-// maxNUMANode is the largest id of a NUMA node.
-const maxNUMANode = 63
-
-// list parses a list of NUMA nodes such as "0,2-3".
-func list(text string) (nodes []int, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, err := strconv.Atoi(first)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no list of NUMA nodes", text)
-		}
-		to, err := strconv.Atoi(last)
-		if err != nil || from < 0 || to < from || to > maxNUMANode {
-			return nil, fmt.Errorf("%q is no list of NUMA nodes from 0 to %d", text, maxNUMANode)
-		}
-		for n := from; n <= to; n++ {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes, nil
 }
