@@ -114,21 +114,11 @@ func (n *Node) verdict(r *Request, v node.Verdict) Verdict {
 	if out.Certainty == Unsure {
 		out.Doubts = append(out.Doubts, n.policy.doubt)
 	}
-	if !r.pod.AsksForDevices() && !hasGiven(&r.pod) {
-		return out
-	}
-	for _, name := range node.UnlistedResources(&r.pod, n.devices) {
-		out.Doubts = append(out.Doubts, "the node lists no devices of "+name+": nothing is decided about them, and nothing is aligned with them")
-	}
-	out.Doubts = append(out.Doubts, node.UnknownDevices(&r.pod, n.policy.machine.machine.NodeMask())...)
+	out.Doubts = append(out.Doubts, node.DeviceDoubts(&r.pod, n.devices, n.policy.machine.machine.NodeMask())...)
 	if len(out.Doubts) > 0 {
 		out.Certainty = Unsure
 	}
 	return out
-}
-
-func hasGiven(pod *request.Pod) bool {
-	return slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return len(c.Given) > 0 })
 }
 
 func assignmentOf(g *node.Grant) *Assignment {

@@ -2,7 +2,6 @@ package prediction
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -97,12 +96,7 @@ func (b *batch) answer(k *known, q *question) (*api.Answer, error) {
 }
 
 func (b *batch) certainty(out *api.Answer, k *known, pod *request.Pod, policy *node.Policy) {
-	out.Doubts = slices.Clone(k.Doubts)
-	if pod.AsksForDevices() {
-		for _, name := range node.UnlistedResources(pod, k.State.Devices().Inventory()) {
-			out.Doubts = append(out.Doubts, fmt.Sprintf("the node itself assigns no %s: which of them the pod gets, and where they are, is not known", name))
-		}
-	}
+	out.Doubts = append(slices.Clone(k.Doubts), node.DeviceDoubts(pod, k.State.Devices().Inventory(), k.State.Machine().NodeMask())...)
 	switch {
 	case b.stale:
 		out.Certainty = api.Answer_UNKNOWN

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -100,6 +101,19 @@ func UnlistedResources(pod *request.Pod, inventory *device.Inventory) []string {
 // UnlistedNote returns the note about extended resources that are in no inventory.
 func UnlistedNote(names []string) string {
 	return "no device inventory has " + strings.Join(names, ", ") + ": it is not counted, and nothing is aligned with it"
+}
+
+// DeviceDoubts returns sentences about the devices of a pod that make it uncertain what a machine
+// with these NUMA nodes and this inventory decides.
+func DeviceDoubts(pod *request.Pod, inventory *device.Inventory, nodes mask.Mask) []string {
+	if !pod.AsksForDevices() && !slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return len(c.Given) > 0 }) {
+		return nil
+	}
+	var doubts []string
+	for _, name := range UnlistedResources(pod, inventory) {
+		doubts = append(doubts, "the node lists no devices of "+name+": nothing is decided about them, and nothing is aligned with them")
+	}
+	return append(doubts, UnknownDevices(pod, nodes)...)
 }
 
 // UnplacedNote returns the note about a resource of which devices are unplaced. It returns "" if
