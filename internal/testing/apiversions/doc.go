@@ -17,6 +17,6 @@
 // versions are served, and then goes with the old version.
 //
 // Next makes the definition with the second version, and Served is what an API server gives of an
-// object. The tests have the next version as a copy of the present one in testdata, made by
-// "go test -rewrite".
+// object. Until the second version exists, the Go types of the first one stand for it: with one
+// schema, they would differ in nothing but the name of their package.
 package apiversions

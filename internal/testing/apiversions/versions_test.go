@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"go/format"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +16,9 @@ import (
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/testing/apiversions"
-	"github.com/paddock-project/paddock/internal/testing/apiversions/testdata/v1beta1"
 )
 
-var rewrite = flag.Bool("rewrite", false, "record the API with what was added, and make the next version of testdata")
+var rewrite = flag.Bool("rewrite", false, "record the API with what was added")
 
 const (
 	present     = "../../../api/v1alpha1"
@@ -106,33 +103,6 @@ func parsed(t *testing.T, text []byte) apiversions.CRD {
 	return crd
 }
 
-// TestNext checks that the next version in testdata is a copy of the present one. A field of one of
-// them must be in the other.
-func TestNext(t *testing.T) {
-	names, err := filepath.Glob(present + "/*.go")
-	if err != nil || len(names) < 4 {
-		t.Fatalf("v1alpha1 has the files %q: %v", names, err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.SplitAfter(strings.ReplaceAll(string(text), "v1alpha1", "v1beta1"), "\n")
-		lines = slices.DeleteFunc(lines, func(line string) bool {
-			return strings.HasPrefix(line, "//go:generate") // Only the present version makes files of deploy.
-		})
-		want, err := format.Source([]byte(strings.Join(lines, "")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join("testdata/v1beta1", filepath.Base(name))
-		if got := recorded(t, file, want); !bytes.Equal(got, want) {
-			t.Errorf("%s is not %s with the next version: run go test -rewrite", file, name)
-		}
-	}
-}
-
 // TestOneSchema checks that all versions of each definition have one schema, with the next version
 // too.
 func TestOneSchema(t *testing.T) {
@@ -177,29 +147,27 @@ func TestRoundTrip(t *testing.T) {
 		meta := metav1.ObjectMeta{Name: "n7", ResourceVersion: "12"}
 		n := v1alpha1.PaddockNode{ObjectMeta: meta, Status: statuses.Draw(t, "status")}
 		n.Kind, n.APIVersion = "PaddockNode", v1alpha1.GroupVersion.String()
-		returns[v1beta1.PaddockNode](t, definition[v1alpha1.PaddockNodes], &n)
+		returns(t, definition[v1alpha1.PaddockNodes], &n)
 		m := v1alpha1.PaddockMachine{ObjectMeta: meta, Spec: rapid.Make[v1alpha1.PaddockMachineSpec]().Draw(t, "spec")}
 		m.Kind, m.APIVersion = "PaddockMachine", v1alpha1.GroupVersion.String()
-		returns[v1beta1.PaddockMachine](t, definition[v1alpha1.PaddockMachines], &m)
+		returns(t, definition[v1alpha1.PaddockMachines], &m)
 	})
 }
 
-// returns passes an object through the version of the type Next, and back.
-func returns[Next, Present any](t *rapid.T, crd apiversions.CRD, object *Present) {
+// returns passes an object through the next version, and back.
+func returns[Object any](t *rapid.T, crd apiversions.CRD, object *Object) {
 	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// What a program has read is nil where a generated value is empty.
-	sent := through(t, crd, text, "v1alpha1", new(Present))
-	next := new(Next)
-	sentBack := through(t, crd, sent, "v1beta1", next)
+	sent := through(t, crd, text, "v1alpha1", new(Object))
+	sentBack := through(t, crd, sent, "v1beta1", new(Object))
 	if bytes.Equal(sent, sentBack) {
 		t.Fatalf("the object has the version that it had: %s", sent)
 	}
-	back := new(Present)
-	if got := through(t, crd, sentBack, "v1alpha1", back); !bytes.Equal(got, sent) {
+	if got := through(t, crd, sentBack, "v1alpha1", new(Object)); !bytes.Equal(got, sent) {
 		t.Errorf("it was\n%s\nand is\n%s", sent, got)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/testing/apiversions"
-	"github.com/paddock-project/paddock/internal/testing/apiversions/testdata/v1beta1"
 )
 
 // versions plays the life of a second version of the objects, as RELEASES.md describes it, while
@@ -66,7 +65,7 @@ func (c *cluster) apply(crd apiversions.CRD) {
 }
 
 // beta returns the list of a resource in the version v1beta1 as JSON. It is empty if the API server
-// does not serve it.
+// does not serve it. The Go types of v1alpha1 read it: both versions have one schema.
 func (c *cluster) beta(resource string) string {
 	out, err := c.Kubectl(c.Context(), "get", "--raw", "/apis/"+v1alpha1.GroupName+"/v1beta1/"+resource).Output()
 	if err != nil {
@@ -78,10 +77,9 @@ func (c *cluster) beta(resource string) string {
 // same waits until both versions show the same nodes.
 func (c *cluster) same() {
 	c.Helper()
-	var was v1alpha1.PaddockNodeList
-	var is v1beta1.PaddockNodeList
+	var was, is v1alpha1.PaddockNodeList
 	c.await("both versions show the same", func() bool {
-		was, is = v1alpha1.PaddockNodeList{}, v1beta1.PaddockNodeList{}
+		was, is = v1alpha1.PaddockNodeList{}, v1alpha1.PaddockNodeList{}
 		c.must(c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(c.Context()).Into(&was))
 		decoder := json.NewDecoder(strings.NewReader(c.beta(v1alpha1.PaddockNodes)))
 		decoder.DisallowUnknownFields()
@@ -109,7 +107,7 @@ func (c *cluster) othersAreRejected() {
 	c.Helper()
 	client, err := objects.NewClient(c.asAgent())
 	c.must(err)
-	var list v1beta1.PaddockNodeList
+	var list v1alpha1.PaddockNodeList
 	c.must(json.Unmarshal([]byte(c.beta(v1alpha1.PaddockNodes)), &list))
 	list.Items[0].Status.Revision++
 	text, err := json.Marshal(list.Items[0])
@@ -169,9 +167,9 @@ func (c *cluster) alone() {
 	c.await("v1alpha1 is not served any more", func() bool {
 		return apierrors.IsNotFound(before.Get().Resource(v1alpha1.PaddockNodes).Do(c.Context()).Error())
 	})
-	var nodes v1beta1.PaddockNodeList
+	var nodes v1alpha1.PaddockNodeList
 	c.must(json.Unmarshal([]byte(c.beta(v1alpha1.PaddockNodes)), &nodes))
-	var machines v1beta1.PaddockMachineList
+	var machines v1alpha1.PaddockMachineList
 	c.must(json.Unmarshal([]byte(c.beta(v1alpha1.PaddockMachines)), &machines))
 	if len(nodes.Items) != 3 || len(machines.Items) == 0 {
 		c.Errorf("%d nodes and %d machines are left", len(nodes.Items), len(machines.Items))
