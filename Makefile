@@ -452,13 +452,13 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    for ref in nodes:$(NODES_REF) scheduler:$(SCHEDULER_REF); do mkdir "$$dir/$${ref%%:*}"; git archive "$${ref#*:}" | tar -x -C "$$dir/$${ref%%:*}"; done; \
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
-# Every pair of these versions, the oldest first, up and back; .git must have them. The table is in RELEASES.md. The first has
-# no observing agents, and a scheduler of Kubernetes 1.36.
-UPGRADES            ?= e47c4707 53695584 HEAD
+# Every pair of these versions, the oldest first, up and back; .git must have them. The table is in RELEASES.md, with the names
+# before "=". The first has a scheduler of Kubernetes 1.36.
+UPGRADES            ?= before observing agents=e47c4707, before 0.1=53695584, 0.1=HEAD
 upgrades: NODES      = 30
 upgrades: PLACEMENTS = 600
-upgrades: ## Agents and schedulers are upgraded, and go back, while pods come and go: is one moved? [UPGRADES='v0.1.0 HEAD' NODES=30 PLACEMENTS=600]
-	cd test/cluster && $(GO) run ./upgrades -refs '$(UPGRADES)' -nodes $(NODES) -placements $(PLACEMENTS) -page $(CURDIR)/RELEASES.md
+upgrades: ## Agents and schedulers are upgraded, and go back, while pods come and go: is one moved? [UPGRADES='v0.1.0, 0.2=HEAD' NODES=30 PLACEMENTS=600]
+	cd test/cluster && $(GO) run ./upgrades -versions '$(UPGRADES)' -nodes $(NODES) -placements $(PLACEMENTS) -page $(CURDIR)/RELEASES.md
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
 NIGHTLY := race-all release-whole kubelets record-check observe-admissions observe-kubelets cluster-observed lint lint-records client-check-telegraf topology-check kueue-check image-check-arm64 cluster cluster-large cluster-online cluster-baseline upgrades e2e-everywhere e2e-crio e2e-cluster

@@ -35,18 +35,20 @@ func main() {
 }
 
 type options struct {
-	refs              []string
+	versions          []version
 	nodes, placements string
 	source, page      string
 	// program is the driver of the cluster.
 	program, dir string
-	commits      map[string]string // by version
 }
+
+// version is a version of Paddock: what the table calls it, and the commit.
+type version struct{ name, commit string }
 
 func run(ctx context.Context, args []string) (err error) {
 	var o options
 	flags := flag.NewFlagSet("upgrades", flag.ContinueOnError)
-	refs := flags.String("refs", "", "the versions, the oldest first, as git names them, separated by spaces")
+	versions := flags.String("versions", "", "the versions, the oldest first, separated by commas: each is a name that git knows, or NAME=COMMIT with a name for the table")
 	flags.StringVar(&o.nodes, "nodes", "30", "how many hollow nodes")
 	flags.StringVar(&o.placements, "placements", "600", "how many pods are placed")
 	flags.StringVar(&o.source, "source", "../..", "the directory of Paddock's module")
@@ -54,9 +56,6 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&o.page, "page", "", "the page whose table is written; default: none")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if o.refs = strings.Fields(*refs); len(o.refs) < 2 {
-		return errors.New("-refs: expected two versions or more")
 	}
 	if o.source, err = filepath.Abs(o.source); err != nil {
 		return err
@@ -67,16 +66,16 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	}
-	if err := o.resolve(ctx); err != nil {
-		return err
+	if o.versions, err = resolve(ctx, o.source, *versions); err != nil {
+		return fmt.Errorf("-versions: %w", err)
 	}
 	o.program = filepath.Join(o.dir, "cluster")
 	if err := build(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "."); err != nil {
 		return err
 	}
-	for _, ref := range o.refs {
-		if err := o.checkout(ctx, ref); err != nil {
-			return fmt.Errorf("%s: %w", ref, err)
+	for _, v := range o.versions {
+		if err := o.checkout(ctx, v); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
 	rows, err := o.pairs(ctx)
@@ -88,38 +87,47 @@ func run(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// resolve sets the commit of each version.
-func (o *options) resolve(ctx context.Context) error {
-	o.commits = map[string]string{}
-	for _, ref := range o.refs {
+// resolve returns the versions in a list.
+func resolve(ctx context.Context, source, list string) (all []version, err error) {
+	for item := range strings.SplitSeq(list, ",") {
+		name, ref, named := strings.Cut(strings.TrimSpace(item), "=")
+		if !named {
+			ref = name
+		}
+		if name == "" || ref == "" {
+			return nil, fmt.Errorf("%q: expected a commit, or NAME=COMMIT", item)
+		}
 		cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--short=8", ref+"^{commit}")
-		cmd.Dir = o.source
+		cmd.Dir = source
 		out, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("%s is no commit here, or this is a shallow clone: %w", ref, err)
+			return nil, fmt.Errorf("%s is no commit here, or this is a shallow clone: %w", ref, err)
 		}
-		o.commits[ref] = strings.TrimSpace(string(out))
+		all = append(all, version{name, strings.TrimSpace(string(out))})
 	}
-	return nil
+	if len(all) < 2 {
+		return nil, fmt.Errorf("%q: expected two versions or more", list)
+	}
+	return all, nil
 }
 
 // tree returns the directory of a version.
-func (o *options) tree(ref string) string { return filepath.Join(o.dir, o.commits[ref]) }
+func (o *options) tree(v version) string { return filepath.Join(o.dir, v.commit) }
 
 // last is the program that is built last.
 const last = "paddock-scheduler"
 
 // checkout writes the files of a version, and builds its programs.
-func (o *options) checkout(ctx context.Context, ref string) error {
-	say("%s: its programs are built", ref)
-	dir := o.tree(ref)
+func (o *options) checkout(ctx context.Context, v version) error {
+	say("%s: its programs are built", v.name)
+	dir := o.tree(v)
 	if _, err := os.Stat(filepath.Join(dir, "bin", last)); err == nil {
 		return nil // An earlier run has kept it.
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		return err
 	}
-	archive := exec.CommandContext(ctx, "git", "archive", o.commits[ref])
+	archive := exec.CommandContext(ctx, "git", "archive", v.commit)
 	archive.Dir, archive.Stderr = o.source, os.Stderr
 	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
 	data, err := archive.Output()
@@ -130,11 +138,16 @@ func (o *options) checkout(ctx context.Context, ref string) error {
 	if out, err := unpack.CombinedOutput(); err != nil {
 		return fmt.Errorf("tar: %w: %s", err, out)
 	}
-	return errors.Join(
-		build(ctx, dir, filepath.Join(dir, "bin", "paddock"), "./cmd/paddock"),
-		build(ctx, filepath.Join(dir, "test", "cluster"), filepath.Join(dir, "bin", "cluster"), "."),
-		build(ctx, filepath.Join(dir, "scheduler"), filepath.Join(dir, "bin", last), "./cmd/"+last),
-	)
+	for _, p := range []struct{ module, program, name string }{
+		{".", "paddock", "./cmd/paddock"},
+		{"test/cluster", "cluster", "."},
+		{"scheduler", last, "./cmd/" + last},
+	} {
+		if err := build(ctx, filepath.Join(dir, p.module), filepath.Join(dir, "bin", p.program), p.name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func build(ctx context.Context, dir, program, name string) error {
@@ -154,14 +167,14 @@ type row struct {
 
 // pairs plays every pair of versions. It goes on behind what fails.
 func (o *options) pairs(ctx context.Context) (rows []row, err error) {
-	for i, from := range o.refs {
-		for _, to := range o.refs[i+1:] {
-			for _, way := range []func(context.Context, string, string) (row, error){o.schedulerFirst, o.agentsFirst, o.agent} {
+	for i, from := range o.versions {
+		for _, to := range o.versions[i+1:] {
+			for _, way := range []func(context.Context, version, version) (row, error){o.schedulerFirst, o.agentsFirst, o.agent} {
 				r, failed := way(ctx, from, to)
-				if r.from = from; failed != nil {
-					err = errors.Join(err, fmt.Errorf("from %s to %s, %s: %w", from, to, r.what, failed))
+				r.from, r.to = from.name, to.name
+				if failed != nil {
+					err = errors.Join(err, fmt.Errorf("from %s to %s, %s: %w", r.from, r.to, r.what, failed))
 				}
-				r.to = to
 				rows = append(rows, r)
 			}
 		}
@@ -169,11 +182,11 @@ func (o *options) pairs(ctx context.Context) (rows []row, err error) {
 	return rows, err
 }
 
-func (o *options) schedulerFirst(ctx context.Context, from, to string) (row, error) {
+func (o *options) schedulerFirst(ctx context.Context, from, to version) (row, error) {
 	return o.cluster(ctx, "the scheduler, before the agents", from, from, to)
 }
 
-func (o *options) agentsFirst(ctx context.Context, from, to string) (row, error) {
+func (o *options) agentsFirst(ctx context.Context, from, to version) (row, error) {
 	return o.cluster(ctx, "the scheduler, after the agents", to, from, to)
 }
 
@@ -187,8 +200,8 @@ var (
 
 // cluster runs a cluster with nodes of one version, and changes the scheduler from one version to
 // the other and back.
-func (o *options) cluster(ctx context.Context, what, nodes, from, to string) (r row, err error) {
-	say("from %s to %s: %s", from, to, what)
+func (o *options) cluster(ctx context.Context, what string, nodes, from, to version) (r row, err error) {
+	say("from %s to %s: %s", from.name, to.name, what)
 	r.what = what
 	text, err := output(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "-nodes", o.nodes, "-placements", o.placements, "-baseline", "0",
 		"-nodes-source", o.tree(nodes), "-scheduler-source", o.tree(from), "-scheduler-then", o.tree(to))
@@ -196,8 +209,8 @@ func (o *options) cluster(ctx context.Context, what, nodes, from, to string) (r 
 }
 
 // agent upgrades one agent, and goes back.
-func (o *options) agent(ctx context.Context, from, to string) (r row, err error) {
-	say("from %s to %s: an agent", from, to)
+func (o *options) agent(ctx context.Context, from, to version) (r row, err error) {
+	say("from %s to %s: an agent", from.name, to.name)
 	r.what = "an agent, while its pods run"
 	text, err := output(ctx, o.source, "go", "test", "-count=1", "-v", "-run", "^TestUpgrade$", "./cmd/paddock",
 		"-earlier", filepath.Join(o.tree(from), "bin", "paddock"), "-later", filepath.Join(o.tree(to), "bin", "paddock"))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,6 +34,30 @@ paddock-scheduler: 602 placements in 25 s (24 a second), 20 withdrawn
 	}
 	if err := r.read("FAIL", placed, &r.placements); err == nil {
 		t.Error("a run without figures is no error")
+	}
+}
+
+// TestResolve checks that versions have the names that they are given, or else those of git.
+func TestResolve(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"init", "--quiet"}, {"-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "--message", "one"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v: %s", args, err, out)
+		}
+	}
+	all, err := resolve(t.Context(), dir, "before this=HEAD, HEAD")
+	if err != nil || len(all) != 2 || all[0].name != "before this" || all[1].name != "HEAD" || len(all[0].commit) != 8 || all[1].commit != all[0].commit {
+		t.Errorf("%q, %v", all, err)
+	}
+	for list, want := range map[string]string{
+		"": "expected a commit, or NAME=COMMIT", "a=,HEAD": `"a=": expected a commit`, "HEAD": "expected two versions or more",
+		"none,HEAD": "none is no commit here",
+	} {
+		if _, err := resolve(t.Context(), dir, list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", list, err, want)
+		}
 	}
 }
 
