@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-project/paddock/release/archive"
 	"github.com/paddock-project/paddock/release/manifests"
 	"github.com/paddock-project/paddock/release/modules"
 	"github.com/paddock-project/paddock/release/repository"
@@ -132,20 +133,14 @@ func (c *checker) findImages() (string, error) {
 	registry := strings.TrimSuffix(name, "/paddock")
 	c.images = map[string]string{}
 	for _, image := range imageNames {
-		file, err := os.Open(filepath.Join(c.folder.Dir(), c.archive(image)))
+		digest, err := digestOf(filepath.Join(c.folder.Dir(), imageArchive(image, c.version)))
 		if err != nil {
 			return "", err
-		}
-		digest, err := seal.Digest(file)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return "", fmt.Errorf("%s: %w", c.archive(image), err)
 		}
 		c.images[registry+"/"+image] = digest
 	}
 	return registry, nil
 }
-
-func (c *checker) archive(image string) string { return "images/" + image + "-" + c.version + ".tar" }
 
 // tamper changes a byte in the middle of every file, and expects an error that names the file.
 // Nothing is written.
@@ -192,11 +187,11 @@ func (c *checker) pinned(context.Context) (string, error) {
 	if len(used) != len(c.images) {
 		return "", fmt.Errorf("the manifests name %d of %d images", len(used), len(c.images))
 	}
-	chart, err := c.folder.Read("chart/paddock-" + strings.TrimPrefix(c.version, "v") + ".tgz")
+	chart, err := c.folder.Read(chartArchive(c.version))
 	if err != nil {
 		return "", err
 	}
-	values, err := member(chart, "paddock/values.yaml")
+	values, err := archive.Member(chart, "paddock/values.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -216,11 +211,11 @@ func (c *checker) programs(ctx context.Context) (text string, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	platform := runtime.GOOS + "-" + runtime.GOARCH
-	archive, err := c.folder.Read("krew/kubectl-paddock_" + c.version + "_" + strings.ReplaceAll(platform, "-", "_") + ".tar.gz")
+	packed, err := c.folder.Read("krew/kubectl-paddock_" + c.version + "_" + strings.ReplaceAll(platform, "-", "_") + ".tar.gz")
 	if err != nil {
 		return "", err
 	}
-	plugin, err := member(archive, "kubectl-paddock")
+	plugin, err := archive.Member(packed, "kubectl-paddock")
 	if err != nil {
 		return "", err
 	}

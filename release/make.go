@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-project/paddock/release/archive"
 	"github.com/paddock-project/paddock/release/licenses"
 	"github.com/paddock-project/paddock/release/manifests"
 	"github.com/paddock-project/paddock/release/modules"
@@ -213,26 +214,38 @@ func (m *maker) image(ctx context.Context, args ...string) error {
 
 func (m *maker) buildImages(ctx context.Context) error {
 	for _, name := range imageNames {
-		archive := filepath.Join(m.dir, "images", name+"-"+m.version+".tar")
+		output := filepath.Join(m.dir, imageArchive(name, m.version))
 		repository := m.registry + "/" + name
-		args := []string{"-command", name, "-output", archive, "-name", repository + ":" + m.version}
+		args := []string{"-command", name, "-output", output, "-name", repository + ":" + m.version}
 		if name != "paddock" { // For people, the folder has the program with all commands.
 			args = append(args, "-programs", filepath.Join(m.dir, "bin"))
 		}
 		if err := m.image(ctx, args...); err != nil {
 			return err
 		}
-		file, err := os.Open(archive)
+		digest, err := digestOf(output)
 		if err != nil {
 			return err
-		}
-		digest, err := seal.Digest(file)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return fmt.Errorf("%s: %w", archive, err)
 		}
 		m.images = append(m.images, manifests.Image{Name: name, Repository: repository, Digest: digest})
 	}
 	return nil
+}
+
+// imageArchive returns the name of the archive of an image in the folder.
+func imageArchive(image, version string) string { return "images/" + image + "-" + version + ".tar" }
+
+// digestOf returns the digest of the image in an archive.
+func digestOf(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	digest, err := seal.Digest(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return digest, nil
 }
 
 func (m *maker) plugin(ctx context.Context) error {
@@ -245,7 +258,7 @@ func (m *maker) documentation(ctx context.Context) (err error) {
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("a release is made on Linux or macOS, on amd64 or arm64: %w", err)
 	}
-	var pages, scripts []entry
+	var pages, scripts []archive.File
 	work, err := os.MkdirTemp("", "paddock-man-")
 	if err != nil {
 		return err
@@ -263,16 +276,25 @@ func (m *maker) documentation(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		pages = append(pages, entry{"man/man1/" + n.Name(), text})
+		pages = append(pages, archive.File{Name: "man/man1/" + n.Name(), Data: text})
 	}
 	for shell, name := range map[string]string{"bash": "bash/paddock", "zsh": "zsh/_paddock", "fish": "fish/paddock.fish"} {
 		text, err := command(ctx, work, nil, program, "completion", shell)
 		if err != nil {
 			return err
 		}
-		scripts = append(scripts, entry{"completion/" + name, []byte(text)})
+		scripts = append(scripts, archive.File{Name: "completion/" + name, Data: []byte(text)})
 	}
 	return errors.Join(m.pack("paddock-man-"+m.version+".tar.gz", pages), m.pack("paddock-completion-"+m.version+".tar.gz", scripts))
+}
+
+// pack writes an archive to the folder.
+func (m *maker) pack(name string, files []archive.File) error {
+	packed, err := archive.Pack(files, m.commit.Time)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.dir, name), packed, 0o644)
 }
 
 func (m *maker) licenses(ctx context.Context) error {
@@ -309,6 +331,11 @@ func (m *maker) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(m.dir, "chart", "paddock-"+strings.TrimPrefix(m.version, "v")+".tgz")
+	name := filepath.Join(m.dir, chartArchive(m.version))
 	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, chart, 0o644))
+}
+
+// chartArchive returns the name of the chart in the folder.
+func chartArchive(version string) string {
+	return "chart/paddock-" + strings.TrimPrefix(version, "v") + ".tgz"
 }

@@ -1,10 +1,6 @@
 package manifests
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +8,8 @@ import (
 	"time"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/paddock-project/paddock/release/archive"
 )
 
 // Chart returns the archive of the chart of a source tree, as helm package makes it. files are its
@@ -19,13 +17,8 @@ import (
 // wants none, appVersion with it, and the images by their digests. The times of all files are at.
 func Chart(source string, files []string, version string, images []Image, at time.Time) ([]byte, error) {
 	const below = "deploy/chart/"
-	var out bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(compressed)
-	for _, name := range files {
+	packed := make([]archive.File, len(files))
+	for i, name := range files {
 		data, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err
@@ -40,16 +33,9 @@ func Chart(source string, files []string, version string, images []Image, at tim
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		header := tar.Header{Name: "paddock/" + relative, Mode: 0o644, Size: int64(len(data)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(&header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(data); err != nil {
-			return nil, err
-		}
+		packed[i] = archive.File{Name: "paddock/" + relative, Data: data}
 	}
-	err = errors.Join(w.Close(), compressed.Close())
-	return out.Bytes(), err
+	return archive.Pack(packed, at)
 }
 
 // pin sets the images in values.yaml: every object with a repository, a tag and a digest.

@@ -1,11 +1,7 @@
 package manifests
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/release/archive"
 )
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -91,9 +89,16 @@ func TestChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := unpacked(t, packed)
+	member := func(name string) []byte {
+		t.Helper()
+		data, err := archive.Member(packed, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
 	var chart struct{ Name, Version, AppVersion string }
-	if err := yaml.Unmarshal(files["paddock/Chart.yaml"], &chart); err != nil || chart.Name != "paddock" || chart.Version != "0.3.0" || chart.AppVersion != "v0.3.0" {
+	if err := yaml.Unmarshal(member("paddock/Chart.yaml"), &chart); err != nil || chart.Name != "paddock" || chart.Version != "0.3.0" || chart.AppVersion != "v0.3.0" {
 		t.Errorf("%+v, %v", chart, err)
 	}
 	type image struct{ Repository, Tag, Digest string }
@@ -101,7 +106,7 @@ func TestChart(t *testing.T) {
 		Image            image
 		Scheduler, Quiet struct{ Image image }
 	}
-	if err := yaml.Unmarshal(files["paddock/values.yaml"], &values); err != nil {
+	if err := yaml.Unmarshal(member("paddock/values.yaml"), &values); err != nil {
 		t.Fatal(err)
 	}
 	for name, got := range map[string]image{"paddock": values.Image, "paddock-scheduler": values.Scheduler.Image, "paddock-quiet": values.Quiet.Image} {
@@ -113,7 +118,7 @@ func TestChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, other := strings.Split(string(before), "\n"), strings.Split(string(files["paddock/values.yaml"]), "\n")
+	one, other := strings.Split(string(before), "\n"), strings.Split(string(member("paddock/values.yaml")), "\n")
 	if len(one) != len(other) {
 		t.Fatalf("values.yaml has %d lines, before %d", len(other), len(one))
 	}
@@ -128,27 +133,6 @@ func TestChart(t *testing.T) {
 	}
 	if _, err := Chart(source, names, "v0.3.0", images()[:2], time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "localhost/paddock-quiet: expected an image of the release") {
 		t.Errorf("an image that is not pinned: %v", err)
-	}
-}
-
-func unpacked(t *testing.T, packed []byte) map[string][]byte {
-	t.Helper()
-	plain, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{}
-	for r := tar.NewReader(plain); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[header.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
