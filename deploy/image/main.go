@@ -1,7 +1,7 @@
 // Command image builds Paddock's container images without Docker and without a base image: one
 // static binary for each platform, an OCI archive that containerd, Podman and Docker read, and a
-// bill of materials (SPDX) in the image and beside it. With -krew it builds the archives of the
-// kubectl plugin instead.
+// bill of materials in the image (SPDX) and beside it (SPDX and CycloneDX). With -krew it builds the
+// archives of the kubectl plugin instead.
 //
 // The same commit, built by the same version of Go, gives the same bytes on every machine. The
 // source is a clean clone. Only files that are neither committed nor ignored change the result, and
