@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"strconv"
+
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -108,14 +110,18 @@ func (f *Fleet) Class(pod Pod) *Class {
 
 // Key returns a text that is the same for two pods exactly if every node gives them the same
 // answer. It consists of the keys of the request and the amounts, in every reading, the constraint
-// and the limit per node. The readings of all pods of a fleet are in the same order of nodes.
+// and the limit per node. The number of readings and the length of the constraint come before them,
+// because manifests contain the constraint and the name of the workload. The readings of all pods
+// of a fleet are in the same order of nodes.
 func (pod *Pod) Key() string {
 	var buffer [512]byte // Enough for most pods.
-	key := pod.Asks.AppendKey(pod.AppendKey(buffer[:0]))
+	key := append(strconv.AppendInt(buffer[:0], int64(len(pod.Readings)), 10), ' ')
+	key = pod.Asks.AppendKey(pod.AppendKey(key))
 	for i := range pod.Readings {
 		r := &pod.Readings[i]
 		key = r.Asks.AppendKey(r.Ask.AppendKey(key))
 	}
+	key = append(strconv.AppendInt(key, int64(len(pod.Constraint)), 10), ' ')
 	return string(pod.PerNode.appendKey(append(key, pod.Constraint...)))
 }
 
