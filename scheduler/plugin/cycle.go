@@ -51,10 +51,14 @@ func (c *cycle) Clone() fwk.StateData {
 	return &clone
 }
 
-// unchanged reports whether the cycle sees all nodes with the pods that they have, and asks all of
-// them for the same pod: the devices of claims differ from node to node.
-func (c *cycle) unchanged() bool {
-	return c.changed == nil && c.gang == nil && c.chosen == nil && c.failed == nil
+// only returns the question that all nodes are asked, if the cycle sees them with the pods that they
+// have. Then a node can remember its answer. It returns nil otherwise: the devices of claims, for
+// example, differ from node to node.
+func (c *cycle) only() *memo.Question {
+	if c.changed != nil || c.gang != nil || c.chosen != nil || c.failed != nil {
+		return nil
+	}
+	return c.asked.only
 }
 
 // asked represents what a pod requests. Nodes read a pod according to their feature gates, so there
@@ -63,8 +67,7 @@ type asked struct {
 	gates     []podspec.Gates
 	pods      []fleet.Pod      // parallel to gates
 	questions []*memo.Question // parallel to gates
-	// only is the question if there is one for all nodes, and nil otherwise. Then a node can
-	// remember that it takes the pod.
+	// only is the question if there is one for all nodes, and nil otherwise. See cycle.only.
 	only *memo.Question
 	// unknown is set if other components choose devices for the pod later. plugins is set if device
 	// plugins do, whose choice the kubelet makes.

@@ -40,7 +40,7 @@ func (p *Plugin) Ask(ctx context.Context, state fwk.CycleState, info fwk.NodeInf
 }
 
 func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
-	if at := p.recent(c, info); at != nil && at.Takes(c.asked.only) {
+	if at, q := p.recent(c, info); at != nil && at.Takes(q) {
 		return nil, true
 	}
 	at, view := p.view(c, g, info)
@@ -70,8 +70,8 @@ func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInf
 		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
 	}
 	if answer.Fits {
-		if c.asked.only != nil && !answer.AfterMoves && c.unchanged() { // An At has the amounts of one generation.
-			at.SetTakes(c.asked.only)
+		if q := c.only(); q != nil && !answer.AfterMoves { // An At has the amounts of one generation.
+			at.SetTakes(q)
 		}
 		return nil, hit
 	}
@@ -123,12 +123,13 @@ const movesForAnother = "node(s): running pods are being moved for another pod"
 const notPublished = "node(s): the Paddock agent has not published a PaddockNode yet"
 
 // recent returns a node that the cycle sees as it is, if it was asked before and all nodes are asked
-// the same question. It returns nil if view has to be called.
-func (p *Plugin) recent(c *cycle, info fwk.NodeInfo) *cluster.At {
-	if c.asked.only == nil || !c.unchanged() {
-		return nil
+// the same question, and that question. The node is nil if view has to be called.
+func (p *Plugin) recent(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Question) {
+	q := c.only()
+	if q == nil {
+		return nil, nil
 	}
-	return p.cluster.Recent(info.GetGeneration())
+	return p.cluster.Recent(info.GetGeneration()), q
 }
 
 // view returns the node as the cycle sees it, or nil if the node is not managed.

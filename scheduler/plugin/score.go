@@ -22,8 +22,8 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, _ *v1.Pod, 
 	c.levels = make(levels, 0, fewLevels)
 	var open []taking
 	for _, info := range nodes {
-		if at := p.recent(c, info); at != nil {
-			if known := at.Price(c.asked.only); known != nil {
+		if at, q := p.recent(c, info); at != nil {
+			if known := at.Price(q); known != nil {
 				c.levels.add(known)
 				continue
 			}
@@ -35,7 +35,7 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, _ *v1.Pod, 
 	p.price(ctx, open)
 	for _, t := range open {
 		shared := c.levels.add(&cluster.Priced{Question: t.question, Cost: t.cost})
-		if c.asked.only != nil && c.unchanged() {
+		if c.only() != nil {
 			t.at.SetPrice(shared)
 		}
 	}
@@ -51,8 +51,8 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 	if c == nil {
 		return 0, nil
 	}
-	if at := p.recent(c, info); at != nil {
-		if known := at.Price(c.asked.only); known != nil {
+	if at, q := p.recent(c, info); at != nil {
+		if known := at.Price(q); known != nil {
 			return c.levels.score(known.Cost), nil
 		}
 	}
