@@ -134,22 +134,25 @@ func (g *gang) take(node string, uid types.UID) {
 	if g.movers[node] == uid {
 		delete(g.movers, node)
 	}
-	if g.last != nil && g.last.uid == uid {
-		g.last = g.last.older
-		return
+	g.last = g.last.without(uid)
+}
+
+// without returns the placements without that of a member. If it is not the newest, the newer ones
+// are copied.
+func (p *placement) without(uid types.UID) *placement {
+	switch {
+	case p == nil:
+		return nil
+	case p.uid == uid:
+		return p.older
 	}
-	var kept []*placement
-	for p := range g.last.all() {
-		if p.uid != uid {
-			kept = append(kept, p)
-		}
+	rest := p.older.without(uid)
+	if rest == p.older {
+		return p
 	}
-	g.last = nil
-	for i := len(kept) - 1; i >= 0; i-- {
-		p := *kept[i]
-		p.older = g.last
-		g.last = &p
-	}
+	next := *p
+	next.older = rest
+	return &next
 }
 
 // newsFor reports whether a node has room for one more member of the group than in the attempt in
