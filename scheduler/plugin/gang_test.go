@@ -96,7 +96,7 @@ func (w *world) bound(names []string) []string {
 // rejected waits for a failed attempt of each pod, and returns the last event.
 func (w *world) rejected(names []string) (text string) {
 	for _, name := range names {
-		if text = w.outcome(name); strings.Contains(text, "bound to") {
+		if text = w.outcome(name); strings.HasPrefix(text, name+": bound to ") {
 			w.t.Fatalf("a pod of a gang that does not fit: %s", text)
 		}
 	}
