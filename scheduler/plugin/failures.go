@@ -12,11 +12,11 @@ import (
 
 const (
 	// failureTime is how long a node on which Reserve failed is not tried again for the same pod.
-	// Usually something changes before. It bounds how long a change that is not seen can keep a pod
-	// waiting.
+	// Usually something changes before. A change that is not seen wakes no pod: the scheduler tries
+	// a pod that waits after about 5 minutes at the latest, when the failure has ended.
 	failureTime = time.Minute
 	// maxFailures is the number of nodes that are remembered for one pod. With more of them, the
-	// oldest are forgotten.
+	// oldest are forgotten, and tryOthers begins no more cycles: they would try these again.
 	maxFailures = 256
 )
 
@@ -35,8 +35,8 @@ type failure struct {
 	end time.Time
 }
 
-// add remembers that a node did not take a pod.
-func (m *failures) add(uid types.UID, node string, at *cluster.At, why string) {
+// add remembers that a node did not take a pod. It reports false if it had to forget another node.
+func (m *failures) add(uid types.UID, node string, at *cluster.At, why string) (all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byPod == nil {
@@ -47,7 +47,8 @@ func (m *failures) add(uid types.UID, node string, at *cluster.At, why string) {
 		nodes = map[string]failure{}
 		m.byPod[uid] = nodes
 	}
-	if _, known := nodes[node]; !known && len(nodes) >= maxFailures {
+	_, known := nodes[node]
+	if all = known || len(nodes) < maxFailures; !all {
 		oldest := ""
 		for name := range nodes {
 			if oldest == "" || nodes[name].end.Before(nodes[oldest].end) {
@@ -57,6 +58,7 @@ func (m *failures) add(uid types.UID, node string, at *cluster.At, why string) {
 		delete(nodes, oldest)
 	}
 	nodes[node] = failure{at, why, time.Now().Add(failureTime)}
+	return all
 }
 
 // of returns the nodes that are not to be tried for a pod in the cycle that begins. It is nil for

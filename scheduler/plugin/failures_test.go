@@ -45,12 +45,40 @@ func TestFailuresEnd(t *testing.T) {
 	}
 }
 
+// TestManyFailures checks that a pod that more nodes reject than are remembered waits, and does not
+// try them in turn.
+func TestManyFailures(t *testing.T) {
+	w := &world{t: t}
+	w.start()
+	w.plugin.allocator = nil
+	w.node("n", nil)
+	w.slice("n", map[string]string{"gpu-0": "0"})
+	w.claim("c", nil)
+	for i := range maxFailures {
+		w.plugin.failures.add("uid-p", fmt.Sprint("other-", i), &cluster.At{}, "why")
+	}
+	w.pod("p", map[string]string{"cpus": "8", "claim": "c"})
+	if text := w.outcome("p"); strings.Contains(text, "bound to") {
+		t.Fatal(text)
+	}
+	w.plugin.promises.mu.Lock()
+	defer w.plugin.promises.mu.Unlock()
+	if w.plugin.promises.byPod["uid-p"] != nil {
+		t.Error("another cycle begins")
+	}
+}
+
 // TestFailures checks what ends a failure, and that their number is bounded.
 func TestFailures(t *testing.T) {
 	var f failures
 	now, changed := &cluster.At{}, &cluster.At{}
 	for i := range maxFailures + 10 {
-		f.add("p", fmt.Sprint("n", i), now, "why")
+		if all := f.add("p", fmt.Sprint("n", i), now, "why"); all != (i < maxFailures) {
+			t.Errorf("failure %d: every failure is remembered: %t", i, all)
+		}
+	}
+	if !f.add("p", "n100", now, "why") {
+		t.Error("a failure on a node that is remembered takes the place of another one")
 	}
 	if n := len(f.of("p")); n != maxFailures {
 		t.Errorf("%d failures are remembered", n)

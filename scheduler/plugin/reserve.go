@@ -140,13 +140,15 @@ func (p *Plugin) afterMoves(c *cycle, g *gang, at *cluster.At, nodeName string, 
 }
 
 // tryOthers makes the next cycle of a pod skip a node that Filter took wrongly, and begins that cycle
-// without an event. There are at most as many such cycles as nodes.
+// without an event. If maxFailures nodes do not take the pod, it waits for an event as other pods do.
 func (p *Plugin) tryOthers(pod *v1.Pod, nodeName, why string) {
 	at := p.cluster.After(nodeName)
 	if at == nil {
 		return
 	}
-	p.failures.add(pod.UID, nodeName, at, why)
+	if !p.failures.add(pod.UID, nodeName, at, why) {
+		return
+	}
 	p.promises.activated(p, pod)
 	p.handle.Activate(klog.Background(), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
