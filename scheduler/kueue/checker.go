@@ -67,7 +67,8 @@ type World struct {
 	// active. Activate marks one.
 	Checks   func() map[string]bool
 	Activate func(ctx context.Context, name string, now time.Time) error
-	// Workloads returns all workloads, which may be older than what was written. Flavor returns nil for a flavor that does not exist.
+	// Workloads returns all workloads, which may be older than what was written. Flavor returns nil
+	// for a flavor that does not exist.
 	Workloads func() []*Workload
 	Flavor    func(name string) *Flavor
 	// Nodes returns all nodes, and Pods all pods that have not ended.
@@ -96,35 +97,29 @@ type Checker struct {
 	// tries has the workloads that were told to try again.
 	tries map[types.UID]try
 	// inactive has the admission checks, by name, that could not be marked as active.
-	inactive map[string]retry
+	inactive map[string]try
 	// answered has the resource version with which each workload was answered last. Until its watch
 	// shows another one, it is not judged again.
 	answered map[types.UID]string
 }
 
-// try is what a workload was answered with Retry. A Kueue that does not know requeueAfterSeconds
-// comes back at once: the workload then waits here.
+// try is when something is tried again, and how often it has failed. A Kueue that does not know
+// requeueAfterSeconds comes back at once: the workload then waits here.
 type try struct {
 	until time.Time
 	count int32
 }
 
-// retry is when something that failed is tried again, and how long it waits for that.
-type retry struct {
-	at   time.Time
-	wait time.Duration
-}
-
 // New returns a Checker. Its nodes score places as those of the ranking.
 func New(world World, ranking *fleet.Ranking) *Checker {
-	return &Checker{world: world, ground: newGround(ranking), kept: map[types.UID]*kept{}, tries: map[types.UID]try{}, inactive: map[string]retry{}, answered: map[types.UID]string{}}
+	return &Checker{world: world, ground: newGround(ranking), kept: map[types.UID]*kept{}, tries: map[types.UID]try{}, inactive: map[string]try{}, answered: map[types.UID]string{}}
 }
 
 // Pass answers the workloads that wait for it. If none does, it costs a look at each workload.
 func (c *Checker) Pass(ctx context.Context) {
 	now := c.world.Now()
 	mine := c.world.Checks()
-	maps.DeleteFunc(c.inactive, func(name string, _ retry) bool { active, there := mine[name]; return active || !there })
+	maps.DeleteFunc(c.inactive, func(name string, _ try) bool { active, there := mine[name]; return active || !there })
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		if !mine[name] {
 			c.activate(ctx, name, now)
@@ -144,7 +139,7 @@ func (c *Checker) Pass(ctx context.Context) {
 // that does not allow it would otherwise be asked, and the error logged, in every pass.
 func (c *Checker) activate(ctx context.Context, name string, now time.Time) {
 	last := c.inactive[name]
-	if now.Before(last.at) {
+	if now.Before(last.until) {
 		return
 	}
 	err := c.world.Activate(ctx, name, now)
@@ -152,8 +147,8 @@ func (c *Checker) activate(ctx context.Context, name string, now time.Time) {
 		delete(c.inactive, name)
 		return
 	}
-	wait := min(MaxActivate, max(Period, 2*last.wait))
-	c.inactive[name] = retry{at: now.Add(wait), wait: wait}
+	wait := backoff(Period, MaxActivate, last.count)
+	c.inactive[name] = try{until: now.Add(wait), count: last.count + 1}
 	klog.FromContext(ctx).Error(err, "An AdmissionCheck is not marked as active, and Kueue admits nothing to its queues", "admissionCheck", name, "triesAgainAfter", wait)
 }
 
@@ -279,7 +274,7 @@ func (c *Checker) judge(ctx context.Context, w *Workload) (a Answer, nodes []map
 	case joint.Short == nil:
 		return Answer{State: Ready, Message: accepted(w.pods(), joint.Guessed, joint.Nodes)}, joint.Nodes
 	}
-	return Answer{State: Retry, Message: joint.Short.Text(), After: backoff(c.retries(w))}, nil
+	return Answer{State: Retry, Message: joint.Short.Text(), After: backoff(First, Longest, c.retries(w))}, nil
 }
 
 // retries returns how often the workload was answered with Retry. Kueue counts, but an old one does
@@ -292,9 +287,9 @@ func (c *Checker) retries(w *Workload) int32 {
 	return n
 }
 
-// backoff returns the time before the next try after n tries.
-func backoff(n int32) time.Duration {
-	return min(Longest, First<<min(max(n, 0), 10))
+// backoff returns the time before the next try after n tries. It doubles from first to longest.
+func backoff(first, longest time.Duration, n int32) time.Duration {
+	return min(longest, first<<min(max(n, 0), 10))
 }
 
 // accepted is the message about a workload whose pods fit.
