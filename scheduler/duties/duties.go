@@ -118,12 +118,7 @@ func evict(ctx context.Context, client rest.Interface, handle fwk.Handle, after 
 		klog.FromContext(ctx).Error(err, "Pods are not evicted")
 		return
 	}
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	watch.Go(func() { nodes.RunWithContext(ctx) })
-	if cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced) {
-		wait.UntilWithContext(ctx, eviction.New(evicting(handle, nodes), after).Pass, period)
-	}
+	watching(ctx, eviction.New(evicting(handle, nodes), after).Pass, period, nodes)
 }
 
 func clean(ctx context.Context, handle fwk.Handle, config cleanup.Config) {
@@ -132,10 +127,20 @@ func clean(ctx context.Context, handle fwk.Handle, config cleanup.Config) {
 		klog.FromContext(ctx).Error(err, "Pods that kubelets rejected are not deleted")
 		return
 	}
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	watch.Go(func() { pods.RunWithContext(ctx) })
-	if cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
-		wait.UntilWithContext(ctx, cleanup.New(cleaning(handle, pods), config).Pass, period)
+	watching(ctx, cleanup.New(cleaning(handle, pods), config).Pass, period, pods)
+}
+
+// watching runs informers until the context ends. When they have all objects, it calls pass with a
+// pause after each call.
+func watching(ctx context.Context, pass func(context.Context), pause time.Duration, informers ...cache.SharedIndexInformer) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	var synced []cache.InformerSynced
+	for _, informer := range informers {
+		all.Go(func() { informer.RunWithContext(ctx) })
+		synced = append(synced, informer.HasSynced)
+	}
+	if cache.WaitForCacheSync(ctx.Done(), synced...) {
+		wait.UntilWithContext(ctx, pass, pause)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -71,17 +70,7 @@ func answerKueue(ctx context.Context, handle fwk.Handle, nodes Nodes) {
 		klog.FromContext(ctx).Error(err, "Admission checks of Kueue are not answered")
 		return
 	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	for _, informer := range objects.informers() {
-		all.Go(func() { informer.RunWithContext(ctx) })
-	}
-	for _, informer := range objects.informers() {
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return
-		}
-	}
-	wait.UntilWithContext(ctx, kueue.New(objects.world(handle, nodes), nodes.Cluster.Ranking()).Pass, kueue.Period)
+	watching(ctx, kueue.New(objects.world(handle, nodes), nodes.Cluster.Ranking()).Pass, kueue.Period, objects.informers()...)
 }
 
 // awaitKueue returns the version of Kueue's objects that the API server serves. It is false if the
@@ -200,16 +189,6 @@ func readFlavor(u *unstructured.Unstructured) any {
 	return f
 }
 
-// all returns the objects of an informer that have their slim form.
-func all[T any](informer cache.SharedIndexInformer) (list []T) {
-	for _, o := range informer.GetStore().List() {
-		if t, is := o.(T); is {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
 // world returns the world of package kueue.
 func (o *kueueObjects) world(handle fwk.Handle, nodes Nodes) kueue.World {
 	core, log := handle.SharedInformerFactory().Core().V1(), klog.Background()
@@ -250,7 +229,7 @@ func (o *kueueObjects) objects() kueue.World {
 	return kueue.World{
 		Checks: func() map[string]bool {
 			mine := map[string]bool{}
-			for _, c := range all[*slimCheck](o.checks) {
+			for _, c := range stored[*slimCheck](o.checks) {
 				if c.mine && c.DeletionTimestamp == nil {
 					mine[c.Name] = c.active
 				}
@@ -258,7 +237,7 @@ func (o *kueueObjects) objects() kueue.World {
 			return mine
 		},
 		Activate:  o.activate,
-		Workloads: func() []*kueue.Workload { return all[*kueue.Workload](o.workloads) },
+		Workloads: func() []*kueue.Workload { return stored[*kueue.Workload](o.workloads) },
 		Flavor: func(name string) *kueue.Flavor {
 			object, _, _ := o.resources.GetStore().GetByKey(name) // Its error is that of an index that computes.
 			if f, is := object.(*slimFlavor); is {

@@ -113,6 +113,16 @@ func each[L any, P interface {
 	}
 }
 
+// stored returns the objects of an informer that have the type to which its transform makes them.
+func stored[T any](informer cache.SharedIndexInformer) (list []T) {
+	for _, o := range informer.GetStore().List() {
+		if t, is := o.(T); is {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // rejections returns an informer of PaddockNodes that keeps only their rejections.
 func rejections(client rest.Interface) (cache.SharedIndexInformer, error) {
 	list := cache.NewListWatchFromClient(client, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.Everything())
@@ -130,16 +140,8 @@ func rejections(client rest.Interface) (cache.SharedIndexInformer, error) {
 func evicting(handle fwk.Handle, nodes cache.SharedIndexInformer) eviction.World {
 	pods := handle.SharedInformerFactory().Core().V1().Pods().Lister()
 	return eviction.World{
-		Now: time.Now,
-		Nodes: func() []*v1alpha1.PaddockNode {
-			var list []*v1alpha1.PaddockNode
-			for _, o := range nodes.GetStore().List() {
-				if n, ok := o.(*v1alpha1.PaddockNode); ok {
-					list = append(list, n)
-				}
-			}
-			return list
-		},
+		Now:   time.Now,
+		Nodes: func() []*v1alpha1.PaddockNode { return stored[*v1alpha1.PaddockNode](nodes) },
 		Pod: func(namespace, name string) *v1.Pod {
 			pod, err := pods.Pods(namespace).Get(name)
 			if err != nil { // The lister's only error is that the pod does not exist.
@@ -186,16 +188,8 @@ func failedPods(client kubernetes.Interface) (cache.SharedIndexInformer, error) 
 // cleaning returns the world of package cleanup.
 func cleaning(handle fwk.Handle, pods cache.SharedIndexInformer) cleanup.World {
 	return cleanup.World{
-		Now: time.Now,
-		Pods: func() []*v1.Pod {
-			var list []*v1.Pod
-			for _, o := range pods.GetStore().List() {
-				if pod, ok := o.(*v1.Pod); ok {
-					list = append(list, pod)
-				}
-			}
-			return list
-		},
+		Now:  time.Now,
+		Pods: func() []*v1.Pod { return stored[*v1.Pod](pods) },
 		Delete: func(ctx context.Context, namespace, name string, uid types.UID) error {
 			return handle.ClientSet().CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))})
 		},
