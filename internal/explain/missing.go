@@ -352,7 +352,7 @@ func missingUnaligned(s *node.State, p *node.Plan) *Missing {
 	var ask node.Ask
 	for i := range p.Trace.Demand.Containers {
 		if p.Pod.Containers[i].Type != request.Init {
-			ask = plus(ask, &p.Trace.Demand.Containers[i].Ask)
+			ask = ask.Plus(&p.Trace.Demand.Containers[i].Ask)
 		}
 	}
 	out := &Missing{Whole: true, Wanted: amountsOf(&ask)}
@@ -379,18 +379,4 @@ func missingUnaligned(s *node.State, p *node.Plan) *Missing {
 	place.settle(s, p, &node.Alignment{})
 	out.Places = []MissingPlace{place}
 	return out
-}
-
-// plus adds up CPUs, memory and devices.
-func plus(sum node.Ask, more *node.Ask) node.Ask {
-	sum.CPUs += more.CPUs
-	for _, m := range more.Memory {
-		had, _ := sum.Memory.Get(m.Resource)
-		sum.Memory = sum.Memory.With(m.Resource, had+m.Value)
-	}
-	for _, d := range more.Devices {
-		had, _ := sum.Devices.Get(d.Resource)
-		sum.Devices = sum.Devices.With(d.Resource, had+d.Value)
-	}
-	return sum
 }

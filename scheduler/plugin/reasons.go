@@ -137,10 +137,7 @@ func everything(pod *request.Pod) string {
 				continue
 			}
 			whole += c.CPUs
-			for _, m := range c.Memory {
-				had, _ := memory.Get(m.Resource)
-				memory = memory.With(m.Resource, had+m.Value)
-			}
+			memory = memory.Plus(c.Memory)
 		}
 	}
 	var parts []string

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/cluster/capacity"
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -105,8 +106,7 @@ func placesOf(kinds []capacity.Kind, pod fleet.Pod) (places []explain.Place) {
 			other.Asks.Milli += int64(s.CPUs) * 1000
 			other.Asks.Memory += s.Bytes
 			if s.Device != "" {
-				now, _ := other.Asks.Others.Get(s.Device)
-				other.Asks.Others = other.Asks.Others.With(s.Device, now+s.Devices)
+				other.Asks.Others = other.Asks.Others.Plus(request.Amounts{{Resource: s.Device, Value: s.Devices}})
 			}
 			return v.Judge(&other).Fits
 		}

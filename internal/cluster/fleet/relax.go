@@ -251,18 +251,8 @@ func (r *Relaxed) widthOf(d *node.Demand) int {
 func ownOf(pod *Pod, d *node.Demand) *node.Ask {
 	var own node.Ask
 	for i := range d.Containers {
-		c := &d.Containers[i]
-		if pod.Containers[i].Type == request.Init {
-			continue
-		}
-		own.CPUs += c.CPUs
-		for _, a := range c.Memory {
-			had, _ := own.Memory.Get(a.Resource)
-			own.Memory = own.Memory.With(a.Resource, had+a.Value)
-		}
-		for _, a := range c.Devices {
-			had, _ := own.Devices.Get(a.Resource)
-			own.Devices = own.Devices.With(a.Resource, had+a.Value)
+		if pod.Containers[i].Type != request.Init {
+			own = own.Plus(&d.Containers[i].Ask)
 		}
 	}
 	return &own

@@ -52,6 +52,14 @@ type Ask struct {
 	Given []GivenDevices
 }
 
+// Plus returns the CPUs, memory and devices of a and b together. Classes of caches and given devices
+// are those of a: they cannot be added up without the machine and the pod.
+func (a Ask) Plus(b *Ask) Ask {
+	a.CPUs += b.CPUs
+	a.Memory, a.Devices = a.Memory.Plus(b.Memory), a.Devices.Plus(b.Devices)
+	return a
+}
+
 // GivenDevices are the given devices of one extended resource or driver, each once, in the order of
 // request.Given.Compare. The devices belong to the request.
 type GivenDevices struct {

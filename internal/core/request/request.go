@@ -68,21 +68,37 @@ func (a Amounts) Get(r Resource) (int64, bool) {
 
 // With returns a with the amount of r set to value.
 func (a Amounts) With(r Resource, value int64) Amounts {
-	i, found := slices.BinarySearchFunc(a, r, func(x Amount, r Resource) int {
-		switch {
-		case x.Resource < r:
-			return -1
-		case x.Resource > r:
-			return 1
-		}
-		return 0
-	})
+	i, found := a.find(r)
 	out := slices.Clone(a)
 	if found {
 		out[i].Value = value
 		return out
 	}
 	return slices.Insert(out, i, Amount{r, value})
+}
+
+// Plus returns the sum of a and b. Either may be shared with the result if the other is empty.
+func (a Amounts) Plus(b Amounts) Amounts {
+	switch {
+	case len(b) == 0:
+		return a
+	case len(a) == 0:
+		return b
+	}
+	out := slices.Clone(a)
+	for _, x := range b {
+		if i, found := out.find(x.Resource); found {
+			out[i].Value += x.Value
+		} else {
+			out = slices.Insert(out, i, x)
+		}
+	}
+	return out
+}
+
+// find returns the index of r, or the one at which to insert it.
+func (a Amounts) find(r Resource) (i int, found bool) {
+	return slices.BinarySearchFunc(a, r, func(x Amount, r Resource) int { return strings.Compare(x.Resource, r) })
 }
 
 //go:generate stringer -type=QoS,Kind,ContainerType,Sharing,Consent -linecomment -output=enum_string.go

@@ -24,6 +24,20 @@ func TestAmountsAgainstMap(t *testing.T) {
 				}
 				amounts, twin[r] = next, v
 			},
+			"plus": func(t *rapid.T) {
+				before := slices.Clone(amounts)
+				var more Amounts
+				for _, r := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "more") {
+					v := rapid.Int64Range(0, 5).Draw(t, "value")
+					more, twin[r] = more.With(r, v), twin[r]+v
+				}
+				added := slices.Clone(more)
+				next := amounts.Plus(more)
+				if !slices.Equal(amounts, before) || !slices.Equal(more, added) {
+					t.Fatalf("Plus changed %v to %v, or %v to %v", before, amounts, added, more)
+				}
+				amounts = next
+			},
 			"": func(t *rapid.T) {
 				r := name.Draw(t, "asked")
 				want, named := twin[r]

@@ -75,10 +75,7 @@ func (a Totals) Plus(b Totals) Totals {
 	a.Milli += b.Milli
 	a.Memory += b.Memory
 	a.Pods += b.Pods
-	for _, o := range b.Others {
-		had, _ := a.Others.Get(o.Resource)
-		a.Others = a.Others.With(o.Resource, had+o.Value)
-	}
+	a.Others = a.Others.Plus(b.Others)
 	return a
 }
 

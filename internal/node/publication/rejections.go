@@ -159,19 +159,15 @@ func sumOf(pod *request.Pod) (cpus int64, amounts request.Amounts) {
 	inits := request.Amounts{}
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		for _, a := range slices.Concat(c.Memory, c.Devices) {
-			if c.Type == request.Init {
-				before, _ := inits.Get(a.Resource)
-				inits = inits.With(a.Resource, max(before, a.Value))
-				continue
-			}
-			before, _ := amounts.Get(a.Resource)
-			amounts = amounts.With(a.Resource, before+a.Value)
-		}
-		if c.Type == request.Init {
-			initCPUs = max(initCPUs, int64(c.CPUs))
-		} else {
+		if c.Type != request.Init {
 			cpus += int64(c.CPUs)
+			amounts = amounts.Plus(c.Memory).Plus(c.Devices)
+			continue
+		}
+		initCPUs = max(initCPUs, int64(c.CPUs))
+		for _, a := range slices.Concat(c.Memory, c.Devices) {
+			before, _ := inits.Get(a.Resource)
+			inits = inits.With(a.Resource, max(before, a.Value))
 		}
 	}
 	for _, a := range inits {

@@ -209,8 +209,7 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, error) {
 	var there request.Amounts // the machine's bytes, by memory type
 	add := func(name string, bytes int64) {
-		before, _ := there.Get(name)
-		there = there.With(name, before+bytes)
+		there = there.Plus(request.Amounts{{Resource: name, Value: bytes}})
 	}
 	for _, n := range m.Nodes() {
 		add(machine.Memory, n.Memory)
