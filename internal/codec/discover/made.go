@@ -27,10 +27,12 @@ type Facts struct {
 	GPUs   int
 }
 
-// The limits of facts. A larger number is most likely a mistake.
+// The limits of facts. What is beyond them is most likely a mistake: less memory than a kubelet needs
+// is a number of GiB, MiB or KiB whose unit is missing.
 const (
 	maxMadeCPUs   = 4096
 	maxMadeGPUs   = 64
+	minMadeMemory = 1 << 30
 	maxMadeMemory = 1 << 50
 )
 
@@ -39,9 +41,9 @@ func FactNames() []string { return slices.Clone(factNames) }
 
 var factNames = []string{"sockets", "cores", "threads", "numa", "uncore", "memory", "gpus"}
 
-// ParseFacts parses a text such as "sockets=2,cores=48,threads=2,numa=2,memory=1Ti,gpus=8". Facts
-// that are missing are 1, but for memory, which must be given, gpus and uncore. An error names the
-// fact.
+// ParseFacts parses a text such as "sockets=2,cores=48,threads=2,numa=2,memory=1Ti,gpus=8". Cores
+// and memory must be given. Sockets and threads are 1 if they are not, gpus is 0, and there are as
+// many NUMA nodes as sockets. An error names the fact.
 func ParseFacts(text string) (Facts, error) {
 	values := map[string]string{}
 	for _, word := range strings.Split(text, ",") {
@@ -67,7 +69,7 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 		missing, low, max int
 	}{
 		{"sockets", &f.Sockets, 1, 1, maxMadeCPUs},
-		{"cores", &f.Cores, 1, 1, maxMadeCPUs},
+		{"cores", &f.Cores, 0, 1, maxMadeCPUs},
 		{"threads", &f.Threads, 1, 1, maxMadeCPUs},
 		{"numa", &f.NUMANodes, 0, 1, maxMadeCPUs},
 		{"uncore", &f.Uncore, 0, 1, maxMadeCPUs},
@@ -87,6 +89,9 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 		}
 		*number.to = n
 	}
+	if of("cores") == "" {
+		return f, errors.New("cores is missing: expected the number of cores of a socket, such as cores=48")
+	}
 	memory := of("memory")
 	if memory == "" {
 		return f, errors.New("memory is missing: expected an amount such as memory=512Gi")
@@ -99,7 +104,22 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 	if f.NUMANodes == 0 {
 		f.NUMANodes = f.Sockets
 	}
-	return f, f.check()
+	if err := f.check(); err != nil {
+		return f, err
+	}
+	if f.Memory < minMadeMemory {
+		return f, tooLittleMemory(memory, f.Memory)
+	}
+	return f, nil
+}
+
+// tooLittleMemory returns an error for an amount of memory that is too small for a machine. Below
+// 1 Mi without a unit, GiB are most likely meant.
+func tooLittleMemory(text string, bytes int64) error {
+	if _, err := strconv.Atoi(text); err == nil && bytes<<30 <= maxMadeMemory {
+		return fmt.Errorf("memory: %q is %d bytes: expected an amount with a unit (did you mean %sGi?)", text, bytes, text)
+	}
+	return fmt.Errorf("memory: %q: expected at least 1Gi, such as 512Gi", text)
 }
 
 // check returns an error if the facts do not fit together.

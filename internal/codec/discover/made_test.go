@@ -75,6 +75,10 @@ func TestParseFactsRejects(t *testing.T) {
 		"sockets=1,numa=4,cores=6,memory=1Gi":    "cores: 6 cores of a socket",
 		"uncore=4,cores=6,memory=1Gi":            "uncore: the 6 cores",
 		"sockets=64,cores=64,threads=2,memory=1": "more than 4096 CPUs",
+		"sockets=2,memory=64Gi":                  "cores is missing: expected the number of cores of a socket, such as cores=48",
+		"cores=4,memory=512":                     `memory: "512" is 512 bytes: expected an amount with a unit (did you mean 512Gi?)`,
+		"cores=4,memory=524288000":               `memory: "524288000": expected at least 1Gi`,
+		"cores=4,memory=512Mi":                   `memory: "512Mi": expected at least 1Gi`,
 	} {
 		if _, err := ParseFacts(text); err == nil || !strings.Contains(err.Error(), expected) {
 			t.Errorf("%q: %v, expected %q", text, err, expected)
