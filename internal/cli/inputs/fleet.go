@@ -140,31 +140,25 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--nodes: %w", err)
 	}
-	var file fleetFile
-	note := ""
-	if isTable(name) {
-		file, note, err = decodeTable(data)
-	} else {
-		err = decodeFleet(data, &file)
-	}
+	entries, note, err := listedIn(name, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	if len(file.Nodes) == 0 {
+	if len(entries) == 0 {
 		return nil, fmt.Errorf("%s: nodes is empty: expected a list of {name, count, machine or make, kubeletConfig, devices}", name)
 	}
 	out := newFleetNodes(r.Peers)
 	if note != "" {
-		out.Notes = append(out.Notes, name+": "+note)
+		out.Notes = append(out.Notes, note)
 	}
 	total := 0
 	var wrong error
-	for i, e := range file.Nodes {
-		err := r.entry(out, e, &total, filepath.Dir(name))
+	for i := range entries {
+		err := r.entry(out, &entries[i], &total, filepath.Dir(name))
 		if err == nil {
 			continue
 		}
-		if err = fmt.Errorf("%s: nodes[%d]%w", name, i, err); !r.KeepGoing {
+		if !r.KeepGoing {
 			return nil, err
 		}
 		wrong = cmp.Or(wrong, err)
@@ -176,43 +170,79 @@ func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	return out, nil
 }
 
-// entry reads an entry. An error begins with the field: ".count: …".
-func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) error {
+// listed is an entry with its place in the file: "nodes.csv:3", or "nodes.yaml: nodes[2]".
+type listed struct {
+	fleetEntry
+	at string
+	// before separates the place from the name of a field.
+	before string
+	// err is set if the entry cannot be read. It begins with the field.
+	err error
+}
+
+// listedIn returns the entries of a file. The error is about the file as a whole.
+func listedIn(name string, data []byte) (all []listed, note string, err error) {
+	if isTable(name) {
+		return decodeTable(name, data)
+	}
+	var file fleetFile
+	if err := decodeFleet(data, &file); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, err)
+	}
+	for i, e := range file.Nodes {
+		all = append(all, listed{fleetEntry: e, at: fmt.Sprintf("%s: nodes[%d]", name, i), before: "."})
+	}
+	return all, "", nil
+}
+
+// entry reads an entry. An error names its place.
+func (r Reader) entry(out *FleetNodes, e *listed, total *int, dir string) error {
 	count := 1
 	if e.Count != nil {
 		count = *e.Count
 	}
-	switch wrong := validation.IsDNS1123Subdomain(e.Name); {
-	case e.Name == "":
-		return errors.New(".name is missing")
-	case len(wrong) > 0:
-		return fmt.Errorf(".name: %q: %s", e.Name, wrong[0])
-	case out.objects[e.Name] != nil:
-		return fmt.Errorf(".name: %q is listed twice", e.Name)
-	case count < 0 || count > maxNodes-*total:
-		return fmt.Errorf(".count: %d: expected 0 to %d nodes in all", count, maxNodes)
-	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):
-		return fmt.Errorf(".price: %v: expected a number above 0, at most %v", *e.Price, maxPrice)
-	case e.State != "" && count != 1:
-		return fmt.Errorf(".count: %d: a state is that of one node: list each node with its own", count)
-	case e.Make != "" && e.Machine != "":
-		return errors.New(".make: the machine is given already: leave out make or machine")
-	case e.Make != "" && e.State != "":
-		return errors.New(".make: a state comes with its machine: leave out make or state")
-	case e.Machine == "" && e.State == "" && e.Make == "":
-		return errors.New(".machine is missing: expected a file that \"paddock topology -o json\" wrote, or make with a few facts, such as sockets=2,cores=48,threads=2,memory=1Ti")
+	err := e.err
+	if err == nil {
+		err = out.check(&e.fleetEntry, count, *total)
+	}
+	if err != nil {
+		return fmt.Errorf("%s%s%w", e.at, e.before, err)
 	}
 	if e.State != "" {
-		if err := r.stock(out, e, dir); err != nil {
-			return fmt.Errorf(" (%s): %w", e.Name, err)
-		}
-		*total += count
-		return nil
+		err = r.stock(out, e.fleetEntry, dir)
+	} else {
+		err = r.kind(out, e.fleetEntry, count, dir)
 	}
-	if err := r.kind(out, e, count, dir); err != nil {
-		return fmt.Errorf(" (%s): %w", e.Name, err)
+	if err != nil {
+		return fmt.Errorf("%s (%s): %w", e.at, e.Name, err)
 	}
 	*total += count
+	return nil
+}
+
+// check returns an error that begins with a field of an entry if the entry cannot be added to nodes
+// of which there are total.
+func (f *FleetNodes) check(e *fleetEntry, count, total int) error {
+	switch wrong := validation.IsDNS1123Subdomain(e.Name); {
+	case e.Name == "":
+		return errors.New("name is missing")
+	case len(wrong) > 0:
+		return fmt.Errorf("name: %q: %s", e.Name, wrong[0])
+	case f.objects[e.Name] != nil:
+		return fmt.Errorf("name: %q is listed twice", e.Name)
+	case count < 0 || count > maxNodes-total:
+		return fmt.Errorf("count: %d: expected 0 to %d nodes in all", count, maxNodes)
+	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):
+		return fmt.Errorf("price: %v: expected a number above 0, at most %v", *e.Price, maxPrice)
+	case e.State != "" && count != 1:
+		return fmt.Errorf("count: %d: a state is that of one node: list each node with its own", count)
+	case e.Make != "" && e.Machine != "":
+		return errors.New("make: the machine is given already: leave out make or machine")
+	case e.Make != "" && e.State != "":
+		return errors.New("make: a state comes with its machine: leave out make or state")
+	case e.Machine == "" && e.State == "" && e.Make == "":
+		return errors.New("machine is missing: expected a file that \"paddock topology -o json\" wrote, or make with a few facts, such as sockets=2,cores=48,threads=2,memory=1Ti")
+	}
 	return nil
 }
 
