@@ -445,12 +445,7 @@ func changesText(changes []Change) string {
 		if what[name] == nil {
 			who = append(who, name)
 		}
-		to := Amount{c.Resource, c.To}
-		text := to.Text()
-		if request.IsMemory(c.Resource) {
-			text = to.Quantity() + " of " + c.Resource
-		}
-		what[name] = append(what[name], fmt.Sprintf("%s instead of %s", text, Amount{c.Resource, c.From}.Quantity()))
+		what[name] = append(what[name], c.Instead())
 	}
 	more := len(who) - maxNamed
 	if more > 1 {

@@ -33,6 +33,21 @@ func (a Amount) Quantity() string {
 	return text
 }
 
+// Instead returns the change as in a sentence: "10 CPUs instead of 14", "83Gi of memory instead of
+// 90Gi". If a request of at least 10Gi is lowered to an amount in MiB, that amount follows in GiB as
+// well, rounded down to a tenth: "10443Mi (10.1Gi) of memory instead of 46Gi". The first is exact, and
+// the second compares with the request.
+func (c *Change) Instead() string {
+	to, from := Amount{c.Resource, c.To}, Amount{c.Resource, c.From}
+	text := request.Words(c.Resource, c.To)
+	const gibi = 1 << 30
+	if request.IsMemory(c.Resource) && c.From >= 10*gibi && c.From%gibi == 0 && c.To%gibi != 0 && c.To >= gibi/10 {
+		tenths := strconv.FormatFloat(float64(c.To*10/gibi)/10, 'f', -1, 64)
+		text = fmt.Sprintf("%s (%sGi) of %s", to.Quantity(), tenths, c.Resource)
+	}
+	return text + " instead of " + from.Quantity()
+}
+
 func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -160,6 +160,5 @@ func (x *FleetSmaller) Text(of *FleetScarce) string {
 	case x.AtLeast:
 		which = "at least " + which
 	}
-	from := explain.Amount{Resource: x.Resource, Value: x.From}.Quantity()
-	return fmt.Sprintf("%s instead of %s %s: %s%s", wantedWord(explain.Amount{Resource: x.Resource, Value: x.To}), from, who, takes, which)
+	return fmt.Sprintf("%s %s: %s%s", x.Instead(), who, takes, which)
 }

@@ -238,17 +238,20 @@ func missingWord(a explain.Amount) string {
 	if request.IsCache(a.Resource) {
 		return noun(a.Resource) + " for " + Count(int(a.Value), "CPU")
 	}
-	return wantedWord(roundedUp(a))
+	if request.IsMemory(a.Resource) {
+		return roundedUp(a.Resource, a.Value) + " of " + a.Resource
+	}
+	return wantedWord(a)
 }
 
-// roundedUp returns an amount that is missing in whole MiB, so that people can lower a request by
-// it.
-func roundedUp(a explain.Amount) explain.Amount {
-	const mebi = 1 << 20
-	if request.IsMemory(a.Resource) {
-		a.Value = (a.Value + mebi - 1) / mebi * mebi
+// roundedUp returns an amount that is missing, so that people can lower a request by it and compare
+// it with the request: in whole MiB and, from 10Gi of ordinary memory on, in tenths of 1 GiB.
+func roundedUp(resource string, n int64) string {
+	const mebi, gibi = 1 << 20, 1 << 30
+	if n = (n + mebi - 1) / mebi * mebi; n >= 10*gibi && resource == request.Memory {
+		return decimal(float64((n/mebi*10+1023)/1024)/10) + "Gi"
 	}
-	return a
+	return request.Bytes(n)
 }
 
 // wantedWord formats an amount that is asked for.
