@@ -34,9 +34,9 @@ func (a Amount) Quantity() string {
 }
 
 // Instead returns the change as in a sentence: "10 CPUs instead of 14", "83Gi of memory instead of
-// 90Gi". If a request of at least 10Gi is lowered to an amount in MiB, that amount follows in GiB as
-// well, rounded down to a tenth: "10443Mi (10.1Gi) of memory instead of 46Gi". The first is exact, and
-// the second compares with the request.
+// 90Gi". If a request of at least 10Gi is lowered to an amount in MiB, that amount follows in GiB
+// as well, rounded down to a tenth: "10443Mi (10.1Gi) of memory instead of 46Gi". The first is
+// exact, and the second compares with the request.
 func (c *Change) Instead() string {
 	to, from := Amount{c.Resource, c.To}, Amount{c.Resource, c.From}
 	text := request.Words(c.Resource, c.To)

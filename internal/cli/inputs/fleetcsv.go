@@ -21,8 +21,9 @@ var entryColumns = []string{"name", "count", "kubeletConfig", "price"}
 // isTable reports whether a file of nodes is a CSV file.
 func isTable(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".csv") }
 
-// decodeTable decodes a CSV file of nodes, one kind a row, whose machine is made of facts. A row that
-// cannot be read has an error. Columns that are not known do not count, and the note names them.
+// decodeTable decodes a CSV file of nodes, one kind a row, whose machine is made of facts. A row
+// that cannot be read has an error. Columns that are not known do not count, and the note names
+// them.
 func decodeTable(name string, data []byte) (all []listed, note string, err error) {
 	reader := csv.NewReader(bytes.NewReader(data))
 	reader.TrimLeadingSpace, reader.Comment = true, '#'

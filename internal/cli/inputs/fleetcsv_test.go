@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTableRows checks that each row of a CSV file of nodes that cannot be read is named by its line,
-// and that all of them are left out if the reader is to go on.
+// TestTableRows checks that each row of a CSV file of nodes that cannot be read is named by its
+// line, and that all of them are left out if the reader is to go on.
 func TestTableRows(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "nodes.csv")
 	text := "# from the inventory\nname,count,cores,memory\na,2,8,64Gi\n" +

@@ -27,8 +27,8 @@ type Facts struct {
 	GPUs   int
 }
 
-// The limits of facts. What is beyond them is most likely a mistake: less memory than a kubelet needs
-// is a number of GiB, MiB or KiB whose unit is missing.
+// The limits of facts. What is beyond them is most likely a mistake: less memory than a kubelet
+// needs is a number of GiB, MiB or KiB whose unit is missing.
 const (
 	maxMadeCPUs   = 4096
 	maxMadeGPUs   = 64

@@ -52,8 +52,8 @@ type Ask struct {
 	Given []GivenDevices
 }
 
-// Plus returns the CPUs, memory and devices of a and b together. Classes of caches and given devices
-// are those of a: they cannot be added up without the machine and the pod.
+// Plus returns the CPUs, memory and devices of a and b together. Classes of caches and given
+// devices are those of a: they cannot be added up without the machine and the pod.
 func (a Ask) Plus(b *Ask) Ask {
 	a.CPUs += b.CPUs
 	a.Memory, a.Devices = a.Memory.Plus(b.Memory), a.Devices.Plus(b.Devices)
