@@ -47,7 +47,7 @@ LOAD ?= trace
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew release release-commit release-key release-check release-install release-test release-whole image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site proto
+.PHONY: help run plan man build build-agent test check arch rewrite generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures large-pods golden tidy kubelets record record-check client-check client-check-telegraf topology-check kueue-check vuln image quiet-image krew release release-commit release-key release-check release-install release-test release-whole licenses image-check chart-check scheduler-image e2e e2e-kubelet e2e-crio e2e-quiet e2e-everywhere runtimes benefit stall starved clean e2e-cluster e2e-install record-nights cluster cluster-check cluster-apart cluster-large cluster-online upgrades cluster-baseline cluster-observed observe-admissions observe-kubelets scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly site proto
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -313,7 +313,11 @@ release-whole: ## A whole release of small programs, made and checked by the tes
 	cd release && $(GO) test -v -count=1 -timeout 30m -run '^TestWhole$$' . -whole
 
 release-test: ## The tests of the release tool, with the licenses of what is linked; seconds.
+	cd deploy/image && $(TEST) -count=1 -timeout 10m ./licenses
 	cd release && $(TEST) -count=1 -timeout 10m ./...
+
+licenses: ## The licenses of what each program links, in bin/licenses; fails for one that is not allowed; seconds.
+	@cd deploy/image && $(GO) run . -licenses $(CURDIR)/bin/licenses
 
 image-check: ## The images for amd64 are reproducible and complete; minutes to compile, once.
 	cd deploy/image && $(TEST) -count=1 -timeout 30m .

@@ -3,7 +3,6 @@ module github.com/paddock-project/paddock/release
 go 1.26.0
 
 require (
-	github.com/google/licensecheck v0.3.1
 	github.com/in-toto/attestation v1.2.0
 	github.com/secure-systems-lab/go-securesystemslib v0.11.1
 	github.com/sigstore/protobuf-specs v0.5.2

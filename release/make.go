@@ -14,23 +14,11 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/release/archive"
-	"github.com/paddock-project/paddock/release/licenses"
 	"github.com/paddock-project/paddock/release/manifests"
 	"github.com/paddock-project/paddock/release/modules"
 	"github.com/paddock-project/paddock/release/repository"
 	"github.com/paddock-project/paddock/release/seal"
 )
-
-// programs are the programs of the images and of the archives, for their licenses.
-var programs = []struct {
-	name, module, main string
-	platforms          []string
-}{
-	{"paddock", ".", "./cmd/paddock", []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}},
-	{"paddock-agent", ".", "./cmd/paddock-agent", []string{"linux/amd64", "linux/arm64"}},
-	{"paddock-scheduler", "scheduler", "./cmd/paddock-scheduler", []string{"linux/amd64", "linux/arm64"}},
-	{"paddock-quiet", ".", "./cmd/paddock-quiet", []string{"linux/amd64", "linux/arm64"}},
-}
 
 // imageNames are the images of a release. The image paddock has the program paddock-agent.
 var imageNames = []string{"paddock", "paddock-scheduler", "paddock-quiet"}
@@ -175,10 +163,10 @@ func build(ctx context.Context, r repository.Repository, o options, dir string, 
 		run  func(context.Context) error
 	}{
 		{"modules", m.modules},
+		{"licenses", m.licenses}, // Before minutes of compiling.
 		{"images and programs", m.buildImages},
 		{"kubectl plugin and programs for people", m.plugin},
 		{"manual pages and completion", m.documentation},
-		{"licenses", m.licenses},
 		{"manifests and chart", m.install},
 		{"checksums", func(context.Context) error { return seal.WriteSums(m.dir) }},
 	} {
@@ -297,25 +285,9 @@ func (m *maker) pack(name string, files []archive.File) error {
 	return os.WriteFile(filepath.Join(m.dir, name), packed, 0o644)
 }
 
+// licenses collects the licenses of what the programs link. One that is not allowed is an error.
 func (m *maker) licenses(ctx context.Context) error {
-	own, err := os.ReadFile(filepath.Join(m.source.Dir(), "LICENSE"))
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(m.dir, "licenses"), 0o755); err != nil {
-		return err
-	}
-	for _, p := range programs {
-		found, err := licenses.Of(ctx, licenses.Program{Name: p.name, Dir: filepath.Join(m.source.Dir(), p.module), Package: p.main, Platforms: p.platforms}, m.environment)
-		if err != nil {
-			return err
-		}
-		text := licenses.Text(p.name, m.version, string(own), runtime.Version(), found)
-		if err := os.WriteFile(filepath.Join(m.dir, "licenses", p.name+".txt"), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.image(ctx, "-licenses", filepath.Join(m.dir, "licenses"))
 }
 
 // install makes what is applied to clusters.

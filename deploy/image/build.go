@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/paddock-project/paddock/deploy/image/licenses"
 )
 
 // binary is a command compiled for one platform, with the data that the go command recorded in it.
@@ -21,9 +24,10 @@ type binary struct {
 	platform v1.Platform
 	program  []byte
 	info     *debug.BuildInfo
-	version  string    // of the repository, from the commit and its tags
-	revision string    // the commit
-	time     time.Time // the commit time, used for all times of the image
+	version  string            // of the repository, from the commit and its tags
+	revision string            // the commit
+	time     time.Time         // the commit time, used for all times of the image
+	licenses map[string]string // an SPDX expression for each module that is linked, by its path
 }
 
 // build compiles a command of the repository's commit for each platform, below work.
@@ -38,6 +42,11 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 	}
 	var all []binary
 	for _, p := range platforms {
+		// A license that is not allowed ends the build before minutes of compiling.
+		found, err := c.licenses(ctx, source, p)
+		if err != nil {
+			return nil, err
+		}
 		name := filepath.Join(work, c.name+"-"+p.OS+"-"+p.Architecture)
 		if err := compile(ctx, filepath.Join(source, c.module), "./"+c.main, name, version, p); err != nil {
 			return nil, err
@@ -46,9 +55,23 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 		if err != nil {
 			return nil, err
 		}
+		b.licenses = map[string]string{}
+		for _, m := range found {
+			b.licenses[m.Path] = m.Expression()
+		}
 		all = append(all, b)
 	}
 	return all, nil
+}
+
+// licenses returns the modules that the command links for some platforms, with their licenses. The
+// error names each license that is not allowed.
+func (c command) licenses(ctx context.Context, source string, platforms ...v1.Platform) ([]licenses.Module, error) {
+	p := licenses.Program{Name: path.Base(c.main), Dir: filepath.Join(source, c.module), Package: "./" + c.main}
+	for _, platform := range platforms {
+		p.Platforms = append(p.Platforms, platform.String())
+	}
+	return licenses.Of(ctx, p, fixed)
 }
 
 // fixed are the settings of the go command that affect the result. They override those of the user

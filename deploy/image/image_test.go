@@ -283,6 +283,7 @@ func testMaterials(t *testing.T, c command) {
 		if err := json.Compact(&compact, beside); err != nil || !bytes.Equal(compact.Bytes(), statement.Predicate) {
 			t.Errorf("%s: the file beside the archive is another one than the statement's (%v)", of.Platform, err)
 		}
+		validSPDX(t, beside)
 		document, err := spdxjson.Read(bytes.NewReader(beside))
 		if err != nil {
 			t.Fatal(err)

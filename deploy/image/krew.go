@@ -11,19 +11,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// desks are the platforms on which kubectl runs. They include the agent's platforms.
-var desks = []v1.Platform{
-	{OS: "linux", Architecture: "amd64"},
-	{OS: "linux", Architecture: "arm64"},
-	{OS: "darwin", Architecture: "amd64"},
-	{OS: "darwin", Architecture: "arm64"},
-}
+var (
+	// nodes are the platforms of the images.
+	nodes = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
+	// desks are the platforms on which kubectl runs.
+	desks = slices.Concat(nodes, []v1.Platform{{OS: "darwin", Architecture: "amd64"}, {OS: "darwin", Architecture: "arm64"}})
+)
 
 // pluginArchive is the archive of the kubectl plugin for one platform.
 type pluginArchive struct {

@@ -1,7 +1,8 @@
 // Command image builds Paddock's container images without Docker and without a base image: one
 // static binary for each platform, an OCI archive that containerd, Podman and Docker read, and a
 // bill of materials in the image (SPDX) and beside it (SPDX and CycloneDX). With -krew it builds the
-// archives of the kubectl plugin instead.
+// archives of the kubectl plugin instead, and with -licenses it builds nothing and collects the
+// licenses of everything that the programs link.
 //
 // The same commit, built by the same version of Go, gives the same bytes on every machine. The
 // source is a clean clone. Only files that are neither committed nor ignored change the result, and
@@ -68,6 +69,7 @@ type options struct {
 	name       string
 	krew       string
 	programs   string
+	licenses   string
 	platforms  []v1.Platform
 	version    bool
 }
@@ -94,6 +96,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	if o.version {
 		return printVersion(ctx, o.repository, filepath.Join(work, "source"), stdout)
+	}
+	if o.licenses != "" {
+		return writeLicenses(ctx, o.repository, filepath.Join(work, "source"), o.licenses, stdout)
 	}
 	if o.krew != "" {
 		binaries, err := writeKrew(ctx, o.repository, work, o.krew)
@@ -150,6 +155,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.name, "name", "", "the image's name in the archive, with a tag (default localhost/COMMAND:dev)")
 	flags.StringVar(&o.krew, "krew", "", "make no image, but the archives and the manifest of the kubectl plugin, in this directory")
 	flags.StringVar(&o.programs, "programs", "", "write the programs themselves, too, with their bills of materials, into this directory")
+	flags.StringVar(&o.licenses, "licenses", "", "build nothing, and write the licenses of what each program links into this directory; a license that is not allowed is an error")
 	flags.BoolVar(&o.version, "print-version", false, "build nothing, and print the version that the programs would have")
 	flags.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
 	if err := flags.Parse(args); err != nil {

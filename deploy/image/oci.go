@@ -56,7 +56,7 @@ func labels(b binary) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       b.name,
 		"org.opencontainers.image.description": b.description,
-		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.licenses":    ownLicense,
 		"org.opencontainers.image.source":      "https://" + strings.TrimSuffix(b.info.Main.Path, "/"+b.module),
 		"org.opencontainers.image.version":     b.version,
 		"org.opencontainers.image.revision":    b.revision,

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -22,13 +21,12 @@ const (
 	unasserted = "NOASSERTION"
 )
 
-// sbomOf returns the bill of materials of a binary, made from the data that the go command recorded
-// in it: every linked module with its version, and the standard library.
+// sbomOf returns the bill of materials of a binary as SPDX: the standard library and every module
+// that is linked, with its version and its license.
 func sbomOf(b binary) ([]byte, error) {
 	sum := sha256.Sum256(b.program)
 	digest := hex.EncodeToString(sum[:])
-	main := library(&debug.Module{Path: b.info.Main.Path, Version: b.version}, b.name)
-	main.PackageLicenseDeclared = "Apache-2.0"
+	main := library(&linked{Path: b.info.Main.Path, Version: b.version, license: ownLicense}, b.name)
 	main.PrimaryPackagePurpose = "APPLICATION"
 	main.PackageFileName = "/" + b.name
 	main.PackageSourceInfo = "git commit " + b.revision
@@ -46,32 +44,36 @@ func sbomOf(b binary) ([]byte, error) {
 		Packages:      []*v2_3.Package{main},
 		Relationships: []*v2_3.Relationship{related("DOCUMENT", "DESCRIBES", main.PackageSPDXIdentifier)},
 	}
-	for i, m := range modules(b) {
+	all, err := modules(b)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range all {
 		p := library(m, fmt.Sprintf("module-%d", i))
 		document.Packages = append(document.Packages, p)
 		document.Relationships = append(document.Relationships, related(main.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
 	}
 	var out bytes.Buffer
-	err := spdxjson.Write(document, &out, spdxjson.Indent("  "))
+	err = spdxjson.Write(document, &out, spdxjson.Indent("  "))
 	return out.Bytes(), err
 }
 
-func library(m *debug.Module, id string) *v2_3.Package {
+func library(m *linked, id string) *v2_3.Package {
 	p := &v2_3.Package{
 		PackageName:             m.Path,
 		PackageSPDXIdentifier:   common.ElementID("Package-" + id),
 		PackageVersion:          m.Version,
 		PackageDownloadLocation: unasserted,
-		PackageLicenseConcluded: unasserted,
-		PackageLicenseDeclared:  unasserted,
+		PackageLicenseConcluded: m.license,
+		PackageLicenseDeclared:  m.license,
 		PackageCopyrightText:    unasserted,
 		PrimaryPackagePurpose:   "LIBRARY",
 		PackageExternalReferences: []*v2_3.PackageExternalReference{{
-			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: packageURL(m),
+			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: m.packageURL(),
 		}},
 	}
-	if m.Sum != "" {
-		p.PackageSourceInfo = "go.sum " + m.Sum
+	if m.sum != "" {
+		p.PackageSourceInfo = "go.sum " + m.sum
 	}
 	return p
 }

@@ -48,6 +48,11 @@ type Module struct {
 	files map[string]string // their texts, by their names in the module
 }
 
+// Expression returns the licenses as an SPDX expression, such as "Apache-2.0 AND MIT". All of them
+// apply, each to some files. A choice between two licenses in one file is an AND, too: who meets
+// both meets the one that was chosen.
+func (m *Module) Expression() string { return strings.Join(m.IDs, " AND ") }
+
 var (
 	// license matches the names of files with licenses.
 	license = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|mit-license)([._-].*)?$`)
@@ -130,11 +135,11 @@ func add(found map[string]*Module, l listed) error {
 	case m == nil:
 		return fmt.Errorf("package %s has no module", l.ImportPath)
 	}
-	for m.Replace != nil {
+	if m.Replace != nil && m.Replace.Version != "" { // Otherwise, a directory replaces it, which is m.Dir.
 		m = m.Replace
 	}
 	root := m.Dir
-	if m.Main || l.Module != nil && strings.HasPrefix(l.Module.Path+"/", "github.com/paddock-project/paddock/") {
+	if m.Main || strings.HasPrefix(m.Path+"/", "github.com/paddock-project/paddock/") {
 		return nil
 	}
 	of := found[m.Path]
@@ -193,7 +198,7 @@ func (m *Module) identify() error {
 		}
 		scanned := licensecheck.Scan([]byte(text))
 		if scanned.Percent < leastPercent {
-			problems = append(problems, fmt.Errorf("%s is not a license that is known (%.0f %% of its words are): read it, and see release/licenses", name, scanned.Percent))
+			problems = append(problems, fmt.Errorf("%s is not a license that is known (%.0f %% of its words are): read it, and see deploy/image/licenses", name, scanned.Percent))
 		}
 		for _, match := range scanned.Match {
 			if match.IsURL {
@@ -201,7 +206,7 @@ func (m *Module) identify() error {
 			}
 			ids[match.ID] = true
 			if !slices.Contains(allowed, match.ID) {
-				problems = append(problems, fmt.Errorf("%s is under %s: not in the list of release/licenses", name, match.ID))
+				problems = append(problems, fmt.Errorf("%s is under %s: not in the list of deploy/image/licenses", name, match.ID))
 			}
 		}
 	}

@@ -11,10 +11,10 @@ import (
 // that is known and allowed.
 func TestPrograms(t *testing.T) {
 	for _, p := range []Program{
-		{"paddock", "../..", "./cmd/paddock", []string{"linux/amd64", "darwin/arm64"}},
-		{"paddock-agent", "../..", "./cmd/paddock-agent", []string{"linux/amd64"}},
-		{"paddock-quiet", "../..", "./cmd/paddock-quiet", []string{"linux/amd64"}},
-		{"paddock-scheduler", "../../scheduler", "./cmd/paddock-scheduler", []string{"linux/amd64"}},
+		{"paddock", "../../..", "./cmd/paddock", []string{"linux/amd64", "darwin/arm64"}},
+		{"paddock-agent", "../../..", "./cmd/paddock-agent", []string{"linux/amd64"}},
+		{"paddock-quiet", "../../..", "./cmd/paddock-quiet", []string{"linux/amd64"}},
+		{"paddock-scheduler", "../../../scheduler", "./cmd/paddock-scheduler", []string{"linux/amd64"}},
 	} {
 		all, err := Of(t.Context(), p, nil)
 		if err != nil {
@@ -29,6 +29,19 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("the licenses of %s do not have %q", p.Name, want)
 			}
 		}
+	}
+}
+
+// TestOwnLicense checks that the license of this repository is the one that its images and bills of
+// materials name.
+func TestOwnLicense(t *testing.T) {
+	text, err := os.ReadFile("../../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Module{files: map[string]string{"LICENSE": string(text)}}
+	if err := m.identify(); err != nil || m.Expression() != "Apache-2.0" {
+		t.Errorf("%q, %v", m.Expression(), err)
 	}
 }
 
