@@ -290,6 +290,7 @@ krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/
 VERSION    ?=
 REGISTRY   ?= localhost
 KEY        ?=
+VULNDB     ?= https://vuln.go.dev
 PUBLIC_KEY ?=
 SKIP       ?=
 RELEASE_TOOL := cd release && $(GO) run .
@@ -299,8 +300,8 @@ release-commit: ## The branch with the commit of a release, for review: make rel
 release-key: ## A key to sign releases with, outside of the repository [KEY=FILE].
 	@$(RELEASE_TOOL) key -key '$(KEY)'
 
-release: ## All that a release has, signed, in bin/release/VERSION: make release VERSION=v0.1.0 [REGISTRY=registry.example/team KEY=FILE]; ten minutes.
-	@$(RELEASE_TOOL) make -version '$(VERSION)' -registry '$(REGISTRY)' -key '$(KEY)'
+release: ## All that a release has, signed, in bin/release/VERSION: make release VERSION=v0.1.0 [REGISTRY=registry.example/team KEY=FILE VULNDB=file:///DIR]; ten minutes.
+	@$(RELEASE_TOOL) make -version '$(VERSION)' -registry '$(REGISTRY)' -key '$(KEY)' -vulnerabilities '$(VULNDB)'
 
 release-check: ## Verify that folder, use it offline, and build it again with an empty cache: make release-check VERSION=v0.1.0 [PUBLIC_KEY=FILE SKIP=cluster,rebuild].
 	@$(RELEASE_TOOL) check -version '$(VERSION)' -public-key '$(PUBLIC_KEY)' -skip '$(SKIP)'

@@ -16,7 +16,6 @@ import (
 
 	"github.com/paddock-project/paddock/release/archive"
 	"github.com/paddock-project/paddock/release/manifests"
-	"github.com/paddock-project/paddock/release/modules"
 	"github.com/paddock-project/paddock/release/repository"
 	"github.com/paddock-project/paddock/release/seal"
 )
@@ -66,7 +65,10 @@ func (c *checker) all(ctx context.Context) error {
 		{"a changed byte is noticed", "", c.tamper},
 		{"manifests and chart name the images", "", c.pinned},
 		{"programs print the version", "", c.programs},
+		{"every module has a license", "", c.licensed},
+		{"known vulnerabilities", "", c.vulnerable},
 		{"go install from the folder", "", c.goInstall},
+		{"predict's examples build outside", "", c.examples},
 		{"the manifests run in a cluster", "cluster", c.cluster},
 		{"the same bytes again", "rebuild", c.rebuild},
 	} {
@@ -243,36 +245,6 @@ func (c *checker) programs(ctx context.Context) (text string, err error) {
 	return fmt.Sprintf("%d programs for %s", len(ran), strings.ReplaceAll(platform, "-", "/")), nil
 }
 
-// goInstall installs the program as users do, with the modules of the folder. Modules of others come
-// from the module cache, and without it from the user's proxy. The checksum database is not asked,
-// so that this works without a network: go.sum has their checksums, and the build verified them.
-func (c *checker) goInstall(ctx context.Context) (text string, err error) {
-	work, err := os.MkdirTemp("", "paddock-install-")
-	if err != nil {
-		return "", err
-	}
-	cache := filepath.Join(work, "cache")
-	defer func() { err = errors.Join(err, modules.Clean(context.WithoutCancel(ctx), cache), os.RemoveAll(work)) }()
-	environment, err := modules.Environment(ctx, filepath.Join(c.folder.Dir(), "modules"), cache)
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(work, "bin")
-	name := modules.Root + "/cmd/paddock@" + c.version
-	if _, err := command(ctx, work, append(environment, "GOBIN="+bin, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOSUMDB=off"), "go", "install", name); err != nil {
-		return "", err
-	}
-	printed, err := command(ctx, work, nil, filepath.Join(bin, "paddock"), "version")
-	if err != nil {
-		return "", err
-	}
-	first, _, _ := strings.Cut(printed, "\n")
-	if first != "paddock "+c.version {
-		return "", fmt.Errorf("the program that go install %s makes prints %q: expected paddock %s", name, first, c.version)
-	}
-	return first, nil
-}
-
 // cluster installs the manifests into a control plane and runs the scheduler of the image, with the
 // tests of the commit. The control plane is compiled once, which takes minutes.
 func (c *checker) cluster(ctx context.Context) (string, error) {
@@ -306,6 +278,9 @@ func (c *checker) rebuild(ctx context.Context) (text string, err error) {
 	}
 	o := c.options
 	o.registry = c.build.Registry
+	if o.recorded, err = c.folder.Read(vulnerabilitiesName); err != nil {
+		return "", err
+	}
 	dir := filepath.Join(work, "folder")
 	if _, err := build(ctx, source, o, dir, []string{"GOCACHE=" + filepath.Join(work, "build"), "TZ=Asia/Tokyo"}, c.stdout); err != nil {
 		return "", err

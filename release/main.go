@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/paddock-project/paddock/release/vulnerabilities"
 )
 
 // options are what the flags set. Not every command has every flag.
@@ -29,7 +31,9 @@ type options struct {
 	repository, version   string
 	output, registry, key string
 	publicKey, from       string
-	skip                  string
+	skip, database        string
+	// recorded are the known vulnerabilities that an earlier build of the release recorded.
+	recorded []byte
 }
 
 // subcommands are the commands by their names.
@@ -39,7 +43,7 @@ var subcommands = map[string]struct {
 }{
 	"commit": {[]string{"repository", "version"}, commit},
 	"key":    {[]string{"key"}, makeKey},
-	"make":   {[]string{"repository", "version", "output", "registry", "key"}, makeRelease},
+	"make":   {[]string{"repository", "version", "output", "registry", "key", "vulnerabilities"}, makeRelease},
 	"check":  {[]string{"repository", "version", "folder", "public-key", "skip"}, check},
 }
 
@@ -77,6 +81,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	define("folder", "", "the folder to check (default bin/release/VERSION)", &o.from)
 	define("public-key", "", "the public key that you trust, a PEM file (default that of the folder, which proves nothing about who signed)", &o.publicKey)
 	define("skip", "", "steps to leave out, separated by commas: cluster, rebuild", &o.skip)
+	define("vulnerabilities", vulnerabilities.Database, "the database of known vulnerabilities: an address, or file:// and the directory of a copy", &o.database)
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

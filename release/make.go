@@ -18,10 +18,14 @@ import (
 	"github.com/paddock-project/paddock/release/modules"
 	"github.com/paddock-project/paddock/release/repository"
 	"github.com/paddock-project/paddock/release/seal"
+	"github.com/paddock-project/paddock/release/vulnerabilities"
 )
 
 // imageNames are the images of a release. The image paddock has the program paddock-agent.
 var imageNames = []string{"paddock", "paddock-scheduler", "paddock-quiet"}
+
+// vulnerabilitiesName is the file with the known vulnerabilities in the folder.
+const vulnerabilitiesName = "vulnerabilities.txt"
 
 // localBuilder is the builder in the provenance of a release that a person makes.
 const localBuilder = "https://github.com/paddock-project/paddock/blob/main/docs/release.md#a-person"
@@ -124,6 +128,9 @@ type maker struct {
 	dir         string
 	environment []string
 	imageTool   string // the program of the commit that builds images
+	agents      string // a directory for the programs of the image paddock
+	database    string // of known vulnerabilities
+	recorded    []byte // what an earlier build of the release found there
 	stdout      io.Writer
 
 	images []manifests.Image
@@ -142,7 +149,7 @@ func build(ctx context.Context, r repository.Repository, o options, dir string, 
 	}
 	cache := filepath.Join(work, "cache")
 	defer func() { err = errors.Join(err, modules.Clean(context.WithoutCancel(ctx), cache), os.RemoveAll(work)) }()
-	m := &maker{version: o.version, registry: strings.TrimSuffix(o.registry, "/"), dir: dir, stdout: stdout}
+	m := &maker{version: o.version, registry: strings.TrimSuffix(o.registry, "/"), dir: dir, agents: filepath.Join(work, "agents"), database: o.database, recorded: o.recorded, stdout: stdout}
 	if m.source, err = r.Clone(ctx, "HEAD", filepath.Join(work, "source")); err != nil {
 		return b, err
 	}
@@ -167,6 +174,7 @@ func build(ctx context.Context, r repository.Repository, o options, dir string, 
 		{"images and programs", m.buildImages},
 		{"kubectl plugin and programs for people", m.plugin},
 		{"manual pages and completion", m.documentation},
+		{"known vulnerabilities", m.vulnerabilities},
 		{"manifests and chart", m.install},
 		{"checksums", func(context.Context) error { return seal.WriteSums(m.dir) }},
 	} {
@@ -204,11 +212,11 @@ func (m *maker) buildImages(ctx context.Context) error {
 	for _, name := range imageNames {
 		output := filepath.Join(m.dir, imageArchive(name, m.version))
 		repository := m.registry + "/" + name
-		args := []string{"-command", name, "-output", output, "-name", repository + ":" + m.version}
-		if name != "paddock" { // For people, the folder has the program with all commands.
-			args = append(args, "-programs", filepath.Join(m.dir, "bin"))
+		programs := filepath.Join(m.dir, "bin")
+		if name == "paddock" { // For people, the folder has the program with all commands.
+			programs = m.agents
 		}
-		if err := m.image(ctx, args...); err != nil {
+		if err := m.image(ctx, "-command", name, "-output", output, "-name", repository+":"+m.version, "-programs", programs); err != nil {
 			return err
 		}
 		digest, err := digestOf(output)
@@ -288,6 +296,40 @@ func (m *maker) pack(name string, files []archive.File) error {
 // licenses collects the licenses of what the programs link. One that is not allowed is an error.
 func (m *maker) licenses(ctx context.Context) error {
 	return m.image(ctx, "-licenses", filepath.Join(m.dir, "licenses"))
+}
+
+// vulnerabilities records the known vulnerabilities of what the programs link. The release is made
+// with known ones, too: which of them concern it is for people to judge, and the record is signed
+// with it. A build that repeats a release repeats its record, because the database has grown.
+func (m *maker) vulnerabilities(ctx context.Context) error {
+	text := m.recorded
+	if text == nil {
+		programs, err := m.programs()
+		if err != nil {
+			return err
+		}
+		r, err := vulnerabilities.Look(ctx, m.database, programs, m.environment)
+		if err != nil {
+			return err
+		}
+		text = r.Text(m.version)
+	}
+	return os.WriteFile(filepath.Join(m.dir, vulnerabilitiesName), text, 0o644)
+}
+
+// programs returns the programs of the release and of its images.
+func (m *maker) programs() ([]vulnerabilities.Program, error) {
+	var all []vulnerabilities.Program
+	for _, of := range []struct{ dir, name string }{{m.agents, "paddock-agent"}, {filepath.Join(m.dir, "bin"), "paddock"}} {
+		files, err := filepath.Glob(filepath.Join(of.dir, "paddock-*64"))
+		if err != nil || len(files) == 0 {
+			return nil, errors.Join(err, fmt.Errorf("%s has no programs", of.dir))
+		}
+		for _, f := range files {
+			all = append(all, vulnerabilities.Program{Name: of.name + strings.TrimPrefix(filepath.Base(f), "paddock"), File: f})
+		}
+	}
+	return all, nil
 }
 
 // install makes what is applied to clusters.

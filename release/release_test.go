@@ -32,6 +32,10 @@ var tree = map[string]string{
 	"scheduler/main.go":       "package main\n\nimport \"github.com/paddock-project/paddock/predict\"\n\nfunc main() { println(predict.Answer()) }\n",
 	"docs/with space.md":      "text\n",
 	"predict/testdata/go.txt": "text\n",
+
+	"predict/example_test.go":                "package predict_test\n\nimport \"github.com/paddock-project/paddock/predict\"\n\nfunc ExampleNode_Fill() {\n\tprintln(predict.Answer())\n\t// Output:\n}\n",
+	"predict/examples/filter/filter.go":      "package filter\n\nimport \"github.com/paddock-project/paddock/predict\"\n\nfunc Filter() int { return predict.Answer() }\n",
+	"predict/examples/filter/filter_test.go": "package filter_test\n\nimport (\n\t\"testing\"\n\n\t\"github.com/paddock-project/paddock/predict/examples/filter\"\n)\n\nfunc TestPlugin(t *testing.T) {\n\tif filter.Filter() != 42 {\n\t\tt.Fail()\n\t}\n}\n",
 }
 
 // goMod returns the go.mod of a module that requires and replaces others.

@@ -113,7 +113,11 @@ func TestWhole(t *testing.T) {
 	trusted := filepath.Join(t.TempDir(), "paddock.pub")
 	_, text, _ := strings.Cut(public, "-----BEGIN")
 	write(t, filepath.Dir(trusted), map[string]string{"paddock.pub": "-----BEGIN" + text})
-	if _, err := did("make", "-repository", clone.Dir(), "-version", "v0.1.0", "-key", key, "-registry", "registry.example/team"); err != nil {
+	database, err := filepath.Abs(filepath.Join("vulnerabilities", "testdata", "database"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := did("make", "-repository", clone.Dir(), "-version", "v0.1.0", "-key", key, "-registry", "registry.example/team", "-vulnerabilities", "file://"+database); err != nil {
 		t.Fatal(err)
 	}
 	checkWhole(t, clone.Dir(), trusted, did)
@@ -126,7 +130,9 @@ func checkWhole(t *testing.T, repository, trusted string, did func(...string) (s
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"the same bytes again", "equal: yes", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out"} {
+	for _, want := range []string{
+		"the same bytes again", "equal: yes", "4 modules; bills of materials of 14 programs, which link ", "1 known to file://", "3 files, 2 tests", "vulnerabilities.txt", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out",
+	} {
 		if !strings.Contains(checked, want) {
 			t.Errorf("the proof does not have %q", want)
 		}

@@ -72,6 +72,33 @@ func (m Module) write(ctx context.Context, clone repository.Repository, of repos
 	return nil
 }
 
+// Zip returns the name of the zip of a module in the directory of a proxy, with slashes.
+func (m Module) Zip(version string) (string, error) {
+	escaped, err := module.EscapePath(m.Path)
+	return path.Join(escaped, "@v", version+".zip"), err
+}
+
+// Unzip returns the files in a zip of a module, by their names in the module.
+func (m Module) Unzip(data []byte, version string) (map[string][]byte, error) {
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, f := range archive.File {
+		name, ok := strings.CutPrefix(f.Name, m.Path+"@"+version+"/")
+		if !ok {
+			return nil, fmt.Errorf("the zip of %s %s has the file %s", m.Path, version, f.Name)
+		}
+		text, err := fs.ReadFile(archive, f.Name)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = text
+	}
+	return files, nil
+}
+
 // sum returns the checksums of a module of a tree.
 func (m Module) sum(ctx context.Context, clone repository.Repository, tree, version string) (s Sum, err error) {
 	var archive bytes.Buffer

@@ -1,0 +1,207 @@
+// Package vulnerabilities records which known vulnerabilities are in the modules that programs link,
+// and which state of the Go vulnerability database was asked.
+//
+// The record is of one day: the database grows, and the program stays. Who runs a release scans its
+// bills of materials again and again.
+package vulnerabilities
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/vuln/scan"
+)
+
+// Database is the address of the Go vulnerability database.
+const Database = "https://vuln.go.dev"
+
+// limit is how long a database may take to answer about one program. It answers in seconds.
+const limit = time.Minute
+
+// Program is a program in a file.
+type Program struct{ Name, File string }
+
+// Vulnerability is a known vulnerability of a module that a program links.
+type Vulnerability struct {
+	// ID is its identifier in the database, such as GO-2026-1234.
+	ID, Summary     string
+	Module, Version string
+	// Fixed is the first version of the module without it. It is empty if there is none.
+	Fixed string
+}
+
+// Record is what a database has about programs.
+type Record struct {
+	// Database is its address, a URL.
+	Database string
+	// Modified is when the database was last changed.
+	Modified time.Time
+	// Unreachable is why the database gave no answer. It is empty if it did.
+	Unreachable string
+	programs    []Program
+	found       map[string][]Vulnerability // by the names of the programs
+}
+
+// Look asks a database about programs. A database that cannot be reached is not an error: the record
+// has the reason.
+func Look(ctx context.Context, database string, programs []Program, environment []string) (*Record, error) {
+	r := &Record{Database: strings.TrimSuffix(database, "/"), programs: programs, found: map[string][]Vulnerability{}}
+	if err := reach(ctx, r.Database); err != nil {
+		r.Unreachable = err.Error()
+		return r, ctx.Err()
+	}
+	for _, p := range programs {
+		var err error
+		if r.found[p.Name], err = r.look(ctx, p, environment); err != nil {
+			return nil, fmt.Errorf("known vulnerabilities of %s: %w", p.Name, err)
+		}
+		if r.Unreachable != "" {
+			break
+		}
+	}
+	return r, nil
+}
+
+// reach asks for the time of a database. It is there because the scanner takes a server that does not
+// answer for one without a database.
+func reach(ctx context.Context, database string) error {
+	if !strings.HasPrefix(database, "http") {
+		return nil // The scanner describes what is wrong with a directory.
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, database+"/index/db.json", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", request.URL, answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
+}
+
+// message is a part of what the scanner prints (https://pkg.go.dev/golang.org/x/vuln/cmd/govulncheck).
+type message struct {
+	Config *struct {
+		Modified time.Time `json:"db_last_modified"`
+	}
+	OSV *struct {
+		ID, Summary string
+	}
+	Finding *struct {
+		OSV   string
+		Fixed string `json:"fixed_version"`
+		Trace []struct{ Module, Version string }
+	}
+}
+
+func (r *Record) look(ctx context.Context, p Program, environment []string) ([]Vulnerability, error) {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var out, stderr bytes.Buffer
+	cmd := scan.Command(within, "-mode", "binary", "-format", "json", "-db", r.Database, p.File)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), &out, &stderr
+	cmd.Env = slices.Concat(os.Environ(), environment)
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case within.Err() != nil:
+		r.Unreachable = fmt.Sprintf("it did not answer within %s", limit)
+		return nil, nil
+	case err != nil && strings.Contains(err.Error(), "fetching vulnerabilities"):
+		r.Unreachable = err.Error()
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return r.read(&out)
+}
+
+// read reads what the scanner printed about one program.
+func (r *Record) read(out io.Reader) ([]Vulnerability, error) {
+	summaries := map[string]string{}
+	var all []Vulnerability
+	for d := json.NewDecoder(out); ; {
+		var m message
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.Config != nil:
+			r.Modified = m.Config.Modified
+		case m.OSV != nil:
+			summaries[m.OSV.ID] = m.OSV.Summary
+		case m.Finding != nil && len(m.Finding.Trace) > 0:
+			of := m.Finding.Trace[0]
+			all = append(all, Vulnerability{ID: m.Finding.OSV, Module: of.Module, Version: of.Version, Fixed: m.Finding.Fixed})
+		}
+	}
+	if r.Modified.IsZero() {
+		return nil, fmt.Errorf("%s has no time in index/db.json: expected a Go vulnerability database (https://go.dev/security/vuln/database)", r.Database)
+	}
+	for i := range all {
+		all[i].Summary = summaries[all[i].ID]
+	}
+	// There is a finding for the module, one for the package and one for each symbol.
+	slices.SortFunc(all, func(a, b Vulnerability) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Module, b.Module)) })
+	return slices.Compact(all), nil
+}
+
+// Summary describes the record in one line.
+func (r *Record) Summary() string {
+	if r.Unreachable != "" {
+		return "not looked up: " + r.Database + " was not reached"
+	}
+	ids := map[string]bool{}
+	for _, found := range r.found {
+		for _, v := range found {
+			ids[v.ID] = true
+		}
+	}
+	return fmt.Sprintf("%d known to %s of %s", len(ids), r.Database, r.Modified.UTC().Format(time.RFC3339))
+}
+
+// Text returns the record for people. The first line is the summary.
+func (r *Record) Text(release string) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s\n\nVulnerabilities of the modules that the programs of %s link, looked up by golang.org/x/vuln when the release was made.\nScan the bills of materials for what is known today.\n\n", r.Summary(), release)
+	if r.Unreachable != "" {
+		fmt.Fprintf(&out, "No program was looked up: %s\n", r.Unreachable)
+		return out.Bytes()
+	}
+	for _, p := range r.programs {
+		if len(r.found[p.Name]) == 0 {
+			fmt.Fprintf(&out, "%s: none\n", p.Name)
+			continue
+		}
+		fmt.Fprintf(&out, "%s:\n", p.Name)
+		for _, v := range r.found[p.Name] {
+			fixed := "not fixed"
+			if v.Fixed != "" {
+				fixed = "fixed in " + v.Fixed
+			}
+			fmt.Fprintf(&out, "  %s  %s %s, %s: %s\n", v.ID, v.Module, v.Version, fixed, v.Summary)
+		}
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,92 @@
+package vulnerabilities
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// built builds a program that links a module of others, as a release does.
+func built(t *testing.T) []Program {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "uses")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", name, "./testdata/uses").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return []Program{{"uses linux/amd64", name}}
+}
+
+// testdata returns the directory of a database with entries for tests.
+func testdata(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("testdata", "database"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestLook looks a program up in a database of three entries: one for a module that it links, one
+// that an older version of a module had, and one for the standard library.
+func TestLook(t *testing.T) {
+	programs := built(t)
+	dir := testdata(t)
+	r, err := Look(t.Context(), "file://"+dir, programs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "2 known to file://" + dir + " of 2026-11-20T10:00:00Z"; r.Summary() != want {
+		t.Errorf("%s, want %s", r.Summary(), want)
+	}
+	text := string(r.Text("v0.1.0"))
+	for _, want := range []string{
+		r.Summary() + "\n\nVulnerabilities of the modules that the programs of v0.1.0 link, looked up by golang.org/x/vuln when the release was made.\n",
+		"\nuses linux/amd64:\n  GO-2026-9001  golang.org/x/mod v", ", fixed in v99.0.0: A version that is never reached\n", "  GO-2026-9003  stdlib v1.", ", not fixed: Not fixed in any version of Go\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not have %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "GO-2026-9002") || strings.Count(text, "GO-2026-9001") != 1 {
+		t.Errorf("one is not of this version, and the other is there once:\n%s", text)
+	}
+}
+
+// TestUnreachable checks that a database that does not answer is recorded, and a program that cannot
+// be read is an error.
+func TestUnreachable(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := built(t)
+	database := "http://" + listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Look(t.Context(), database, programs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(r.Text("v0.1.0"))
+	if want := "not looked up: " + database + " was not reached\n"; !strings.HasPrefix(text, want) || !strings.Contains(text, "connection refused") {
+		t.Errorf("the text begins otherwise than with %q, or has no reason:\n%s", want, text)
+	}
+	for _, c := range []struct{ database, file, want string }{
+		{"file://" + t.TempDir(), programs[0].File, "has no time in index/db.json: expected a Go vulnerability database"},
+		{"file://" + testdata(t), filepath.Join(t.TempDir(), "none"), "known vulnerabilities of one: "},
+	} {
+		if _, err := Look(t.Context(), c.database, []Program{{"one", c.file}}, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: %v, want %s", c.database, c.file, err, c.want)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Look(canceled, database, programs, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
