@@ -66,7 +66,7 @@ func (c *checker) all(ctx context.Context) error {
 		{"manifests and chart name the images", "", c.pinned},
 		{"programs print the version", "", c.programs},
 		{"every module has a license", "", c.licensed},
-		{"known vulnerabilities", "", c.vulnerable},
+		{"vulnerabilities are recorded", "", c.vulnerable},
 		{"go install from the folder", "", c.goInstall},
 		{"predict's examples build outside", "", c.examples},
 		{"the manifests run in a cluster", "cluster", c.cluster},

@@ -61,6 +61,9 @@ func TestBillOfMaterials(t *testing.T) {
 			t.Errorf("%s does not have the license %s: %q", path, want, spdx)
 		}
 	}
+	if err := matchesSchema(bytes.Replace(m.cyclonedx, []byte(`"id": "BSD-3-Clause"`), []byte(`"id": "BSD"`), 1), "1.6"); err == nil {
+		t.Error("the schema has a license BSD")
+	}
 	delete(b.licenses, "google.golang.org/grpc")
 	if _, err := materialsOf(b); err == nil || !strings.Contains(err.Error(), "links google.golang.org/grpc v") {
 		t.Errorf("a module without a license: %v", err)
@@ -173,28 +176,7 @@ func validCycloneDX(t *testing.T, text []byte) (modules []string) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	compiler := jsonschema.NewCompiler()
-	const at = "http://cyclonedx.org/schema/"
-	bom := "bom-" + document.SpecVersion + ".schema.json"
-	for name, file := range map[string]string{bom: bom, "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
-		text, err := os.ReadFile(filepath.Join(schemaDir(), file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		part, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err := errors.Join(err, compiler.AddResource(at+name, part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	schema, err := compiler.Compile(at + bom)
-	if err != nil {
-		t.Fatal(err)
-	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(instance); err != nil {
+	if err := matchesSchema(text, document.SpecVersion); err != nil {
 		t.Error(err)
 	}
 	for _, c := range document.Components {
@@ -204,6 +186,32 @@ func validCycloneDX(t *testing.T, text []byte) (modules []string) {
 		t.Errorf("the program has the license %s", got)
 	}
 	return modules
+}
+
+// matchesSchema checks a document against the schema of a version of CycloneDX.
+func matchesSchema(text []byte, version string) error {
+	compiler := jsonschema.NewCompiler()
+	const at = "http://cyclonedx.org/schema/"
+	bom := "bom-" + version + ".schema.json"
+	for name, file := range map[string]string{bom: bom, "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
+		text, err := os.ReadFile(filepath.Join(schemaDir(), file))
+		if err != nil {
+			return err
+		}
+		part, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err := errors.Join(err, compiler.AddResource(at+name, part)); err != nil {
+			return err
+		}
+	}
+	schema, err := compiler.Compile(at + bom)
+	if err != nil {
+		return err
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(instance)
 }
 
 type listed struct {

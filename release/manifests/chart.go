@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	"golang.org/x/mod/semver"
 
 	"github.com/paddock-project/paddock/release/archive"
 )
 
 // Chart returns the archive of the chart of a source tree, as helm package makes it. files are its
-// committed files, relative to the tree. The chart has the version without its "v", because Helm
-// wants none, appVersion with it, and the images by their digests. The times of all files are at.
+// committed files, relative to the tree. The chart has the version without its "v", as Helm
+// requires, appVersion with it, and the images by their digests. The times of all files are at.
 func Chart(source string, files []string, version string, images []Image, at time.Time) ([]byte, error) {
 	const below = "deploy/chart/"
 	packed := make([]archive.File, len(files))
@@ -26,7 +28,10 @@ func Chart(source string, files []string, version string, images []Image, at tim
 		relative := strings.TrimPrefix(name, below)
 		switch relative {
 		case "Chart.yaml":
-			data, err = set(data, map[string]string{"version": strings.TrimPrefix(version, "v"), "appVersion": version})
+			data, err = set(data, map[string]string{
+				"version": strings.TrimPrefix(version, "v"), "appVersion": version,
+				"annotations/artifacthub.io~1prerelease": strconv.Quote(strconv.FormatBool(semver.Prerelease(version) != "")),
+			})
 		case "values.yaml":
 			data, err = pin(data, version, images)
 		}
@@ -88,17 +93,20 @@ func imageOf(images []Image, name string) *Image {
 	return nil
 }
 
-// set sets fields at the top of a document.
+// set sets fields of a document. Their names are paths, as in a JSON pointer: "~1" is a slash in a key.
 func set(text []byte, values map[string]string) ([]byte, error) {
 	var document yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &document); err != nil {
 		return nil, err
 	}
 	lines := strings.Split(string(text), "\n")
-	for key, value := range values {
-		node := valueOf(document.Content[0], key)
-		if node == nil {
-			return nil, fmt.Errorf("there is no field %s", key)
+	for name, value := range values {
+		node := document.Content[0]
+		for key := range strings.SplitSeq(name, "/") {
+			node = child(node, strings.ReplaceAll(key, "~1", "/"))
+		}
+		if node == nil || node.Kind != yamlv3.ScalarNode {
+			return nil, fmt.Errorf("there is no field %s with one value", name)
 		}
 		if err := replace(lines, node, value); err != nil {
 			return nil, err
@@ -107,12 +115,21 @@ func set(text []byte, values map[string]string) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n")), nil
 }
 
+// valueOf returns the value of a key, if it is a scalar.
 func valueOf(n *yamlv3.Node, key string) *yamlv3.Node {
-	if n.Kind != yamlv3.MappingNode {
+	if value := child(n, key); value != nil && value.Kind == yamlv3.ScalarNode {
+		return value
+	}
+	return nil
+}
+
+// child returns the value of a key, or nil.
+func child(n *yamlv3.Node, key string) *yamlv3.Node {
+	if n == nil || n.Kind != yamlv3.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key && n.Content[i+1].Kind == yamlv3.ScalarNode {
+		if n.Content[i].Value == key {
 			return n.Content[i+1]
 		}
 	}

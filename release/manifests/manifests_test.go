@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/semver"
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/release/archive"
@@ -80,8 +81,49 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestChart checks the versions, the pinned images, and that the rest of the chart is that of the
-// tree, with its comments.
+// TestChartVersion checks the versions of the chart of a release, of a candidate, and of the
+// development tree, which sorts before every release.
+func TestChartVersion(t *testing.T) {
+	type chart struct {
+		Name, Version, AppVersion string
+		Annotations               map[string]string
+	}
+	read := func(text []byte) (c chart) {
+		t.Helper()
+		if err := yaml.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	source := tree(t)
+	for version, prerelease := range map[string]string{"v0.3.0": "false", "v0.3.0-rc.1": "true"} {
+		packed, err := Chart(source, []string{"deploy/chart/Chart.yaml", "deploy/chart/values.yaml"}, version, images(), time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := archive.Member(packed, "paddock/Chart.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := read(text)
+		if c.Name != "paddock" || "v"+c.Version != version || c.AppVersion != version || c.Annotations["artifacthub.io/prerelease"] != prerelease {
+			t.Errorf("%s: %+v", version, c)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(source, "deploy", "chart", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := read(text); semver.Compare("v"+c.Version, "v0.0.0") >= 0 || !semver.IsValid("v"+c.Version) || c.AppVersion != strings.TrimPrefix(tag, ":") || c.Annotations["artifacthub.io/prerelease"] != "true" {
+		t.Errorf("the development tree: %+v", c)
+	}
+	if _, err := set([]byte("version: {a: 1}\n"), map[string]string{"version": "1"}); err == nil || !strings.Contains(err.Error(), "there is no field version with one value") {
+		t.Errorf("a field of another form: %v", err)
+	}
+}
+
+// TestChart checks the pinned images, and that the rest of the chart is that of the tree, with its
+// comments.
 func TestChart(t *testing.T) {
 	source := tree(t)
 	names := []string{"deploy/chart/Chart.yaml", "deploy/chart/templates/daemonset.yaml", "deploy/chart/values.yaml"}
@@ -96,10 +138,6 @@ func TestChart(t *testing.T) {
 			t.Fatal(err)
 		}
 		return data
-	}
-	var chart struct{ Name, Version, AppVersion string }
-	if err := yaml.Unmarshal(member("paddock/Chart.yaml"), &chart); err != nil || chart.Name != "paddock" || chart.Version != "0.3.0" || chart.AppVersion != "v0.3.0" {
-		t.Errorf("%+v, %v", chart, err)
 	}
 	type image struct{ Repository, Tag, Digest string }
 	var values struct {
