@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -86,12 +87,28 @@ func reach(ctx context.Context, database string) error {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return reason(err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", request.URL, answer.Status)
+		err = fmt.Errorf("index/db.json: %s", answer.Status)
 	}
 	return errors.Join(err, answer.Body.Close())
+}
+
+// reason is an error without the addresses of the network in which a release was made: the record is
+// published.
+func reason(err error) error {
+	var lookup *net.DNSError
+	var operation *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %s", limit)
+	case errors.As(err, &lookup):
+		return errors.New(lookup.Err)
+	case errors.As(err, &operation):
+		return operation.Err
+	}
+	return errors.New("no answer")
 }
 
 // message is a part of what the scanner prints (https://pkg.go.dev/golang.org/x/vuln/cmd/govulncheck).
@@ -124,10 +141,10 @@ func (r *Record) look(ctx context.Context, p Program, environment []string) ([]V
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case within.Err() != nil:
-		r.Unreachable = fmt.Sprintf("it did not answer within %s", limit)
+		r.Unreachable = reason(within.Err()).Error()
 		return nil, nil
 	case err != nil && strings.Contains(err.Error(), "fetching vulnerabilities"):
-		r.Unreachable = err.Error()
+		r.Unreachable = "it stopped answering"
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
@@ -170,7 +187,7 @@ func (r *Record) read(out io.Reader) ([]Vulnerability, error) {
 // Summary describes the record in one line.
 func (r *Record) Summary() string {
 	if r.Unreachable != "" {
-		return "not looked up: " + r.Database + " was not reached"
+		return fmt.Sprintf("not looked up: %s was not reached: %s", r.Database, r.Unreachable)
 	}
 	ids := map[string]bool{}
 	for _, found := range r.found {
@@ -184,11 +201,12 @@ func (r *Record) Summary() string {
 // Text returns the record for people. The first line is the summary.
 func (r *Record) Text(release string) []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\nVulnerabilities of the modules that the programs of %s link, looked up by golang.org/x/vuln when the release was made.\nScan the bills of materials for what is known today.\n\n", r.Summary(), release)
+	fmt.Fprintf(&out, "%s\n\n", r.Summary())
 	if r.Unreachable != "" {
-		fmt.Fprintf(&out, "No program was looked up: %s\n", r.Unreachable)
+		fmt.Fprintf(&out, "When %s was made, no database of known vulnerabilities could be asked. Scan the bills of materials.\n", release)
 		return out.Bytes()
 	}
+	fmt.Fprintf(&out, "Vulnerabilities of the modules that the programs of %s link, as known when it was made. Some may be in code that is not\ncalled. Scan the bills of materials for what is known today.\n\n", release)
 	for _, p := range r.programs {
 		if len(r.found[p.Name]) == 0 {
 			fmt.Fprintf(&out, "%s: none\n", p.Name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -44,7 +46,7 @@ func TestLook(t *testing.T) {
 	}
 	text := string(r.Text("v0.1.0"))
 	for _, want := range []string{
-		r.Summary() + "\n\nVulnerabilities of the modules that the programs of v0.1.0 link, looked up by golang.org/x/vuln when the release was made.\n",
+		r.Summary() + "\n\nVulnerabilities of the modules that the programs of v0.1.0 link, as known when it was made.",
 		"\nuses linux/amd64:\n  GO-2026-9001  golang.org/x/mod v", ", fixed in v99.0.0: A version that is never reached\n", "  GO-2026-9003  stdlib v1.", ", not fixed: Not fixed in any version of Go\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -56,8 +58,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestUnreachable checks that a database that does not answer is recorded, and a program that cannot
-// be read is an error.
+// TestUnreachable checks that a database that does not answer is recorded, and that a directory without
+// one and a program that cannot be read are errors.
 func TestUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
 	if err != nil {
@@ -73,8 +75,13 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(r.Text("v0.1.0"))
-	if want := "not looked up: " + database + " was not reached\n"; !strings.HasPrefix(text, want) || !strings.Contains(text, "connection refused") {
-		t.Errorf("the text begins otherwise than with %q, or has no reason:\n%s", want, text)
+	if want := "not looked up: " + database + " was not reached: connect: connection refused\n\nWhen v0.1.0 was made, no database "; !strings.HasPrefix(text, want) {
+		t.Errorf("the text begins otherwise than with %q:\n%s", want, text)
+	}
+	missing := httptest.NewServer(http.NotFoundHandler())
+	defer missing.Close()
+	if r, err = Look(t.Context(), missing.URL, programs, nil); err != nil || !strings.HasSuffix(r.Summary(), " was not reached: index/db.json: 404 Not Found") {
+		t.Errorf("a server without a database: %s, %v", r.Summary(), err)
 	}
 	for _, c := range []struct{ database, file, want string }{
 		{"file://" + t.TempDir(), programs[0].File, "has no time in index/db.json: expected a Go vulnerability database"},

@@ -198,7 +198,7 @@ func (m *Module) identify() error {
 		}
 		scanned := licensecheck.Scan([]byte(text))
 		if scanned.Percent < leastPercent {
-			problems = append(problems, fmt.Errorf("%s is not a license that is known (%.0f %% of its words are): read it, and see deploy/image/licenses", name, scanned.Percent))
+			problems = append(problems, fmt.Errorf("%s is not a license that is known (%.0f %% of its words are): read it, and see Licenses in docs/release.md", name, scanned.Percent))
 		}
 		for _, match := range scanned.Match {
 			if match.IsURL {
@@ -206,7 +206,7 @@ func (m *Module) identify() error {
 			}
 			ids[match.ID] = true
 			if !slices.Contains(allowed, match.ID) {
-				problems = append(problems, fmt.Errorf("%s is under %s: not in the list of deploy/image/licenses", name, match.ID))
+				problems = append(problems, fmt.Errorf("%s is under %s: not in the list of deploy/image/licenses: link another library, or see Licenses in docs/release.md", name, match.ID))
 			}
 		}
 	}
