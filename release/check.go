@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"errors"
@@ -30,17 +31,17 @@ type checker struct {
 	stdout io.Writer
 }
 
-// check verifies a folder, uses it without a network, and builds it again. It stops at the first
-// step that fails.
+// check verifies a folder, uses it as others do, and builds it again. It stops at the first step that
+// fails.
 func check(ctx context.Context, o options, stdout io.Writer) error {
 	if err := repository.CheckVersion(o.version); err != nil {
 		return err
 	}
-	dir := o.from
-	if dir == "" {
-		dir = filepath.Join(o.repository, "bin", "release", o.version)
+	skipped, err := parseSkip(o.skip)
+	if err != nil {
+		return err
 	}
-	dir, err := filepath.Abs(dir)
+	dir, err := filepath.Abs(cmp.Or(o.dir, filepath.Join(o.repository, "bin", "release", o.version)))
 	if err != nil {
 		return err
 	}
@@ -51,12 +52,27 @@ func check(ctx context.Context, o options, stdout io.Writer) error {
 	if c.folder, err = seal.Open(dir); err != nil {
 		return err
 	}
-	return c.all(ctx)
+	return c.all(ctx, skipped)
+}
+
+// skippable are the steps that can be left out, because they take minutes.
+var skippable = []string{"cluster", "rebuild"}
+
+func parseSkip(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	steps := strings.Split(text, ",")
+	for _, s := range steps {
+		if !slices.Contains(skippable, s) {
+			return nil, fmt.Errorf("step %q cannot be left out: expected %s", s, strings.Join(skippable, " or "))
+		}
+	}
+	return steps, nil
 }
 
 // all runs the steps in order.
-func (c *checker) all(ctx context.Context) error {
-	skipped := strings.Split(c.skip, ",")
+func (c *checker) all(ctx context.Context, skipped []string) error {
 	for _, step := range []struct {
 		name, short string
 		run         func(context.Context) (string, error)
@@ -117,7 +133,11 @@ func (c *checker) verify(ctx context.Context) (string, error) {
 	if c.build.Version != c.version || c.build.Registry != registry {
 		return "", fmt.Errorf("the provenance is of %s for %s: expected %s for %s", c.build.Version, c.build.Registry, c.version, registry)
 	}
-	return fmt.Sprintf("%d files, %d images, commit %.12s, %s", len(c.folder.Names()), len(c.images), c.build.Commit, c.build.GoVersion), nil
+	text := fmt.Sprintf("%d files, %d images, commit %.12s, %s", len(c.folder.Names()), len(c.images), c.build.Commit, c.build.GoVersion)
+	if c.publicKey == "" {
+		text += "; with the key in the folder, which does not show who signed it"
+	}
+	return text, nil
 }
 
 // findImages reads the digests of the images, and their names in the manifests. It returns the
@@ -153,7 +173,7 @@ func (c *checker) tamper(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if len(data) == 0 {
-			return "", fmt.Errorf("%s is empty", name)
+			return "", fmt.Errorf("%s is empty: expected at least one byte", name)
 		}
 		data = bytes.Clone(data)
 		data[len(data)/2] ^= 1
@@ -318,7 +338,7 @@ func (c *checker) compare(again *seal.Folder) (string, error) {
 		}
 	}
 	if len(differ) > 0 {
-		return "", fmt.Errorf("%d files are others when they are built again: %s", len(differ), strings.Join(differ, ", "))
+		return "", fmt.Errorf("%d files differ when they are built again: %s", len(differ), strings.Join(differ, ", "))
 	}
 	return fmt.Sprintf("%d files, %.1f MB", len(names), float64(total)/1e6), nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // commit makes the branch of a release: its commit, which people review and tag, and a commit that
-// lets the modules replace each other again. Both belong into the main branch, so that later
+// lets the modules replace each other again. Both belong in the main branch, so that later
 // commits descend from the tag and have greater versions. It leaves the working tree alone.
 func commit(ctx context.Context, o options, stdout io.Writer) (err error) {
 	r, err := repository.Open(ctx, o.repository)

@@ -3,7 +3,7 @@
 //	release commit  makes the commit of a release, for review
 //	release key     makes a key to sign with
 //	release make    builds everything that a release has into one folder, and signs it
-//	release check   verifies a folder, builds it again, compares every byte, and uses it
+//	release check   verifies a folder, uses it, builds it again, and compares every byte
 //
 // The same commit, built by the same version of Go, gives the same folder on every machine.
 package main
@@ -28,10 +28,11 @@ import (
 
 // options are what the flags set. Not every command has every flag.
 type options struct {
-	repository, version   string
-	output, registry, key string
-	publicKey, from       string
-	skip, database        string
+	repository, version string
+	// dir is the folder that is made or checked.
+	dir                      string
+	registry, key, publicKey string
+	skip, database           string
 	// recorded are the known vulnerabilities that an earlier build of the release recorded.
 	recorded []byte
 }
@@ -75,10 +76,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	define("repository", "..", "a clone of the repository", &o.repository)
 	define("version", "", "the version of the release, such as v0.1.0", &o.version)
-	define("output", "", "the folder to make (default bin/release/VERSION)", &o.output)
+	define("output", "", "the folder to make (default bin/release/VERSION)", &o.dir)
 	define("registry", "localhost", "where the images will be: the registry, and a path in it", &o.registry)
 	define("key", "", "the private key, a PEM file (default paddock-release/key.pem in the user's configuration)", &o.key)
-	define("folder", "", "the folder to check (default bin/release/VERSION)", &o.from)
+	define("folder", "", "the folder to check (default bin/release/VERSION)", &o.dir)
 	define("public-key", "", "the public key that you trust, a PEM file (default that of the folder, which proves nothing about who signed)", &o.publicKey)
 	define("skip", "", "steps to leave out, separated by commas: cluster, rebuild", &o.skip)
 	define("vulnerabilities", vulnerabilities.Database, "the database of known vulnerabilities: an address, or file:// and the directory of a copy", &o.database)

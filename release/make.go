@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func makeRelease(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dir := o.output
-	if dir == "" {
-		dir = filepath.Join(r.Dir(), "bin", "release", o.version)
-	}
+	dir := cmp.Or(o.dir, filepath.Join(r.Dir(), "bin", "release", o.version))
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists: verify it with make release-check, or move it away to make the release again", dir)
 	}
@@ -136,7 +134,7 @@ type maker struct {
 	images []manifests.Image
 }
 
-// build makes the folder of the commit at HEAD without signatures, and returns what is to be signed.
+// build makes the folder of the commit at HEAD without its signatures, and returns what they are of.
 // environment has variables for the go command, beside those that it needs.
 func build(ctx context.Context, r repository.Repository, o options, dir string, environment []string, stdout io.Writer) (b seal.Build, err error) {
 	dir, err = filepath.Abs(dir)

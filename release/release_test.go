@@ -225,6 +225,7 @@ func TestErrors(t *testing.T) {
 	inGit(t, dir, "checkout", "--quiet", "v0.1.0")
 	expect("there is no key "+dir+"/none: make one with make release-key", "make", "-version", "v0.1.0", "-key", dir+"/none")
 	expect("is not the folder of a release: make it with make release VERSION=v0.1.0", "check", "-version", "v0.1.0")
+	expect(`step "reboot" cannot be left out: expected cluster or rebuild`, "check", "-version", "v0.1.0", "-skip", "cluster,reboot")
 	write(t, dir, map[string]string{"docs/new.md": "text\n"})
 	expect("1 files are not committed (?? docs/new.md)", "make", "-version", "v0.1.0")
 	expect("is not in a git repository", "commit", "-version", "v0.3.0", "-repository", os.TempDir())

@@ -131,7 +131,7 @@ func checkWhole(t *testing.T, repository, trusted string, did func(...string) (s
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the same bytes again", "equal: yes", "4 modules; bills of materials of 14 programs, which link ", "1 known to file://", "3 files, 2 tests", "vulnerabilities.txt", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out",
+		"the same bytes again", "equal: yes", "4 modules; bills of materials of 14 programs, which link ", "1 known to a copy of the Go vulnerability database of 2026-11-20T10:00:00Z", "3 files, 2 tests", "vulnerabilities.txt", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out",
 	} {
 		if !strings.Contains(checked, want) {
 			t.Errorf("the proof does not have %q", want)

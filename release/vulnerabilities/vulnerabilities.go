@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ type Vulnerability struct {
 
 // Record is what a database has about programs.
 type Record struct {
-	// Database is its address, a URL.
+	// Database is its name for people: the address without a password, or that it is a copy.
 	Database string
 	// Modified is when the database was last changed.
 	Modified time.Time
@@ -56,14 +57,17 @@ type Record struct {
 // Look asks a database about programs. A database that cannot be reached is not an error: the record
 // has the reason.
 func Look(ctx context.Context, database string, programs []Program, environment []string) (*Record, error) {
-	r := &Record{Database: strings.TrimSuffix(database, "/"), programs: programs, found: map[string][]Vulnerability{}}
-	if err := reach(ctx, r.Database); err != nil {
+	at, err := url.Parse(strings.TrimSuffix(database, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("database of vulnerabilities: %w", err)
+	}
+	r := &Record{Database: nameOf(*at), programs: programs, found: map[string][]Vulnerability{}}
+	if err := reach(ctx, at); err != nil {
 		r.Unreachable = err.Error()
 		return r, ctx.Err()
 	}
 	for _, p := range programs {
-		var err error
-		if r.found[p.Name], err = r.look(ctx, p, environment); err != nil {
+		if r.found[p.Name], err = r.look(ctx, at, p, environment); err != nil {
 			return nil, fmt.Errorf("known vulnerabilities of %s: %w", p.Name, err)
 		}
 		if r.Unreachable != "" {
@@ -73,15 +77,25 @@ func Look(ctx context.Context, database string, programs []Program, environment 
 	return r, nil
 }
 
+// nameOf returns the name of a database. The record is published, so it has no password and no
+// directory.
+func nameOf(at url.URL) string {
+	if at.Scheme == "file" {
+		return "a copy of the Go vulnerability database"
+	}
+	at.User = nil
+	return at.String()
+}
+
 // reach asks for the time of a database. It is there because the scanner takes a server that does not
 // answer for one without a database.
-func reach(ctx context.Context, database string) error {
-	if !strings.HasPrefix(database, "http") {
+func reach(ctx context.Context, at *url.URL) error {
+	if at.Scheme != "http" && at.Scheme != "https" {
 		return nil // The scanner describes what is wrong with a directory.
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, database+"/index/db.json", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("index", "db.json").String(), nil)
 	if err != nil {
 		return err
 	}
@@ -126,11 +140,11 @@ type message struct {
 	}
 }
 
-func (r *Record) look(ctx context.Context, p Program, environment []string) ([]Vulnerability, error) {
+func (r *Record) look(ctx context.Context, at *url.URL, p Program, environment []string) ([]Vulnerability, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, stderr bytes.Buffer
-	cmd := scan.Command(within, "-mode", "binary", "-format", "json", "-db", r.Database, p.File)
+	cmd := scan.Command(within, "-mode", "binary", "-format", "json", "-db", at.String(), p.File)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), &out, &stderr
 	cmd.Env = slices.Concat(os.Environ(), environment)
 	err := cmd.Start()

@@ -36,12 +36,11 @@ func testdata(t *testing.T) string {
 // that an older version of a module had, and one for the standard library.
 func TestLook(t *testing.T) {
 	programs := built(t)
-	dir := testdata(t)
-	r, err := Look(t.Context(), "file://"+dir, programs, nil)
+	r, err := Look(t.Context(), "file://"+testdata(t), programs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "2 known to file://" + dir + " of 2026-11-20T10:00:00Z"; r.Summary() != want {
+	if want := "2 known to a copy of the Go vulnerability database of 2026-11-20T10:00:00Z"; r.Summary() != want {
 		t.Errorf("%s, want %s", r.Summary(), want)
 	}
 	text := string(r.Text("v0.1.0"))
@@ -80,10 +79,11 @@ func TestUnreachable(t *testing.T) {
 	}
 	missing := httptest.NewServer(http.NotFoundHandler())
 	defer missing.Close()
-	if r, err = Look(t.Context(), missing.URL, programs, nil); err != nil || !strings.HasSuffix(r.Summary(), " was not reached: index/db.json: 404 Not Found") {
+	if r, err = Look(t.Context(), strings.Replace(missing.URL, "//", "//a:secret@", 1), programs, nil); err != nil || r.Summary() != "not looked up: "+missing.URL+" was not reached: index/db.json: 404 Not Found" {
 		t.Errorf("a server without a database: %s, %v", r.Summary(), err)
 	}
 	for _, c := range []struct{ database, file, want string }{
+		{"://", programs[0].File, "database of vulnerabilities: "},
 		{"file://" + t.TempDir(), programs[0].File, "has no time in index/db.json: expected a Go vulnerability database"},
 		{"file://" + testdata(t), filepath.Join(t.TempDir(), "none"), "known vulnerabilities of one: "},
 	} {
