@@ -298,13 +298,13 @@ release-commit: ## The branch with the commit of a release, for review: make rel
 	@$(RELEASE_TOOL) commit -version '$(VERSION)'
 
 release-key: ## A key to sign releases with, outside of the repository [KEY=FILE].
-	@$(RELEASE_TOOL) key -key '$(KEY)'
+	@$(RELEASE_TOOL) key -key '$(abspath $(KEY))'
 
 release: ## All that a release has, signed, in bin/release/VERSION: make release VERSION=v0.1.0 [REGISTRY=registry.example/team KEY=FILE VULNDB=file:///DIR]; ten minutes.
-	@$(RELEASE_TOOL) make -version '$(VERSION)' -registry '$(REGISTRY)' -key '$(KEY)' -vulnerabilities '$(VULNDB)'
+	@$(RELEASE_TOOL) make -version '$(VERSION)' -registry '$(REGISTRY)' -key '$(abspath $(KEY))' -vulnerabilities '$(VULNDB)'
 
 release-check: ## Verify that folder, use it offline, and build it again with an empty cache: make release-check VERSION=v0.1.0 [PUBLIC_KEY=FILE SKIP=cluster,rebuild].
-	@$(RELEASE_TOOL) check -version '$(VERSION)' -public-key '$(PUBLIC_KEY)' -skip '$(SKIP)'
+	@$(RELEASE_TOOL) check -version '$(VERSION)' -public-key '$(abspath $(PUBLIC_KEY))' -skip '$(SKIP)'
 
 # The node is a virtual machine: see e2e-cluster. The images must be for the registry localhost.
 release-install: ## That folder on a node without a network: make release-install VERSION=v0.1.0; five minutes.
