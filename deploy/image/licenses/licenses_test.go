@@ -45,6 +45,32 @@ func TestOwnLicense(t *testing.T) {
 	}
 }
 
+// TestAllowedIsDocumented checks that the policy in docs/release.md has each license that is allowed.
+func TestAllowedIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/release.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, policy, _ := strings.Cut(string(page), "\n## Licenses\n")
+	policy, _, _ = strings.Cut(policy, "\n## ")
+	documented := map[string]bool{}
+	for line := range strings.Lines(policy) {
+		if names, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | yes: "); ok {
+			for name := range strings.SplitSeq(names, ", ") {
+				documented[name] = true
+			}
+		}
+	}
+	for _, name := range allowed {
+		if !documented[name] {
+			t.Errorf("docs/release.md does not have %s", name)
+		}
+	}
+	if len(documented) != len(allowed) {
+		t.Errorf("docs/release.md has %d licenses that may be linked, and the list %d", len(documented), len(allowed))
+	}
+}
+
 const gpl = `This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as
 published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.
 
