@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ import (
 // Database is the address of the Go vulnerability database.
 const Database = "https://vuln.go.dev"
 
-// limit is how long a database may take to answer about one program. It answers in seconds.
-const limit = time.Minute
+// longest is how long a database may take to answer about one program. It answers in seconds.
+const longest = time.Minute
 
 // Program is a program in a file.
 type Program struct{ Name, File string }
@@ -50,19 +51,24 @@ type Record struct {
 	Modified time.Time
 	// Unreachable is why the database gave no answer. It is empty if it did.
 	Unreachable string
+	limit       time.Duration // for each question
 	programs    []Program
 	found       map[string][]Vulnerability // by the names of the programs
 }
 
-// Look asks a database about programs. A database that cannot be reached is not an error: the record
-// has the reason.
+// Look asks a database about programs. A database that cannot be reached, or is silent for a minute,
+// is not an error: the record has the reason.
 func Look(ctx context.Context, database string, programs []Program, environment []string) (*Record, error) {
+	return look(ctx, database, programs, environment, longest)
+}
+
+func look(ctx context.Context, database string, programs []Program, environment []string, limit time.Duration) (*Record, error) {
 	at, err := url.Parse(strings.TrimSuffix(database, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("database of vulnerabilities: %w", err)
 	}
-	r := &Record{Database: nameOf(*at), programs: programs, found: map[string][]Vulnerability{}}
-	if err := reach(ctx, at); err != nil {
+	r := &Record{Database: nameOf(*at), limit: limit, programs: programs, found: map[string][]Vulnerability{}}
+	if err := r.reach(ctx, at); err != nil {
 		r.Unreachable = err.Error()
 		return r, ctx.Err()
 	}
@@ -89,34 +95,37 @@ func nameOf(at url.URL) string {
 
 // reach asks for the time of a database. It is there because the scanner takes a server that does not
 // answer for one without a database.
-func reach(ctx context.Context, at *url.URL) error {
+func (r *Record) reach(ctx context.Context, at *url.URL) error {
 	if at.Scheme != "http" && at.Scheme != "https" {
 		return nil // The scanner describes what is wrong with a directory.
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("index", "db.json").String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("index", "db.json.gz").String(), nil)
 	if err != nil {
 		return err
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return reason(err)
+		return r.reason(err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("index/db.json: %s", answer.Status)
+		err = fmt.Errorf("index/db.json.gz: %s", answer.Status)
 	}
 	return errors.Join(err, answer.Body.Close())
 }
 
 // reason is an error without the addresses of the network in which a release was made: the record is
 // published.
-func reason(err error) error {
+func (r *Record) reason(err error) error {
+	var untrusted *tls.CertificateVerificationError
 	var lookup *net.DNSError
 	var operation *net.OpError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", limit)
+		return fmt.Errorf("no answer within %s", r.limit)
+	case errors.As(err, &untrusted):
+		return errors.New("its certificate is not trusted")
 	case errors.As(err, &lookup):
 		return errors.New(lookup.Err)
 	case errors.As(err, &operation):
@@ -141,21 +150,28 @@ type message struct {
 }
 
 func (r *Record) look(ctx context.Context, at *url.URL, p Program, environment []string) ([]Vulnerability, error) {
-	within, cancel := context.WithTimeout(ctx, limit)
+	within, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	var out, stderr bytes.Buffer
 	cmd := scan.Command(within, "-mode", "binary", "-format", "json", "-db", at.String(), p.File)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), &out, &stderr
 	cmd.Env = slices.Concat(os.Environ(), environment)
-	err := cmd.Start()
-	if err == nil {
-		err = cmd.Wait()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-within.Done(): // The scanner's first question does not end with its context.
+		err = within.Err()
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case within.Err() != nil:
-		r.Unreachable = reason(within.Err()).Error()
+		r.Unreachable = r.reason(within.Err()).Error()
 		return nil, nil
 	case err != nil && strings.Contains(err.Error(), "fetching vulnerabilities"):
 		r.Unreachable = "it stopped answering"

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // built builds a program that links a module of others, as a release does.
@@ -79,7 +80,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	missing := httptest.NewServer(http.NotFoundHandler())
 	defer missing.Close()
-	if r, err = Look(t.Context(), strings.Replace(missing.URL, "//", "//a:secret@", 1), programs, nil); err != nil || r.Summary() != "not looked up: "+missing.URL+" was not reached: index/db.json: 404 Not Found" {
+	if r, err = Look(t.Context(), strings.Replace(missing.URL, "//", "//a:secret@", 1), programs, nil); err != nil || r.Summary() != "not looked up: "+missing.URL+" was not reached: index/db.json.gz: 404 Not Found" {
 		t.Errorf("a server without a database: %s, %v", r.Summary(), err)
 	}
 	for _, c := range []struct{ database, file, want string }{
@@ -96,4 +97,25 @@ func TestUnreachable(t *testing.T) {
 	if _, err := Look(canceled, database, programs, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+// TestSilent checks that a database that falls silent is recorded after the limit, before its first
+// answer and after it.
+func TestSilent(t *testing.T) {
+	programs := built(t)
+	over := make(chan struct{})
+	for _, answers := range []string{"", "/index/db.json.gz"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != answers {
+				<-over
+			}
+			w.WriteHeader(http.StatusOK)
+		}))
+		r, err := look(t.Context(), server.URL, programs, nil, 100*time.Millisecond)
+		if want := "not looked up: " + server.URL + " was not reached: no answer within 100ms"; err != nil || r.Summary() != want {
+			t.Errorf("%q: %s, %v; want %s", answers, r.Summary(), err, want)
+		}
+		t.Cleanup(server.Close)
+	}
+	close(over)
 }
