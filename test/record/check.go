@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// attempts bounds how often a scenario runs until it gives the recorded answers. A few messages name
-// a resource that a map's order picks out of two or three: each of them has to be as recorded
-// in one of the attempts.
+// attempts bounds how often a scenario runs until it gives the recorded answers. A few messages
+// name one of two or three resources, which the order of a map picks. Each such message must
+// match the recording in one of the attempts.
 const attempts = 12
 
-// compare runs a scenario and prints what differs from the recorded result.
+// compare runs a scenario and prints the differences from the recorded result.
 func (c *command) compare(s *scenario, recorded json.RawMessage, answer func() (json.RawMessage, error)) error {
 	if recorded == nil {
 		return fmt.Errorf("scenario %s has no recorded result", s.Name)
@@ -53,10 +53,10 @@ func (c *command) compare(s *scenario, recorded json.RawMessage, answer func() (
 	return nil
 }
 
-// fixed reports whether a difference is in something that no order decides.
+// fixed reports whether a difference is in something that does not depend on an order.
 func (d difference) fixed() bool { return path.Base(d.path) != "message" }
 
-// accepted reports whether a difference is no difference between answers.
+// accepted reports whether a difference does not count as a difference between answers.
 func (d difference) accepted() bool {
 	switch path.Base(d.path) {
 	case "runs", "trimmed", "nondeterministic", "nondeterministicWhere", "metricsNondeterministic", "checkpointOrderNondeterministic":

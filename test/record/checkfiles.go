@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Differ reports whether an error of Run says that answers differ from the recorded ones.
+// Differ reports whether an error of Run means that answers differ from the recorded ones.
 func Differ(err error) bool { return errors.Is(err, errDiffer) }
 
-// CheckFiles is a test: the managers still give every answer in the files. machines is the directory
-// with the machines that the scenarios name.
+// CheckFiles is a test that the managers still give every answer in the files. machines is the
+// directory with the machines that the scenarios name.
 func CheckFiles(t *testing.T, machines string, files []string) {
 	t.Helper()
 	for _, file := range files {
@@ -26,7 +26,7 @@ func CheckFiles(t *testing.T, machines string, files []string) {
 	}
 }
 
-// CheckMinor is CheckFiles for the recordings of a minor version, "1.36".
+// CheckMinor is CheckFiles for the recordings of a minor version such as "1.36".
 func CheckMinor(t *testing.T, minor string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../../../testdata/kubelets", minor, "*.jsonl.gz"))

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// CheckLive begins a live kubelet, lets it admit and reject pods and start again, and reads what it
-// serves.
+// CheckLive starts a live kubelet, lets it admit and reject pods and start again, and reads the
+// answers that it serves.
 func CheckLive(t *testing.T, minor Minor) {
 	t.Helper()
 	orders, in := io.Pipe()

@@ -93,7 +93,7 @@ type command struct {
 	scenarios, differ, endless int
 }
 
-// gates prints a JSON object for each gate in a line of its own, in the order of their names.
+// gates prints a JSON object for each gate, on a line of its own, in the order of the names.
 func (c *command) gates() error {
 	all := utilfeature.DefaultMutableFeatureGate.GetAll()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -219,7 +219,7 @@ func (c *command) write(s *scenario, l line, result json.RawMessage) error {
 		l.Result = result
 		return json.NewEncoder(c.out).Encode(l)
 	}
-	// A verdict is beside the scenario's fields.
+	// A verdict is stored beside the scenario's fields.
 	var whole, verdict map[string]any
 	if err := errors.Join(json.Unmarshal(l.Scenario, &whole), json.Unmarshal(result, &verdict)); err != nil {
 		return err

@@ -23,9 +23,9 @@ import (
 )
 
 // Settings are what the kubelet derives from its configuration before it makes the managers. The
-// kubelet's own packages decode, default and validate it, and parse thresholds. The sums of a
-// reservation are in functions that the kubelet does not export: those here follow R-CPU-22 and
-// R-MEM-2.
+// kubelet's own packages decode, default and validate the configuration, and parse thresholds. The
+// kubelet does not export the functions that add up a reservation, so this package adds it up by
+// R-CPU-22 and R-MEM-2.
 type Settings struct {
 	Config *kubeletconfig.KubeletConfiguration
 	// Explicit are the CPUs of reservedSystemCPUs.
@@ -36,8 +36,8 @@ type Settings struct {
 	Devices bool
 }
 
-// defaultGates are the gates before any configuration. Gates cannot be unset, so that every
-// start begins with a copy.
+// defaultGates are the gates before any configuration. Gates cannot be unset, so every start begins
+// with a copy.
 var defaultGates = utilfeature.DefaultMutableFeatureGate.DeepCopy()
 
 // resolve sets the feature gates of this process and reads the rest of the configuration.
@@ -116,7 +116,7 @@ func decodeConfig(raw map[string]any) (*kubeletconfig.KubeletConfiguration, erro
 		return nil, fmt.Errorf("the configuration is a %T", object)
 	}
 	defaultEviction(config)
-	// The cgroup version of the machine that records has no part in the answers.
+	// The cgroup version of the recording machine does not affect the answers.
 	config.FailCgroupV1 = false
 	if err := validation.ValidateKubeletConfiguration(config, utilfeature.DefaultFeatureGate); err != nil {
 		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w", err)
@@ -124,8 +124,8 @@ func decodeConfig(raw map[string]any) (*kubeletconfig.KubeletConfiguration, erro
 	return config, nil
 }
 
-// defaultEviction fills in hard thresholds: all of them where there is none, the missing ones
-// where the configuration asks for it.
+// defaultEviction fills in hard thresholds: all of them if there is none, and the missing ones if
+// the configuration asks for it.
 func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
 	if config.EvictionHard != nil && !config.MergeDefaultEvictionSettings {
 		return
@@ -153,8 +153,8 @@ func explicitCPUs(machine Machine, list string) (cpuset.CPUSet, error) {
 	return cpus, nil
 }
 
-// reserve adds up systemReserved, kubeReserved and the hard eviction threshold of memory.
-// Resources of which nothing is reserved are left out.
+// reserve adds up systemReserved, kubeReserved and the hard eviction threshold of memory. It omits
+// resources of which nothing is reserved.
 func reserve(config *kubeletconfig.KubeletConfiguration, capacity v1.ResourceList) (v1.ResourceList, error) {
 	kube, err := parseReserved("--kube-reserved", config.KubeReserved)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// inventory has the devices of a scenario: those that device plugins report.
+// inventory has the devices of a scenario, as device plugins report them.
 type inventory struct {
 	Resources map[string][]deviceEntry `json:"resources"`
 }
@@ -22,13 +22,13 @@ type deviceEntry struct {
 	ID string `json:"id"`
 	// NUMANodes are the NUMA nodes that the plugin reports. It may report none.
 	NUMANodes []int `json:"numaNodes,omitempty"`
-	// Healthy is true if it is absent.
+	// Healthy means true if it is absent.
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
 // Plugin is a device plugin that the device manager calls without a connection. It prefers the
-// lowest ids, so that which devices a container gets does not depend on chance: a plugin without
-// preferences leaves that to the order of a map.
+// lowest ids, so that the devices of a container do not depend on chance: without preferences, the
+// order of a map would decide.
 type Plugin struct {
 	pluginapi.DevicePluginClient // The device manager calls only the methods below.
 
@@ -59,13 +59,13 @@ func (i *inventory) plugins() []*Plugin {
 	return all
 }
 
-// API, Resource and SocketPath are what the device manager asks of a plugin that connects.
+// API, Resource and SocketPath implement what the device manager expects of a plugin that connects.
 func (p *Plugin) API() pluginapi.DevicePluginClient { return p }
 
 // Resource returns the name of the extended resource.
 func (p *Plugin) Resource() string { return p.resource }
 
-// SocketPath tells plugins apart. Nothing listens there.
+// SocketPath distinguishes plugins. Nothing listens at the path.
 func (p *Plugin) SocketPath() string { return "/" + p.resource }
 
 // GetDevicePluginOptions makes the device manager ask for preferences.
@@ -96,8 +96,8 @@ func (p *Plugin) Allocate(context.Context, *pluginapi.AllocateRequest, ...grpc.C
 	return &pluginapi.AllocateResponse{ContainerResponses: []*pluginapi.ContainerAllocateResponse{{}}}, nil
 }
 
-// DeviceIDs returns the ids of devices, sorted, by resource. all is what a device manager returns
-// for a container: the type of a device differs between versions.
+// DeviceIDs returns the ids of devices by resource, sorted. all is what a device manager returns
+// for a container; the type of a device differs between versions.
 func DeviceIDs[D any, S ~map[string]D, M ~map[string]S](all M) map[string][]string {
 	ids := map[string][]string{}
 	for resource, devices := range all {
@@ -106,16 +106,16 @@ func DeviceIDs[D any, S ~map[string]D, M ~map[string]S](all M) map[string][]stri
 	return ids
 }
 
-// ready tells the device manager whether the kubelet has seen all its pods. While it admits the
-// pods again that run at its restart, it has not.
+// ready reports to the device manager whether the kubelet has seen all its pods. While the kubelet
+// admits running pods again after its restart, it has not.
 type ready struct{ k *kubelet }
 
 func (ready) AddSource(string) {}
 
 func (r ready) AllReady() bool { return !r.k.again }
 
-// connect registers the device plugins. After a restart of the kubelet they connect again at once,
-// or late: after the pods that run have been admitted again.
+// connect registers the device plugins. After a restart of the kubelet, they connect again either
+// at once, or late, that is, after the running pods have been admitted again.
 func (k *kubelet) connect() error {
 	if k.connected || k.devices == nil {
 		return nil
@@ -154,7 +154,7 @@ func (k *kubelet) deviceView() map[string]map[string]map[string][]string {
 	return all
 }
 
-// running returns the ids of the containers that run: standard init containers have ended.
+// running returns the ids of the containers that run. Standard init containers have ended.
 func (k *kubelet) running() []string {
 	var ids []string
 	for uid, names := range k.started {
@@ -169,7 +169,7 @@ func (k *kubelet) running() []string {
 }
 
 // create gives a container its devices, as the kubelet does before it creates the container. It
-// reports false if the kubelet cannot create it.
+// reports false if the kubelet cannot create the container.
 func (k *kubelet) create(pod *v1.Pod, c *v1.Container, a *answer) bool {
 	if k.devices == nil {
 		return true

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// generic is a value as JSON has it, with the contents of state files decoded: the order of blocks in
-// them and of devices is random, and the checksum with it. So is which resource a rejection
-// names of a container that asks for too many devices of several.
+// generic decodes a value as JSON, including the contents of state files. It removes what is random
+// the order of blocks in state files and of devices, and therefore the checksum, and also
+// which resource a rejection names if a container asks for too many devices of several resources.
 func generic(v any) (map[string]any, error) {
 	text, ok := v.(json.RawMessage)
 	if !ok {
@@ -71,8 +71,8 @@ func sortedCheckpoint(text any) any {
 	return file
 }
 
-// sortBlocks sorts lists of blocks by their type, and lists of devices, and reports whether there was
-// one of several.
+// sortBlocks sorts lists of blocks by their type, and lists of devices. It reports whether any list
+// has more than one element.
 func sortBlocks(v any) bool {
 	found := false
 	switch v := v.(type) {
@@ -102,7 +102,7 @@ func compareText(a, b any) int {
 	return slices.Compare(x, y)
 }
 
-// difference is one place in which two results differ. nil is a value that is not there.
+// difference is one place in which two results differ. A nil value is absent.
 type difference struct {
 	path      string
 	got, want any

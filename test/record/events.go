@@ -12,8 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 )
 
-// do carries out an event and returns the answer with the state after it. A panic of the
-// managers is an answer; the error is about the scenario.
+// do carries out an event and returns the answer with the state after it. A panic of the managers
+// is an answer. The error is about the scenario.
 func (k *kubelet) do(e event) (a answer, err error) {
 	a = answer{Op: e.Op, Pod: e.Pod, Container: e.Container}
 	defer func() {
@@ -58,8 +58,8 @@ func (k *kubelet) do(e event) (a answer, err error) {
 	return a, err
 }
 
-// admit admits a pod and, if that is granted, creates and starts its containers. A pod that
-// is active already is admitted again, as after a restart of the kubelet: its containers run.
+// admit admits a pod and, if the managers admit it, creates and starts its containers. If the pod
+// is already active, it is admitted again, as after a restart of the kubelet: its containers run.
 func (k *kubelet) admit(pod *v1.Pod, a *answer) {
 	uid := string(pod.UID)
 	again := slices.Contains(k.active, uid)
@@ -133,7 +133,7 @@ func (k *kubelet) forget(uid string) {
 // probe is a pod that requests nothing.
 var probe = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", UID: "probe"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
 
-// patch changes the configuration for good. null removes a field.
+// patch changes the configuration permanently. null removes a field.
 func (k *kubelet) patch(e event) {
 	maps.Copy(k.config, e.ConfigPatch)
 	maps.DeleteFunc(k.config, func(_ string, value any) bool { return value == nil })

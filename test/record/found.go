@@ -13,13 +13,13 @@ import (
 
 // found is a node with pods, as another kubelet left it when it ended.
 type found struct {
-	// Version is that kubelet's, "1.36.4".
+	// Version is the version of that kubelet, such as "1.36.4".
 	Version string `json:"version"`
-	// Running are the pods that run, in the order in which they were admitted, and Started the
-	// containers of each that were started.
+	// Running are the running pods, in the order of their admission. Started has, for each of them,
+	// the containers that were started.
 	Running []string            `json:"running"`
 	Started map[string][]string `json:"started"`
-	// State is what the kubelet had assigned, with its state files.
+	// State is what the kubelet had assigned, including its state files.
 	State foundState `json:"state"`
 }
 
@@ -29,7 +29,7 @@ type foundState struct {
 	Checkpoints map[string]string `json:"checkpoints"`
 }
 
-// leave makes the node as it was found. The kubelet is not started.
+// leave restores the node as it was found. It does not start the kubelet.
 func (f *found) leave(k *kubelet) error {
 	for name, text := range f.State.Checkpoints {
 		dir := k.dir
@@ -58,9 +58,9 @@ func (f *found) leave(k *kubelet) error {
 	return nil
 }
 
-// handedOver returns a bare scenario that begins with the last recorded restart of a scenario for
-// which pods ran: the node as it was then, and what happened from then on. version is that of the
-// kubelet which recorded the line. Without such a restart it returns nil.
+// handedOver returns a bare scenario that begins with the last recorded restart during which pods
+// ran. It has the node at that time, and the later events. version is that of the kubelet that
+// recorded the line. Without such a restart, handedOver returns nil.
 func handedOver(version string, l line) ([]byte, error) {
 	var s scenario
 	var r result
@@ -93,7 +93,7 @@ func handedOver(version string, l line) ([]byte, error) {
 	return f.begin(l.Scenario, &s, at, config)
 }
 
-// note keeps what an answer says about the pods that run.
+// note records what an answer shows about the running pods.
 func (k *kubelet) note(a *answer) {
 	switch {
 	case a.Op == "removePod", a.Admitted != nil && !*a.Admitted:
@@ -108,7 +108,7 @@ func (k *kubelet) note(a *answer) {
 	}
 }
 
-// take fills the node from the pods that run and the last answer.
+// take fills in the node from the running pods and the last answer.
 func (f *found) take(k *kubelet, last *answer) {
 	f.Running, f.Started = slices.Clone(k.active), map[string][]string{}
 	for _, uid := range f.Running {
@@ -120,8 +120,8 @@ func (f *found) take(k *kubelet, last *answer) {
 	}
 }
 
-// begin returns the scenario from its restart at an event on. What it does with pods that were
-// rejected or ended before is left out.
+// begin returns the scenario from its restart at an event on. It leaves out events for pods that
+// were rejected or that ended before.
 func (f *found) begin(text json.RawMessage, s *scenario, at int, config map[string]any) ([]byte, error) {
 	var whole map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -18,20 +18,20 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 )
 
-// kubelet is the part of a kubelet that decides: the Topology, CPU, Memory and Device Managers over
-// a directory with their state files. Pods, containers and the container runtime around them
-// are only noted. A panic of the managers is an answer, so that one kubelet is used by one
-// goroutine, and by the CPU Manager's reconcile loop only while that goroutine waits for it.
+// kubelet is the part of a kubelet that decides: the Topology, CPU, Memory and Device Managers, and
+// a directory with their state files. It only records pods, containers and what it asks of the
+// container runtime. A panic of the managers is an answer, so only one goroutine may use a kubelet,
+// beside the CPU Manager's reconcile loop, which runs only while that goroutine waits for it.
 type kubelet struct {
 	machine Machine
 	dir     string
 	// config is the KubeletConfiguration as written.
 	config map[string]any
 	pods   map[string]*v1.Pod
-	// live is set for a kubelet that is observed while it decides: its answers have no more than
-	// what the managers have.
+	// live is set for a kubelet that is observed while it decides. Its answers have only what the
+	// managers have.
 	live bool
-	// devices are those of the scenario, or nil: then there is no device manager.
+	// devices are those of the scenario. If nil, there is no device manager.
 	devices *inventory
 	// connected is set while the device plugins are connected.
 	connected bool
@@ -42,9 +42,9 @@ type kubelet struct {
 
 	// active are the UIDs of pods that were admitted and not removed, in this order.
 	active []string
-	// admitting is the pod that is being admitted; the managers see it as active.
+	// admitting is the pod that is being admitted. The managers see it as active.
 	admitting *v1.Pod
-	// again is set while a pod that is active is admitted.
+	// again is set while an active pod is admitted again.
 	again bool
 	// started are the containers of active pods that were started and not removed.
 	started map[string]map[string]bool
@@ -61,9 +61,9 @@ func newKubelet(s *scenario, machine Machine, dir string) *kubelet {
 	return k
 }
 
-// start makes the managers in the kubelet's order and starts them on the files in the directory.
-// The device manager, which is the first to give hints, is made if the scenario has devices. With
-// late, their plugins connect later (connect).
+// start makes the managers in the kubelet's order and starts them on the files in the directory. If
+// the scenario has devices, it makes the device manager, which gives hints first. With late, the
+// device plugins connect later (connect).
 func (k *kubelet) start(late bool) error {
 	k.stop()
 	s, err := resolve(k.config, k.machine)
@@ -155,7 +155,7 @@ func (k *kubelet) activePods() []*v1.Pod {
 	return pods
 }
 
-// GetPodStatus is the status that the reconcile loop reads: all started containers run, but
+// GetPodStatus returns the status that the reconcile loop reads: all started containers run, except
 // for standard init containers, which have ended.
 func (k *kubelet) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	pod := k.pods[string(uid)]
@@ -181,23 +181,23 @@ func (k *kubelet) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	return status, true
 }
 
-// UpdateContainerResources notes what the reconcile loop asks of the container runtime.
+// UpdateContainerResources records what the reconcile loop asks of the container runtime.
 func (k *kubelet) UpdateContainerResources(_ context.Context, id string, r *runtimev1.ContainerResources) error {
 	k.updates = append(k.updates, update{id, r.GetLinux().GetCpusetCpus()})
 	return nil
 }
 
-// RoundPeriod is the pause of the reconcile loop before it begins a round and waits in it. Its
-// length only costs time: a round runs when an event asks for it.
+// RoundPeriod is the pause of the reconcile loop before it begins a round, in which it then waits.
+// Its length only costs time, because an event triggers a round.
 const RoundPeriod = time.Millisecond
 
-// rounds runs the rounds of the CPU Manager's reconcile loop one by one. The loop is not
-// exported, but it begins each round with the question whether all sources of pods are
-// ready: there it waits until an event asks for a round.
+// rounds runs the rounds of the CPU Manager's reconcile loop one by one. The loop is not exported,
+// but it begins each round by asking whether all sources of pods are ready. There, it waits until
+// an event triggers a round.
 type rounds struct {
-	// loop is set where the manager has a loop: its policy none has none.
+	// loop is set if the manager has a loop. With the policy none, it has none.
 	loop bool
-	// waiting is set while the loop waits: whoever asks then is not the loop.
+	// waiting is set while the loop waits. Any other caller is then not the loop.
 	waiting bool
 	// reached receives a value when the loop begins to wait.
 	reached chan struct{}
@@ -208,10 +208,10 @@ func newRounds(loop bool) *rounds {
 	return &rounds{loop: loop, reached: make(chan struct{}), proceed: make(chan struct{})}
 }
 
-// AddSource is never called: sources belong to the kubelet.
+// AddSource is never called, because sources belong to the kubelet.
 func (r *rounds) AddSource(string) {}
 
-// AllReady is always true. The loop waits in it.
+// AllReady always returns true. The loop waits in it.
 func (r *rounds) AllReady() bool {
 	if !r.loop || r.waiting {
 		return true
@@ -242,7 +242,7 @@ func (r *rounds) run() {
 
 func (r *rounds) stop() { close(r.proceed) }
 
-// public replaces the directory in an error by the one of every kubelet.
+// public replaces the directory in an error by the usual directory of a kubelet.
 func (k *kubelet) public(err error) string {
 	return strings.ReplaceAll(err.Error(), k.dir, "/var/lib/kubelet")
 }

@@ -24,25 +24,25 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 )
 
-// LiveFlag is the only argument of a process with live kubelets. Each of them has a directory with
-// its state files and an address at which it answers about its pods, its configuration and its
-// version, as a kubelet does. An agent can observe it. What happens to it is written to the standard
-// input of the process, one order a line. The answer to each order is a line of the output. The
-// process ends with its input.
+// LiveFlag is the only argument of a process with live kubelets. Each of these has a directory with
+// its state files, and an address at which it answers about its pods, its configuration and its
+// version, as a kubelet does. An agent can observe it. The standard input of the process has
+// orders, one on each line, which describe what happens to the kubelets. The output has the reply
+// to each order on a line. The process ends when its input ends.
 //
-// Feature gates belong to a process, so its kubelets must have the same ones at a time.
+// Feature gates belong to a process, so all its kubelets must have the same gates at any time.
 const LiveFlag = "-live"
 
-// order is one thing that happens to a live kubelet. Node is any name, and exactly one of the other
-// fields is set, but for Pod, which comes with an Event.
+// order is one thing that happens to a live kubelet. Node is any name. Exactly one of the other
+// fields is set, except that Pod comes with an Event.
 type order struct {
 	Node string `json:"node"`
-	// Begin is a bare scenario. A kubelet is started on its machine with its configuration. Its
-	// events are not played.
+	// Begin is a bare scenario. A kubelet is started on its machine with its configuration. The
+	// events of the scenario are not played.
 	Begin json.RawMessage `json:"begin,omitempty"`
-	// Event is an event of docs/rules/format.md, or "endPod": the pod ends and stays listed, and
-	// the managers keep what it has until the next admission, as in a kubelet. With "unlistPod", a
-	// pod that has ended is forgotten.
+	// Event is an event of docs/rules/format.md, or "endPod" or "unlistPod". With "endPod", the pod
+	// ends and stays listed, and the managers keep what it has until the next admission, as in a
+	// kubelet. With "unlistPod", a pod that has ended is forgotten.
 	Event *event `json:"event,omitempty"`
 	// Pod is the pod of the event if no pod of the scenario has its UID.
 	Pod *v1.Pod `json:"pod,omitempty"`
@@ -50,8 +50,8 @@ type order struct {
 	End bool `json:"end,omitempty"`
 }
 
-// reply is the answer to an order: URL and Dir to Begin, and Answer to Event. Of an answer to an
-// event it has what the managers have, and not how it follows for cgroups and files.
+// reply is the answer to an order: URL and Dir for Begin, and Answer for Event. The answer to an
+// event has only what the managers have, and not what follows from it for cgroups and files.
 type reply struct {
 	URL    string          `json:"url,omitempty"`
 	Dir    string          `json:"dir,omitempty"`
@@ -115,8 +115,8 @@ func (o *order) obey(minor Minor, nodes map[string]*liveKubelet) (r reply, err e
 	return r, err
 }
 
-// liveKubelet is a kubelet that can be observed. Orders use it one at a time. mu guards what the
-// server reads.
+// liveKubelet is a kubelet that can be observed. It carries out orders one at a time. mu guards the
+// fields that the server reads.
 type liveKubelet struct {
 	*kubelet
 
@@ -207,8 +207,8 @@ func (n *liveKubelet) handler() http.Handler {
 	return mux
 }
 
-// metrics are the version of the kubelet, when it was started, and its feature gates, which its start
-// has set.
+// metrics returns the version of the kubelet, its start time, and the feature gates that its start
+// has set, as metrics.
 func metrics() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=%q,major=\"1\"} 1\n# TYPE kubernetes_feature_enabled gauge\n", version())
@@ -223,7 +223,7 @@ func metrics() []byte {
 	return out.Bytes()
 }
 
-// version is the version of k8s.io/kubernetes in this program.
+// version returns the version of k8s.io/kubernetes in this program.
 func version() string {
 	if info, known := debug.ReadBuildInfo(); known {
 		for _, m := range info.Deps {
@@ -235,9 +235,9 @@ func version() string {
 	return ""
 }
 
-// happens carries out an event, and shows it in the kubelet's answers. A pod is listed before the
-// kubelet decides about it. A kubelet that starts again closes its connections first, and admits
-// nothing by itself: that is an event for each pod.
+// happens carries out an event, and shows the result in the kubelet's answers. It lists a pod
+// before the kubelet decides about it. A kubelet that starts again first closes its connections. It
+// admits nothing by itself, because each admission is an event of its own.
 func (n *liveKubelet) happens(e event) (answer, error) {
 	uid := types.UID(e.Pod)
 	switch e.Op {
@@ -271,7 +271,7 @@ func (n *liveKubelet) happens(e event) (answer, error) {
 	return a, err
 }
 
-// endPod is the end of a pod's containers.
+// endPod ends the containers of a pod.
 func (n *liveKubelet) endPod(e event) (answer, error) {
 	a := answer{Op: e.Op, Pod: e.Pod}
 	p := n.pods[e.Pod]
@@ -300,7 +300,7 @@ func ended() v1.ContainerState {
 	return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.Now(), Reason: "Completed"}}
 }
 
-// status is what the kubelet reports of a pod about which it has decided.
+// status returns the status that the kubelet reports for a pod about which it has decided.
 func (n *liveKubelet) status(uid string, a *answer) v1.PodStatus {
 	now := metav1.Now()
 	if a.Admitted != nil && !*a.Admitted {
@@ -328,7 +328,7 @@ func (n *liveKubelet) status(uid string, a *answer) v1.PodStatus {
 	return s
 }
 
-// list lists a pod as one that waits, unless it is listed.
+// list lists a pod as waiting, unless it is already listed.
 func (n *liveKubelet) list(p *v1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -341,8 +341,8 @@ func (n *liveKubelet) list(p *v1.Pod) {
 	n.listed = append(n.listed, shown)
 }
 
-// show lists a pod with another status. Pods that are listed are read without the lock once they
-// are in an answer, so the old one stays as it is.
+// show lists a pod with another status. Once a listed pod is in an answer, readers read it without
+// the lock, so show does not modify the old pod.
 func (n *liveKubelet) show(uid types.UID, status v1.PodStatus) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,8 +2,8 @@
 // of Kubernetes and writes their answers. README.md describes how recordings are made and checked.
 //
 // The managers are the packages of k8s.io/kubernetes. Two minor versions cannot be linked together,
-// so each has a module of its own below this directory, with one file: the methods whose signatures
-// differ between versions (Minor). Everything else is here:
+// so each has a module of its own below this directory. Such a module has one file with the methods
+// whose signatures differ between versions (Minor). Everything else is in this package:
 //
 //   - command.go reads and writes lines, worker.go gives each scenario a bounded time;
 //   - config.go leads from a KubeletConfiguration to the settings of the managers;
@@ -32,7 +32,8 @@ import (
 
 // Minor is one minor version of Kubernetes.
 type Minor interface {
-	// Machine parses a MachineInfo of cAdvisor, whose package differs between versions.
+	// Machine parses a MachineInfo of cAdvisor. The package of MachineInfo differs between
+	// versions.
 	Machine(raw []byte) (Machine, error)
 }
 
@@ -45,8 +46,8 @@ type Machine interface {
 	Managers(s *Settings, dir string) (Managers, error)
 }
 
-// Managers are the managers with the method signatures of one version. A method whose comment names
-// no manager asks the Topology, CPU and Memory Managers.
+// Managers are the managers with the method signatures of one version. A method calls the Topology,
+// CPU and Memory Managers, unless its comment names a manager.
 type Managers interface {
 	// StartCPU and StartMemory start the managers on their state files.
 	StartCPU(ctx context.Context, w World, running containermap.ContainerMap) error
@@ -59,7 +60,7 @@ type Managers interface {
 	StopDevices()
 	// Connect connects a device plugin, and reports its devices.
 	Connect(p *Plugin) error
-	// CreateDevices gives a container that is created the devices that it has not been given at
+	// CreateDevices gives a container that is being created the devices that it did not get at
 	// admission.
 	CreateDevices(pod *v1.Pod, c *v1.Container) error
 	// Devices returns the ids of a container's devices by resource, sorted.
@@ -69,16 +70,17 @@ type Managers interface {
 	Admit(pod *v1.Pod, others []*v1.Pod) Decision
 	// Hint returns the merged hint of a container.
 	Hint(uid, name string) topologymanager.TopologyHint
-	// Created returns the cgroup settings of a container that is created.
+	// Created returns the cgroup settings of a container that is being created.
 	Created(pod *v1.Pod, c *v1.Container) (cpus cpuset.CPUSet, mems []int)
 	AddContainer(pod *v1.Pod, c *v1.Container, id string)
-	// StopContainer is all that the kubelet does when a container ends: it asks the Topology
+	// StopContainer does what the kubelet does when a container ends: it calls only the Topology
 	// Manager.
 	StopContainer(id string) error
-	// RemoveContainer asks the CPU and Memory Managers, and then the Topology Manager.
+	// RemoveContainer calls the CPU and Memory Managers, and then the Topology Manager.
 	RemoveContainer(id string) error
-	// DropStale makes the CPU and Memory Managers release what inactive pods have. The sweep is
-	// not exported: it precedes the hints for any pod, and probe requests nothing.
+	// DropStale makes the CPU and Memory Managers release what inactive pods have. The function for
+	// this is not exported, but it runs before the hints for any pod, and probe is a pod that
+	// requests nothing.
 	DropStale(probe *v1.Pod)
 
 	AllocatableCPUs() cpuset.CPUSet
@@ -86,12 +88,13 @@ type Managers interface {
 	// Isolation returns the isolation level of a container. It is empty for versions without
 	// levels.
 	Isolation(pod *v1.Pod, c *v1.Container) string
-	// CPUs and Memory are the state. Pools are by UID of the pod, nil for versions without pools.
+	// CPUs and Memory return the state. Pools are keyed by the UID of the pod, and nil for versions
+	// without pools.
 	CPUs() (shared cpuset.CPUSet, containers cpustate.ContainerCPUAssignments, pools map[string]cpuset.CPUSet)
 	Memory() (numa memorystate.NUMANodeMap, containers memorystate.ContainerMemoryAssignments, pools map[string][]memorystate.Block)
 }
 
-// World is what the managers see of the kubelet.
+// World is the part of the kubelet that the managers see.
 type World struct {
 	// ActivePods returns the pods that the managers must keep.
 	ActivePods func() []*v1.Pod

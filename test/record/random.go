@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Random scenarios: machines of many shapes, every policy, scope and option, and histories of pods
-// that come, go, stop and are admitted again after restarts of the kubelet. Nothing is left out
-// because the managers are wrong there. The same seed gives the same scenarios.
+// Random scenarios cover machines of many shapes, every policy, scope and option, and histories of
+// pods that come, go, stop and are admitted again after restarts of the kubelet. They do not avoid
+// cases in which the managers are wrong. The same seed gives the same scenarios.
 
 const (
 	mebi = int64(1) << 20
@@ -69,18 +69,18 @@ type (
 	}
 )
 
-// shape is what a random machine is made of.
+// shape describes a random machine.
 type shape struct {
 	sockets, numaPerSocket, cores, threads int
-	// uncore is the number of cores that share a cache. Zero: no cache is reported.
+	// uncore is the number of cores that share a cache. If zero, the machine reports no cache.
 	uncore int
-	// numbering is how CPU ids go over the machine.
+	// numbering describes how CPU ids are distributed over the machine.
 	numbering string
-	// memory is in bytes by NUMA node.
+	// memory is the number of bytes of each NUMA node.
 	memory int64
-	// far are NUMA nodes that have memory and no CPUs.
+	// far is the number of NUMA nodes with memory and without CPUs.
 	far int
-	// uneven takes cores from the last NUMA node, gap leaves an id out, flat leaves out distances.
+	// uneven takes cores from the last NUMA node, gap skips an id, and flat leaves out distances.
 	uneven, gap, flat  bool
 	pages2Mi, pages1Gi int64
 }
@@ -164,7 +164,7 @@ func (s shape) machine() machineInfo {
 	return m
 }
 
-// cpu is the id of a thread. Machines with uneven NUMA nodes are numbered in halves.
+// cpu returns the id of a thread. Machines with uneven NUMA nodes are numbered in halves.
 func (s shape) cpu(numaID, c, core, thread, numa, cores int) int {
 	switch {
 	case s.uneven || s.numbering == "halves":
@@ -189,7 +189,7 @@ func (s shape) distance(i, j, numa int) int {
 	}
 }
 
-// history draws one scenario.
+// history generates one scenario.
 type history struct {
 	source
 	machine shape
@@ -198,8 +198,8 @@ type history struct {
 	pods    []*v1.Pod
 }
 
-// Contents is what random scenarios have beside ordinary pods. Which is drawn does not change what
-// else is drawn from the same seed before it.
+// Contents selects what random scenarios have in addition to ordinary pods. It does not change what
+// is drawn earlier from the same seed.
 type Contents struct {
 	// Pools gives half of the pods pod-level resources, and sets the gates for them.
 	Pools bool
@@ -261,7 +261,7 @@ func (h *history) config() map[string]any {
 	return c
 }
 
-// cpuOptions draws options that are allowed together.
+// cpuOptions draws options that can be set together.
 func (h *history) cpuOptions() map[string]string {
 	options := map[string]string{}
 	if h.machine.threads > 1 && h.chance(0.35) {
@@ -286,8 +286,8 @@ func (h *history) cpuOptions() map[string]string {
 	return options
 }
 
-// reservedMemory is what the kubelet expects: 512Mi of kubeReserved or systemReserved and 100Mi of
-// the eviction threshold, on one NUMA node or in two parts.
+// reservedMemory returns the reservation that the kubelet expects: 512Mi of kubeReserved or
+// systemReserved and 100Mi of the eviction threshold, on one NUMA node or in two parts.
 func (h *history) reservedMemory(numa int) []map[string]any {
 	on := func(id int, mib int) map[string]any {
 		return map[string]any{"numaNode": id, "limits": map[string]string{"memory": fmt.Sprintf("%dMi", mib)}}
@@ -387,7 +387,7 @@ func (h *history) resources(kind string) v1.ResourceRequirements {
 	return r
 }
 
-// cpus draws an amount: small ones, and ones near the size of a cache, a NUMA node or a socket.
+// cpus draws an amount: a small one, or one near the size of a cache, a NUMA node or a socket.
 func (h *history) cpus() resource.Quantity {
 	m := h.machine
 	numa := m.cores * m.threads
@@ -439,8 +439,9 @@ func (h *history) poolPod(p *v1.Pod) {
 }
 
 // inventory draws one or two resources. Devices without a NUMA node have the highest ids. Devices
-// near several NUMA nodes are drawn only if single is set: otherwise Paddock takes the nearest and the
-// plugins here, which cannot know the aligned NUMA nodes, the lowest id.
+// near several NUMA nodes are drawn only if single is set: otherwise Paddock takes the nearest
+// device, while the plugins of this package, which cannot know the aligned NUMA nodes, take the
+// lowest id.
 func (h *history) inventory(single bool) *inventory {
 	all := &inventory{Resources: map[string][]deviceEntry{}}
 	var ids []int
@@ -486,10 +487,10 @@ func (h *history) inventory(single bool) *inventory {
 	return all
 }
 
-// giveDevices lets containers of a pod request devices. Those of one resource request the same
-// number, so that a container takes all that an init container left, and a pod with pod-level resources
-// requests one resource: which devices a container takes of several, and of which resource first,
-// depends on chance.
+// giveDevices lets containers of a pod request devices. All requests for one resource have the same
+// number, so that a container takes everything that an init container left. A pod with pod-level
+// resources requests only one resource: with several, chance would decide which devices a container
+// takes, and of which resource first.
 func (h *history) giveDevices(p *v1.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(h.devices.Resources)) {
 		devices := len(h.devices.Resources[name])

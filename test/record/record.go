@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// inMemory is where Linux has files in memory. The managers write and sync a whole state file
-// with every change, which takes ten times as long on a disk.
+// inMemory is a directory in which Linux keeps files in memory. The managers write and sync a whole
+// state file with every change, which takes ten times as long on a disk.
 const inMemory = "/dev/shm"
 
 // directory makes a directory for state files.
@@ -19,8 +19,8 @@ func directory() (string, error) {
 	return os.MkdirTemp("", "record")
 }
 
-// play runs a scenario once. It ends with the first event after which the kubelet is down.
-// begun is called with the position of each event before it is carried out, and with -1 before the
+// play runs a scenario once. It ends after the first event that takes the kubelet down. It calls
+// begun with the position of each event before it carries out the event, and with -1 before the
 // start.
 func play(s *scenario, machine Machine, begun func(int)) (result, error) {
 	r := result{Name: s.Name}
@@ -57,7 +57,8 @@ func play(s *scenario, machine Machine, begun func(int)) (result, error) {
 	return r, nil
 }
 
-// record runs a scenario several times and lists what differs between the runs in the first.
+// record runs a scenario several times and returns the first result with a list of what differs
+// between the runs.
 func record(s *scenario, machine Machine, runs int, begun func(int)) (result, error) {
 	first, err := play(s, machine, begun)
 	if err != nil {
@@ -86,7 +87,7 @@ func record(s *scenario, machine Machine, runs int, begun func(int)) (result, er
 	return first, nil
 }
 
-// trim leaves out the accounts of memory and the state files, which are most of a result.
+// trim leaves out the memory accounting and the state files, which make up most of a result.
 func (r *result) trim() {
 	answers := make([]*answer, 0, len(r.Events)+1)
 	if r.Start != nil {
@@ -108,13 +109,13 @@ func (r *result) trim() {
 	r.Trimmed = true
 }
 
-// verdict is what the kubelet answers when it starts on one state file.
+// verdict is the kubelet's answer when it starts on one state file.
 type verdict struct {
 	Accepted bool   `json:"accepted"`
 	Error    string `json:"error"`
 }
 
-// judge starts a kubelet on the scenario's state file, without the other one.
+// judge starts a kubelet on the scenario's state file, without the other state file.
 func judge(s *scenario, machine Machine) (v verdict, err error) {
 	if !slices.Contains(stateFiles, s.File) {
 		return v, fmt.Errorf("file %q: expected one of %v", s.File, stateFiles)

@@ -22,10 +22,10 @@ type scenario struct {
 	Devices *inventory `json:"devices"`
 	Pods    []*v1.Pod  `json:"pods"`
 	// Found is the node as a kubelet of another version left it. The first event is then a restart.
-	// Without it the node is empty.
+	// Without Found, the node is empty.
 	Found  *found  `json:"found"`
 	Events []event `json:"events"`
-	// File and Content are a state file that the node starts on: a verdict is recorded.
+	// File and Content are a state file on which the node starts. The recording is then a verdict.
 	File    string `json:"file"`
 	Content string `json:"content"`
 }
@@ -37,7 +37,7 @@ type event struct {
 	Container    string          `json:"container"`
 	FeatureGates map[string]bool `json:"featureGates"`
 	ConfigPatch  map[string]any  `json:"configPatch"`
-	// Plugins is "late" for a restart after which device plugins connect only when the pods that run
+	// Plugins is "late" for a restart after which device plugins connect only when the running pods
 	// have been admitted again. Otherwise they connect before.
 	Plugins string `json:"plugins"`
 }
@@ -51,11 +51,11 @@ type result struct {
 	Events        []answer `json:"events,omitempty"`
 	// Differs names the fields that differ between runs of the same scenario.
 	Differs []string `json:"nondeterministicWhere,omitempty"`
-	// Trimmed is set where accounts of memory and state files are left out.
+	// Trimmed is set if the memory accounting and the state files are left out.
 	Trimmed bool `json:"trimmed,omitempty"`
 }
 
-// answer is what an event led to, and the state after it.
+// answer is the result of an event, and the state after it.
 type answer struct {
 	Op         string `json:"op"`
 	Pod        string `json:"pod,omitempty"`
@@ -122,7 +122,7 @@ type memoryType struct {
 	Free           uint64 `json:"free"`
 }
 
-// affinity is the merged hint of a container. NUMA is null where the hint has no mask.
+// affinity is the merged hint of a container. NUMA is null if the hint has no mask.
 type affinity struct {
 	NUMA      []int `json:"numa"`
 	Preferred bool  `json:"preferred"`
@@ -133,7 +133,7 @@ type isolation struct {
 	QuotaDisabled bool   `json:"quotaDisabled"`
 }
 
-// cgroup is what a container is created with.
+// cgroup has the settings with which a container is created.
 type cgroup struct {
 	CPUs string `json:"cpus,omitempty"`
 	Mems string `json:"mems,omitempty"`
@@ -145,14 +145,14 @@ type update struct {
 	CPUs string `json:"cpus"`
 }
 
-// line is one line of a file of scenarios. The texts are kept as they are read.
+// line is one line of a file of scenarios. It keeps the texts as they were read.
 type line struct {
 	Scenario json.RawMessage `json:"scenario"`
 	Result   json.RawMessage `json:"result"`
 }
 
-// decodeLine reads a bare scenario, a scenario with a result, or a verdict on a state file,
-// which is scenario and result in one object.
+// decodeLine reads a bare scenario, a scenario with a result, or a verdict on a state file, which
+// is a scenario and its result in one object.
 func decodeLine(text []byte) (line, scenario, error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
-// describe adds the state to an answer, and what follows from it for every active pod.
+// describe adds the state to an answer, and what follows from the state for every active pod.
 func (k *kubelet) describe(a *answer) {
 	if k.live && a.Op == "reconcile" { // It gives nothing to a pod, and happens all the time.
 		return
@@ -43,9 +43,9 @@ func (k *kubelet) exclusive(pod *v1.Pod, c *v1.Container) bool {
 	return !cpus.IsEmpty()
 }
 
-// hasOwnCPUs and podHasOwnCPUs decide about the CFS quota, in the kubelet by methods that are
-// not exported: with pod-level managers by the isolation level, and without by the CPUs alone
-// (docs/rules/state.md).
+// hasOwnCPUs and podHasOwnCPUs decide about the CFS quota. The kubelet uses methods that are not
+// exported: with pod-level managers they decide by the isolation level, and without by the CPUs
+// alone (docs/rules/state.md).
 func (k *kubelet) hasOwnCPUs(pod *v1.Pod, c *v1.Container) bool {
 	if !Enabled("PodLevelResourceManagers") {
 		return k.exclusive(pod, c)
@@ -100,7 +100,7 @@ func (k *kubelet) memoryView() *memoryView {
 	return v
 }
 
-// blocks sorts blocks by type: their order in the state is random.
+// blocks sorts blocks by type, because their order in the state is random.
 func blocks(assigned []state.Block) []block {
 	sorted := []block{}
 	for _, b := range assigned {

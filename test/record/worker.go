@@ -11,21 +11,22 @@ import (
 	"time"
 )
 
-// WorkerFlag is the only argument of a worker: a process that plays scenarios from its standard
-// input. An allocation of the managers that does not end cannot be stopped from within its process.
+// WorkerFlag is the only argument of a worker, a process that plays scenarios from its standard
+// input. If an allocation of the managers does not end, nothing can stop it from within its
+// process.
 const WorkerFlag = "-worker"
 
 // question asks a worker to play a scenario.
 type question struct {
 	Machines string          `json:"machines"`
 	Scenario json.RawMessage `json:"scenario"`
-	// Events is how many of its events are played.
+	// Events is the number of its events to play.
 	Events int  `json:"events"`
 	Runs   int  `json:"runs"`
 	Trim   bool `json:"trim"`
 }
 
-// message is one line of a worker: an event has begun, or the answer.
+// message is one line of a worker's output: an event has begun, or the answer.
 type message struct {
 	Begun  *int            `json:"begun,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
@@ -77,7 +78,8 @@ func (q *question) answer(minor Minor, begun func(int)) (any, error) {
 	return r, err
 }
 
-// worker is a worker's process as the command sees it. The zero value starts one when it is asked.
+// worker is a worker's process as the command sees it. The zero value starts a process when it is
+// asked.
 type worker struct {
 	process  *exec.Cmd
 	in       io.WriteCloser
@@ -164,8 +166,8 @@ func (w *worker) stop() {
 	*w = worker{}
 }
 
-// answer plays a scenario. An event that takes longer than the patience ends it: the answer has the
-// events before it, and says so.
+// answer plays a scenario. An event that takes longer than the patience ends it. The answer then
+// has the events before it, and marks the event as endless.
 func (c *command) answer(machines string, text json.RawMessage, s *scenario, runs int) (json.RawMessage, error) {
 	q := question{Machines: machines, Scenario: text, Events: len(s.Events), Runs: runs, Trim: c.trim}
 	answer, at, err := c.worker.ask(q, c.patience)

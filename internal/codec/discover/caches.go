@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// resctrlDirs are where the kernel's resctrl is: where it is mounted on a node, and where the pod
-// of an agent has it. A container's own /sys does not have it, because it is a mount of its own.
+// resctrlDirs are the directories of the kernel's resctrl: its mount point on a node, and its
+// directory in the pod of an agent. A container's own /sys does not include it, because it is a
+// separate mount.
 var resctrlDirs = []string{"sys/fs/resctrl", "host/sys/fs/resctrl"}
 
 // resctrlFiles has the content of the files of resctrl that describe a machine, by their names
@@ -34,7 +35,7 @@ func HasGroup(root fs.FS, group string) bool {
 	})
 }
 
-// The files of a resource in info that are read (Documentation/filesystems/resctrl.rst, "Info
+// The files in info that are read for a resource (Documentation/filesystems/resctrl.rst, "Info
 // directory").
 var infoNames = []string{"num_closids", "cbm_mask", "min_cbm_bits", "shareable_bits", "sparse_masks", "min_bandwidth", "bandwidth_gran"}
 
@@ -68,8 +69,8 @@ func (t *tree) resctrl() (resctrlFiles, error) {
 	return nil, nil
 }
 
-// caches returns what the files describe, and the caches of the default group, which are those of
-// the machine.
+// caches returns the caches that the files describe, and the ids of the caches of the default
+// group, which are all caches of the machine.
 func (f resctrlFiles) caches() (c machine.Caches, ids []int, err error) {
 	r := resctrlReader{files: f}
 	for _, resource := range r.resources() {
@@ -109,7 +110,7 @@ type resctrlReader struct {
 	err   error
 }
 
-// resources returns the resources that can be divided. Those of monitoring have no classes.
+// resources returns the resources that can be divided. Resources for monitoring have no classes.
 func (r *resctrlReader) resources() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if parts := strings.Split(name, "/"); len(parts) == 3 && !strings.HasSuffix(parts[1], "_MON") && !slices.Contains(all, parts[1]) {
@@ -134,13 +135,13 @@ func (r *resctrlReader) number(resource, file string, base int) int {
 	return int(n)
 }
 
-// ways reads the files of an L3 resource. Kernels before 5.6 or so do not have all of them.
+// ways reads the files of an L3 resource. Kernels before about 5.6 lack some of them.
 func (r *resctrlReader) ways(c *machine.Caches, resource string) {
 	all := uint32(r.number(resource, "cbm_mask", 16)) //nolint:gosec // It has 32 bits.
 	if c.Ways = bits.Len32(all); bits.OnesCount32(all) != c.Ways {
 		r.err = errors.Join(r.err, fmt.Errorf("/%s/info/%s/cbm_mask: %x: expected ones only, one for each way", resctrlDirs[0], resource, all))
 	}
-	// AMD allows a class without ways, and has 0 here. Such a class is not for anybody.
+	// AMD allows a class without ways, and reports 0 here. No container can use such a class.
 	c.LeastWays = max(1, r.number(resource, "min_cbm_bits", 10))
 	if _, has := r.files["info/"+resource+"/shareable_bits"]; has {
 		c.HardwareWays = uint32(r.number(resource, "shareable_bits", 16)) //nolint:gosec // It has 32 bits.
@@ -176,8 +177,8 @@ func schemataValues(text string) (values map[string][]uint64, ids []int, err err
 	return values, ids, nil
 }
 
-// withCaches adds caches to a description, where the L3 cache of every core is known and is one of
-// those that the kernel divides. Otherwise it returns why not.
+// withCaches adds caches to a description if the L3 cache of every core is known and is one of
+// those that the kernel divides. Otherwise it returns the reason why not.
 func withCaches(d *machine.Description, info *model.MachineInfo, k kernel) (why string) {
 	if k.caches.IsEmpty() {
 		return ""
@@ -252,7 +253,8 @@ type cachesText struct {
 	LeastBandwidth    int    `json:"min_bandwidth,omitempty"`
 	BandwidthStep     int    `json:"bandwidth_gran,omitempty"`
 	AbsoluteBandwidth bool   `json:"absolute_bandwidth,omitempty"`
-	// L3 has the L3 caches where they are not the uncore caches or the sockets in their place.
+	// L3 has the L3 caches if they differ from the uncore caches, or from the sockets that replace
+	// these.
 	L3 []l3Text `json:"l3,omitempty"`
 }
 
@@ -261,8 +263,8 @@ type l3Text struct {
 	CPUs string `json:"cpus"`
 }
 
-// cachesTextOf returns nil for a machine that divides nothing, so that its recorded form is as
-// before there was this member.
+// cachesTextOf returns nil for a machine that divides nothing, so that its recorded form is the
+// same as before this member existed.
 func cachesTextOf(m *machine.Machine) *cachesText {
 	c := m.Caches()
 	if c.IsEmpty() {

@@ -50,9 +50,9 @@ func (p *parts) combine() (*model.MachineInfo, error) {
 	return info, nil
 }
 
-// nodes returns the NUMA nodes of the machine. The kubelet's memory state and numactl have all of
-// them, and lscpu has those with CPUs. If the kernel reports no NUMA nodes for the CPUs, they are
-// on the only one of the other files.
+// nodes returns the NUMA nodes of the machine. The kubelet's memory state and numactl list all of
+// them, and lscpu lists those with CPUs. If the kernel reports no NUMA nodes for the CPUs, the CPUs
+// are on the only NUMA node of the other files.
 func (p *parts) nodes() (mask.Mask, error) {
 	var all mask.Mask
 	var from string
@@ -88,8 +88,8 @@ func (p *parts) nodes() (mask.Mask, error) {
 	return all, nil
 }
 
-// compare returns an error if a file has a CPU of lscpu on another NUMA node, or not at all, or the
-// other way round.
+// compare returns an error if lscpu and another file list a CPU on different NUMA nodes, or if only
+// one of them lists it.
 func (p *parts) compare(other placement) error {
 	on := map[int]int{}
 	complete := len(other.cpus) > 0
@@ -144,9 +144,9 @@ func (l *cpuList) cores(node int) []model.Core {
 	return cores
 }
 
-// addCaches adds the L3 caches of the cores of a NUMA node. Like cAdvisor, it takes a cache that
-// has as many CPUs as the NUMA node as one of the NUMA node, and any other as an uncore cache of
-// the core. shared has the number of CPUs of each cache.
+// addCaches adds the L3 caches of the cores of a NUMA node. Like cAdvisor, it assigns a cache with
+// as many CPUs as the NUMA node to the NUMA node, and any other cache to the core, as an uncore
+// cache. shared has the number of CPUs of each cache.
 func addCaches(n *model.Node, l *cpuList, shared map[int]int) {
 	for i := range n.Cores {
 		core := &n.Cores[i]
@@ -164,7 +164,8 @@ func addCaches(n *model.Node, l *cpuList, shared map[int]int) {
 	}
 }
 
-// addMemory sets the memory of a NUMA node: what the kubelet counts, or else what numactl lists.
+// addMemory sets the memory of a NUMA node to what the kubelet counts, or otherwise to what numactl
+// lists.
 func (p *parts) addMemory(n *model.Node) error {
 	if p.memory == nil || len(p.memory.Nodes) == 0 {
 		mib, ok := p.numa.mib[n.Id]
@@ -199,7 +200,8 @@ func pageSize(resource string) (uint64, bool) {
 	return n << map[string]int{"Ki": 0, "Mi": 10, "Gi": 20, "Ti": 30}[m[2]], err == nil
 }
 
-// noteMemory adds notes about memory that is not known exactly, and about memory that changed.
+// noteMemory adds notes about memory whose size is not known exactly, and about memory that
+// changed.
 func (p *parts) noteMemory(nodes mask.Mask) {
 	if p.memory != nil {
 		p.notes = append(p.notes, p.memory.Notes...)

@@ -1,10 +1,10 @@
-// Package discover finds out what machine there is: Live reads sysfs, Read reads a recorded file,
-// and Assemble combines the files that a node without Paddock has. All use cAdvisor's MachineInfo,
-// which is what the kubelet sees, and make a checked machine.Machine of it.
+// Package discover describes machines. Live reads sysfs, Read reads a recorded file, and Assemble
+// combines the files that a node without Paddock has. All three read cAdvisor's MachineInfo, which
+// is what the kubelet sees, and return a validated machine.Machine.
 //
-// Unusable data is an error that names the file and what was expected. Data that is usable but
-// surprising leads to a remark. The package does not panic on bad input, and does not change
-// anything on the machine.
+// Unusable data is an error that names the file and what was expected. Usable but surprising data
+// leads to a remark. The package does not panic on bad input, and does not change anything on the
+// machine.
 package discover
 
 import (
@@ -33,22 +33,22 @@ type Found struct {
 	PCI []PCIDevice
 	// Remarks are whole sentences for people about data that is legal but surprising.
 	Remarks []string
-	// Notes are about what is not known of the machine, and what is assumed. Only Assemble sets
+	// Notes describe what is unknown about the machine, and what is assumed. Only Assemble sets
 	// them. They name the file, and what to add.
 	Notes []string
-	// CachesError is why Live could not read how the kernel divides caches. The machine is then one
-	// that divides none, because most nodes do not need that.
+	// CachesError is the reason why Live could not read how the kernel divides caches. The machine
+	// then divides none, because most nodes do not need that.
 	CachesError error
 
 	// recorded is the content of the file from which Info was read. It is nil for a live machine.
 	recorded []byte
 }
 
-// kernel is what the kernel does with a machine, which a MachineInfo does not have.
+// kernel has properties of a machine that the kernel determines and a MachineInfo lacks.
 type kernel struct {
 	isolation machine.Isolation
 	caches    machine.Caches
-	// ids are the caches that the kernel divides. It is nil if they are not known.
+	// ids are the caches that the kernel divides. It is nil if they are unknown.
 	ids []int
 	// l3 has the L3 caches of a recorded machine, if they are in the file.
 	l3 []machine.Unit
@@ -75,7 +75,7 @@ func found(name string, info *model.MachineInfo, k kernel) (*Found, error) {
 }
 
 // remark adds remarks about reported values that the managers use although the rest of the file
-// disagrees.
+// contradicts them.
 func (f *Found) remark() {
 	m := f.Machine
 	if listed := len(m.CPUs()); listed != f.Info.NumCores {

@@ -11,15 +11,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// File is a file by name and content. The name is used in messages only: what a file is depends on
-// its content.
+// File is a file by name and content. The name is used only in messages, because the content
+// determines what a file is.
 type File struct {
 	Name string
 	Data []byte
 }
 
 // Memory is the memory of a machine as a kubelet counts it. Nodes is empty if the kubelet's Memory
-// Manager does not count, which is so with the policy None.
+// Manager does not count memory, as with the policy None.
 type Memory struct {
 	// File is the name of the file. It is used in messages only.
 	File  string
@@ -35,7 +35,7 @@ type NodeMemory struct {
 	HugePages map[string]uint64
 }
 
-// What makes the files, for messages.
+// The commands and programs that make the files, for messages.
 const (
 	tableCommand = `"lscpu -J -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE"`
 	numaCommand  = `"numactl -H"`
@@ -147,7 +147,7 @@ type parts struct {
 	notes     []string
 }
 
-// placement has the CPUs of NUMA nodes according to a file.
+// placement maps NUMA nodes to their CPUs according to a file.
 type placement struct {
 	file string
 	cpus map[int]nodeCPUs
@@ -195,7 +195,7 @@ func (p *parts) sort(files []File, memory []Memory) error {
 	return nil
 }
 
-// read parses the files, and makes sure that there are CPUs and memory.
+// read parses the files, and returns an error if they lack CPUs or memory.
 func (p *parts) read() (err error) {
 	if p.numactlOut != nil {
 		if p.numa, err = readNumactl(*p.numactlOut); err != nil {
@@ -248,8 +248,8 @@ func (p *parts) read() (err error) {
 	return p.missing("the memory of the NUMA nodes is missing", fmt.Sprintf("a copy of the node's %s, which is exact, or the output of %s, which is in MiB", memoryFile, numaCommand))
 }
 
-// missing returns an error about a file that is needed. what begins with the name of a file, or is
-// about all of them.
+// missing returns an error about a missing file. what begins with the name of a file, or concerns
+// all files.
 func (p *parts) missing(what, file string) error {
 	if !strings.HasPrefix(what, p.name) {
 		what = p.name + ": " + what
@@ -260,7 +260,7 @@ func (p *parts) missing(what, file string) error {
 	return fmt.Errorf("%s: add %s", what, file)
 }
 
-// alone reports whether there is one file, and no directory.
+// alone reports whether there is only one file, which is not in a directory.
 func (p *parts) alone() bool {
 	named := func(f *File) bool { return f != nil && f.Name == p.name }
 	return slices.ContainsFunc([]*File{p.table, p.summary, p.numactlOut}, named) || p.memory != nil && p.memory.File == p.name

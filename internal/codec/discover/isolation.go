@@ -19,7 +19,7 @@ type isolationText struct {
 }
 
 // isolationTextOf returns nil for a machine on which the kernel keeps nothing away from any CPU, so
-// that its recorded form is as before there was this member.
+// that its recorded form is the same as before this member existed.
 func isolationTextOf(i machine.Isolation) *isolationText {
 	if i.IsEmpty() {
 		return nil
@@ -42,7 +42,7 @@ func (x *isolationText) isolation() (i machine.Isolation, err error) {
 	return i, nil
 }
 
-// isolation reads what the kernel keeps away from CPUs
+// isolation reads which CPUs the kernel keeps free, and of what
 // (Documentation/ABI/testing/sysfs-devices-system-cpu, "isolated" and "nohz_full";
 // Documentation/admin-guide/kernel-parameters.txt, "isolcpus="). A kernel without one of the files
 // keeps nothing away. nohz_full reads "(null)" if the parameter is not set.

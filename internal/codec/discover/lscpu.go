@@ -223,9 +223,9 @@ func cachesOf(r row) cacheColumn {
 	return cacheColumn{}
 }
 
-// l3 returns the id of the L3 cache of a CPU, or unknown if it has none. It reports whether that is
-// certain. It is not if the CPU lacks a cache, because lscpu then leaves out its id and not its
-// place, and if the kernel does not number caches, for which lscpu writes -1.
+// l3 returns the id of the L3 cache of a CPU, or unknown if it has none. It reports whether the id
+// is certain. It is uncertain if the CPU lacks a cache, because lscpu then leaves out the id but
+// not its place, and if the kernel does not number caches, for which lscpu writes -1.
 func (c cacheColumn) l3(r row) (id int, certain bool) {
 	at := slices.Index(c.names, "l3")
 	if at < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// cpuSummary is what the output of "lscpu -J", without -e, has about the topology.
+// cpuSummary is the topology in the output of "lscpu -J" without -e.
 type cpuSummary struct {
 	file            string
 	online, offline cpuset.Set
@@ -24,7 +24,7 @@ type cpuSummary struct {
 	sockets int
 }
 
-// nodeCPUs are the CPUs of a NUMA node. listed is false if the file has the NUMA node but not its
+// nodeCPUs are the CPUs of a NUMA node. listed is false if the file lists the NUMA node but not its
 // CPUs.
 type nodeCPUs struct {
 	set    cpuset.Set
@@ -123,8 +123,8 @@ func dashless(text string) string {
 	return text
 }
 
-// list returns the CPUs if the summary is enough to know their cores and sockets. Otherwise it
-// returns what the summary does not list.
+// list returns the CPUs if the summary determines their cores and sockets. Otherwise it returns
+// what the summary lacks.
 func (s *cpuSummary) list() (l *cpuList, lacks string) {
 	switch {
 	case s.online.IsEmpty():

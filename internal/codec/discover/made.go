@@ -21,14 +21,14 @@ type Facts struct {
 	// Uncore is the number of cores of an uncore cache. If 0, the cores of a socket that are on the
 	// same NUMA node share one.
 	Uncore int
-	// Memory is the memory of the machine in bytes, and GPUs the number of its GPUs. Both are
+	// Memory is the memory of the machine in bytes, and GPUs is the number of its GPUs. Both are
 	// divided equally between the NUMA nodes.
 	Memory int64
 	GPUs   int
 }
 
-// The limits of facts. What is beyond them is most likely a mistake: less memory than a kubelet
-// needs is a number of GiB, MiB or KiB whose unit is missing.
+// The limits of facts. Values outside them are most likely mistakes: less memory than a kubelet
+// needs is a number of GiB, MiB or KiB without its unit.
 const (
 	maxMadeCPUs   = 4096
 	maxMadeGPUs   = 64
@@ -42,8 +42,8 @@ func FactNames() []string { return slices.Clone(factNames) }
 var factNames = []string{"sockets", "cores", "threads", "numa", "uncore", "memory", "gpus"}
 
 // ParseFacts parses a text such as "sockets=2,cores=48,threads=2,numa=2,memory=1Ti,gpus=8". Cores
-// and memory must be given. Sockets and threads are 1 if they are not, gpus is 0, and there are as
-// many NUMA nodes as sockets. An error names the fact.
+// and memory are required. By default, sockets and threads are 1, gpus is 0, and there are as many
+// NUMA nodes as sockets. An error names the fact.
 func ParseFacts(text string) (Facts, error) {
 	values := map[string]string{}
 	for _, word := range strings.Split(text, ",") {
@@ -113,8 +113,8 @@ func FactsOf(of func(name string) string) (f Facts, err error) {
 	return f, nil
 }
 
-// tooLittleMemory returns an error for an amount of memory that is too small for a machine. Below
-// 1 Mi without a unit, GiB are most likely meant.
+// tooLittleMemory returns an error for an amount of memory that is too small for a machine. A
+// number below 1 Mi without a unit most likely means GiB.
 func tooLittleMemory(text string, bytes int64) error {
 	if _, err := strconv.Atoi(text); err == nil && bytes<<30 <= maxMadeMemory {
 		return fmt.Errorf("memory: %q is %d bytes: expected an amount with a unit (did you mean %sGi?)", text, bytes, text)
@@ -122,7 +122,7 @@ func tooLittleMemory(text string, bytes int64) error {
 	return fmt.Errorf("memory: %q: expected at least 1Gi, such as 512Gi", text)
 }
 
-// check returns an error if the facts do not fit together.
+// check returns an error if the facts contradict each other.
 func (f *Facts) check() error {
 	if f.Sockets*f.Cores > maxMadeCPUs || f.Sockets*f.Cores*f.Threads > maxMadeCPUs {
 		return fmt.Errorf("%d sockets of %d cores with %d threads are more than %d CPUs", f.Sockets, f.Cores, f.Threads, maxMadeCPUs)

@@ -233,7 +233,7 @@ func (m *mode) setDistances(same, other int) {
 	}
 }
 
-// remarks say what is assumed.
+// remarks lists the assumptions.
 func (m *mode) remarks(same, other, unplaced, sockets int) []string {
 	text := fmt.Sprintf("Shown with %d NUMA nodes per socket. Assumption: each socket is split into %d equal parts, its cores in the order in which they are listed, its memory and huge pages equally.", m.perSocket, m.perSocket)
 	if m.perSocket == 1 {

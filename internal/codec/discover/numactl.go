@@ -19,7 +19,7 @@ type numaList struct {
 	file  string
 	nodes mask.Mask
 	cpus  map[int]nodeCPUs
-	// mib is the memory in MiB, huge pages included, rounded down.
+	// mib is the memory in MiB, including huge pages, rounded down.
 	mib map[int]uint64
 	// distances are the distances from each NUMA node to all of nodes, ascending. It is empty if
 	// the kernel reports none.
@@ -109,7 +109,7 @@ func (l *numaList) addDistances(node, values string) error {
 	return nil
 }
 
-// check makes sure that the output is whole.
+// check returns an error if the output is incomplete.
 func (l *numaList) check(available int) error {
 	again := ": it is cut off; run " + numaCommand + " again"
 	if n := l.nodes.Len(); available >= 0 && n != available {

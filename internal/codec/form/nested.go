@@ -2,7 +2,7 @@ package form
 
 import "fmt"
 
-// Nested is an object inside of the object. It is omitted if all of its members are.
+// Nested is an object inside the object. It is omitted if all its members are omitted.
 func Nested[T, U any](name string, members Object[U], of func(*T) *U) Field[T] {
 	return Field[T]{
 		name: name,
@@ -33,7 +33,7 @@ func Optional[T, U any](name string, members Object[U], of func(*T) **U) Field[T
 	}
 }
 
-// Through is the field of a value that is made of v, and that is given back after it was read.
+// Through is the field of a value that is made from v, and stored back after it was read.
 func Through[T, U any](f Field[U], of func(*T) U, set func(*T, U)) Field[T] {
 	return Field[T]{
 		name: f.name, always: f.always,
@@ -49,8 +49,8 @@ func Through[T, U any](f Field[U], of func(*T) U, set func(*T, U)) Field[T] {
 	}
 }
 
-// Known returns the field of a list for which nil, which is omitted, is not the same as an empty
-// list, which is written.
+// Known returns the field of a list that distinguishes nil, which is omitted, from an empty list,
+// which is written.
 func Known[T, E any](f Field[T], of func(*T) *[]E) Field[T] {
 	put, get := f.put, f.get
 	f.put = func(w *writer, v *T) bool {
@@ -65,8 +65,8 @@ func Known[T, E any](f Field[T], of func(*T) *[]E) Field[T] {
 	return f
 }
 
-// Slice is a list of objects. follows reports whether an element can be written after another one,
-// which is nil for the first. If follows is nil, every element can.
+// Slice is a list of objects. follows reports whether an element can be written after the one
+// before it, which is nil for the first element. If follows is nil, every element can.
 func Slice[T, E any](name string, members Object[E], of func(*T) *[]E, follows func(before, e *E) bool) Field[T] {
 	return List[T, E]{
 		Name: name, Members: members, Follows: follows,
@@ -76,7 +76,7 @@ func Slice[T, E any](name string, members Object[E], of func(*T) *[]E, follows f
 	}.Field()
 }
 
-// SliceOrNone is Slice for a list of which an empty one is another value than none.
+// SliceOrNone is Slice for a list that distinguishes an empty list from none.
 func SliceOrNone[T, E any](name string, members Object[E], of func(*T) *[]E) Field[T] {
 	f := Slice(name, members, of, nil)
 	put, get := f.put, f.get
@@ -99,10 +99,10 @@ type List[T, E any] struct {
 	Add func(*T)
 	// Follows is as in Slice.
 	Follows func(before, e *E) bool
-	// Indent precedes each element in the form: white space, so that texts can be compared line by
-	// line.
+	// Indent is white space that precedes each element in the form, so that texts can be compared
+	// line by line.
 	Indent string
-	// Who names an element in an error about what is in it, unless it is nil.
+	// Who names an element in an error about its content. It may be nil.
 	Who func(*E) string
 }
 

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknown is wrapped by the error of Read for a member, or for a name of a value, that is in no
-// table: a newer program wrote it.
+// ErrUnknown is wrapped by the error of Read for a member, or a name of a value, that is in no
+// table, because a newer program wrote it.
 var ErrUnknown = errors.New("unknown")
 
 // Read sets the fields of v to the members of one JSON object. It leaves the fields of members that
@@ -42,8 +42,8 @@ func (o Object[T]) read(r *reader, v *T) {
 }
 
 // find returns the index of a field, or -1. Members are in the order of the table, so the search
-// begins at the next field. Like encoding/json, it accepts a name in other letters: the bytes are
-// not those that Append writes, and are not those of a newer program either.
+// begins at the next field. Like encoding/json, it accepts a name with other upper and lower case
+// letters: Append does not write these bytes, but a newer program does not write them either.
 func (o Object[T]) find(name string, next int) int {
 	for k := range o {
 		if i := (next + k) % len(o); o[i].name == name {
@@ -66,7 +66,7 @@ func (e *unknownError) Error() string { return e.text }
 // Is reports whether the target is ErrUnknown.
 func (e *unknownError) Is(target error) bool { return target == ErrUnknown }
 
-// reader reads values of valid JSON. It keeps the first error, and ends there.
+// reader reads values from valid JSON. It stores the first error, and stops there.
 type reader struct {
 	data   []byte
 	at     int
@@ -82,7 +82,7 @@ func (r *reader) fail(err error) {
 	r.at = len(r.data)
 }
 
-// damaged fails because the member is another kind of value than expected.
+// damaged fails because the kind of a member's value is not the expected one.
 func (r *reader) damaged(value []byte, expected string) {
 	const most = 40
 	if len(value) > most {
@@ -97,7 +97,8 @@ func (r *reader) space() {
 	}
 }
 
-// open begins an object or a list. If the next value is null, or another one, more returns false.
+// open begins an object or a list. If the next value is null or of another kind, more returns
+// false.
 func (r *reader) open(bracket byte, expected string) {
 	r.space()
 	if r.at < len(r.data) && r.data[r.at] == bracket {

@@ -18,8 +18,8 @@ import (
 // ManagerKubelet is the manager of a node whose kubelet decides.
 const ManagerKubelet = "kubelet"
 
-// DecidedBy returns the API form of what a kubelet's state has beside its grants. version is that
-// of the kubelet.
+// DecidedBy returns the API form of what a kubelet's state has in addition to its grants. version
+// is the version of the kubelet.
 func DecidedBy(version string, s *node.State) (*v1alpha1.DecidedBy, error) {
 	digest, err := RulesDigest(s.Policy().Behavior)
 	if err != nil {
@@ -32,8 +32,7 @@ func DecidedBy(version string, s *node.State) (*v1alpha1.DecidedBy, error) {
 }
 
 // RulesDigest returns the digest of the rules by which a kubelet decides. It depends only on the
-// fields that are set, so that a field that a later version adds for another kubelet leaves it as
-// it is.
+// fields that are set, so a field that a later version adds for another kubelet does not change it.
 func RulesDigest(b node.Behavior) (string, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -65,7 +64,7 @@ func set(prefix string, fields map[string]any) []string {
 	return names
 }
 
-// AccountedMemory returns the API form of the accounting of memory in a kubelet's state.
+// AccountedMemory returns the API form of the memory accounting in a kubelet's state.
 func AccountedMemory(s *node.State) []v1alpha1.AccountedMemory {
 	var all []v1alpha1.AccountedMemory
 	types := s.Memory().Capacity().Types()

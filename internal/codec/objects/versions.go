@@ -8,10 +8,9 @@ import (
 )
 
 // Versions are the versions of the objects that this program reads. All have the schema of
-// v1alpha1: the version that follows differs from it in its name alone
-// (internal/testing/apiversions). Programs ask an API server for v1alpha1, which is served for one
-// minor beside the next version. But what kubectl writes to a file is in the version that the API
-// server prefers.
+// v1alpha1: the following version differs only in its name (internal/testing/apiversions). Programs
+// ask an API server for v1alpha1, which it serves for one minor beside the next version. A file
+// that kubectl writes, however, is in the version that the API server prefers.
 var Versions = []string{v1alpha1.GroupVersion.Version, "v1beta1"}
 
 // Readable reports whether apiVersion is the group of the objects with one of the versions.

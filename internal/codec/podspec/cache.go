@@ -11,11 +11,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// CacheText is the most of an annotation about caches that is read, in bytes.
+// CacheText is the largest annotation about caches that is read, in bytes.
 const CacheText = 128
 
-// ParseCache parses what a container asks of its caches (R-CACHE-2): parts such as l3=4ways, l3=30%
-// and mb=20%, each at most once, separated by commas.
+// ParseCache parses the part of the caches that a container asks for (R-CACHE-2): parts such as
+// l3=4ways, l3=30% and mb=20%, each at most once, separated by commas.
 func ParseCache(text string) (request.Cache, error) {
 	var c request.Cache
 	if len(text) > CacheText {
@@ -65,8 +65,8 @@ func Caches(pod *v1.Pod) error {
 	return addCaches(&out, pod)
 }
 
-// addCaches adds what the annotations of a pod ask of the caches. The error is the first one, in
-// the order of the names. The other annotations are added anyway.
+// addCaches adds the parts of the caches that the annotations of a pod ask for. The error is the
+// first one in the order of the names. Annotations without an error are added anyway.
 func addCaches(out *request.Pod, pod *v1.Pod) error {
 	var keys []string
 	for key := range pod.Annotations {

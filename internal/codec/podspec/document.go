@@ -173,7 +173,7 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// cutOff returns err with what to do about it, if a text ends too early.
+// cutOff returns err, with advice if the text ends too early.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w; collect it again", malformed.ErrCutOff)

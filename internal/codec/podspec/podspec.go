@@ -22,8 +22,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/spec"
 )
 
-// Gates are the feature gates that decide how a pod is read, and an option for what a kubelet reads
-// differently.
+// Gates are the feature gates that determine how a pod is read, and an option for what a kubelet
+// reads differently.
 type Gates struct {
 	// PodLevelResources allows spec.resources in pods.
 	PodLevelResources bool

@@ -47,9 +47,9 @@ func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	return request.Burstable, nil
 }
 
-// StaleQoS reports whether the QoS class in the status of a pod does not follow from its spec,
-// because the manifest was edited. follows is then the class that does. With pod-level resources
-// and without, a pod can have two classes; both are accepted.
+// StaleQoS reports whether the QoS class in the status of a pod differs from the class of its spec,
+// because someone edited the manifest. follows is then the class of the spec. A pod can have two
+// classes, with pod-level resources and without; StaleQoS accepts both.
 func StaleQoS(pod *v1.Pod, g Gates) (follows request.QoS, stale bool) {
 	has, err := qosOf(pod, g)
 	if pod.Status.QOSClass == "" || err != nil {

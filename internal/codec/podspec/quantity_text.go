@@ -63,9 +63,9 @@ func (f quantityFields) collect(t reflect.Type, name string, seen map[reflect.Ty
 	}
 }
 
-// findQuantity calls check for the quantities of an object before it is decoded. A value that is
-// neither a string nor a number is no text, and check gets what it is instead. findQuantity returns
-// the first error of check, with the path of the quantity.
+// findQuantity calls check for the quantities of an object before it is decoded. If a value is
+// neither a string nor a number, check gets a description of the value, and is is false.
+// findQuantity returns the first error of check, with the path of the quantity.
 func findQuantity(raw []byte, check func(text string, is bool) error) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -77,7 +77,7 @@ func findQuantity(raw []byte, check func(text string, is bool) error) error {
 }
 
 // wrongQuantity returns the error for the first quantity of an object that cannot be parsed, with
-// its field, which the error of a decoder does not have.
+// its field. The error of a decoder does not have the field.
 func wrongQuantity(raw []byte) error {
 	return findQuantity(raw, func(text string, is bool) error {
 		if !is {

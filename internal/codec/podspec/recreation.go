@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Recreation is how a pod is created again after it is deleted.
+// Recreation describes how a pod is created again after it is deleted.
 type Recreation string
 
 // The kinds of Recreation.
@@ -13,16 +13,17 @@ const (
 	// ByController means that the controller of the pod creates another pod, or that the kubelet
 	// creates it again from a file.
 	ByController Recreation = "by its controller"
-	// ByHand means that the pod has no controller: without its manifest it cannot be created again.
+	// ByHand means that the pod has no controller, so a person needs its manifest to create it
+	// again.
 	ByHand Recreation = "by hand"
 	// Unknown means that the object does not show whether the pod has a controller.
 	Unknown Recreation = "unknown"
 )
 
-// RecreationOf returns how a pod is created again. An object of the API server shows whether the
-// pod has a controller, and so does one that "paddock collect --filter" reduced: there, an empty
-// list of owners means that there is none. Without that list the object can be one of a filter that
-// removed it.
+// RecreationOf returns how a pod is created again. An object from the API server shows whether the
+// pod has a controller. So does an object that "paddock collect --filter" reduced, in which an
+// empty list of owners means that there is none. An object without that list may come from another
+// filter, which removed the list.
 func RecreationOf(pod *v1.Pod) Recreation {
 	switch {
 	case metav1.GetControllerOfNoCopy(pod) != nil || IsStatic(pod):

@@ -138,9 +138,9 @@ func slimRaw(raw []byte, assumed identity) []byte {
 	return out
 }
 
-// PredictionAnnotation is the annotation in which a scheduler shows which grant it predicts where a
-// kubelet decides. It is for people: no program reads it, because the files of the kubelet show
-// what the pod has.
+// PredictionAnnotation is the annotation in which a scheduler shows the grant that it predicts on a
+// node whose kubelet decides. It is for people: no program reads it, because the kubelet's files
+// show what the pod has.
 const PredictionAnnotation = "paddock-project.github.io/predicted-grant"
 
 // keptAnnotation reports whether an annotation can influence a decision.

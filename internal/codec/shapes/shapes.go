@@ -54,8 +54,7 @@ type Options struct {
 	WholeCPUs bool
 	// Prefix is prepended to the generated names of shapes: PREFIXline-7.
 	Prefix string
-	// Skipped is called with a note about columns that are not known, which do not count. It may be
-	// nil.
+	// Skipped is called with a note about unknown columns, which are ignored. It may be nil.
 	Skipped func(note string)
 }
 
@@ -64,7 +63,7 @@ type Shape struct {
 	Name  string
 	Pod   *v1.Pod
 	Count int64
-	// MaxPerNode is how many of the pods a node may have at most. 0 means that there is no limit.
+	// MaxPerNode is the maximum number of these pods on a node. 0 means no limit.
 	MaxPerNode int64
 }
 

@@ -34,7 +34,7 @@ func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 }
 
 // knowsIsolated reports whether the file has the isolated CPUs of the machine. With
-// cpu.IsolatedOnly there are some, so a file without them does not have them.
+// cpu.IsolatedOnly there are always some, so a file without any does not record them.
 func (f *File) knowsIsolated() bool {
 	return !f.Machine.Isolated.IsEmpty() || f.Policy.CPU.Isolated == cpu.IsolatedFirst
 }
@@ -78,8 +78,8 @@ func machineChanges(then, now Machine) []string {
 	return lines
 }
 
-// caches describes how caches can be divided, as /sys/fs/resctrl/info lists it. It is empty if they
-// cannot.
+// caches describes how caches can be divided, as /sys/fs/resctrl/info lists it. It returns "" if
+// they cannot be divided.
 func caches(c machine.Caches) string {
 	if c.IsEmpty() {
 		return ""

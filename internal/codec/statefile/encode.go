@@ -85,8 +85,8 @@ func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	return out, nil
 }
 
-// whole returns an error if a grant, or the place to which its pod is being moved, has another
-// number of containers than its request.
+// whole returns an error if the number of containers of a grant, or of the place to which its pod
+// is being moved, differs from that of its request.
 func whole(g *node.Grant) error {
 	if len(g.Containers) != len(g.Pod.Containers) {
 		return fmt.Errorf("containers %d, the pod has %d", len(g.Containers), len(g.Pod.Containers))

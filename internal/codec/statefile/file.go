@@ -51,10 +51,10 @@ type File struct {
 // Machine is the summary of a machine.
 type Machine struct {
 	CPUs cpuset.Set
-	// Isolated are the kernel's isolated CPUs. It is empty without the option isolated-cpus, which
-	// alone depends on them.
+	// Isolated are the kernel's isolated CPUs. It is empty without the option isolated-cpus,
+	// because nothing else depends on them.
 	Isolated cpuset.Set
-	// Caches are how its L3 caches can be divided. A file has them if the policy divides them.
+	// Caches describes how the L3 caches can be divided. A file has it if the policy divides them.
 	Caches machine.Caches
 	// Nodes are the machine's NUMA nodes, in ascending order of their ids.
 	Nodes []Node

@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Meter reports whether the states of a node, one after the other, can be written, without writing
-// them. So a decision that cannot be written is detected before anything else builds on it. It
-// caches the length of each grant, so that an admission costs only the encoding of the new pod. The
-// zero value is ready for use. All states must have the same policy. A Meter is not safe for
+// Meter reports whether the states of a node, one after another, can be written, without writing
+// them. A decision that cannot be written is thus detected before anything else builds on it. A
+// Meter caches the length of each grant, so an admission costs only the encoding of the new pod.
+// The zero value is ready for use. All states must have the same policy. A Meter is not safe for
 // concurrent use.
 type Meter struct {
 	machine *machine.Machine
@@ -99,8 +99,8 @@ func (z *size) add(g *node.Grant, bytes int) {
 	}
 }
 
-// check returns an error if the state exceeds limit. It names the largest pod, because a node with
-// ordinary pods is far below the bound.
+// check returns an error if the state exceeds limit. The error names the largest pod, because a
+// node with ordinary pods is far below the bound.
 func (z *size) check(limit int) error {
 	switch {
 	case z.bytes <= limit:

@@ -5,7 +5,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// Allocatable is what the pods of a node may request together, as the kubelet reports it to the API
+// Allocatable is what the pods of a node can request together, as the kubelet reports it to the API
 // server: the capacity of the machine minus kubeReserved, systemReserved and the hard eviction
 // threshold of memory. Huge pages do not count as memory.
 type Allocatable struct {

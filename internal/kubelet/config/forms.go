@@ -125,8 +125,8 @@ func (f Folder) choose(configs []File) (*File, error) {
 }
 
 // hasUsualName reports whether a file has a name under which kubeadm and the nodes of cloud
-// providers keep the file of --config. kubelet.conf is not among them: that of kubeadm has the
-// access to the API server.
+// providers keep the file of --config. kubelet.conf is not one of these names: kubeadm's
+// kubelet.conf contains the access to the API server.
 func hasUsualName(name string) bool {
 	name = filepath.Base(name)
 	ext := filepath.Ext(name)
@@ -172,9 +172,10 @@ func configzOf(object []byte) (fields json.RawMessage, ok bool) {
 	return fields, ok
 }
 
-// decodeConfigz returns the configuration in an answer of /configz. It is the effective one, with
-// drop-ins, flags and defaults. Of the feature gates, only those that were set are in it; the
-// others have the defaults of the kubelet's version. Fields of a newer kubelet lead to a note.
+// decodeConfigz returns the configuration in an answer of /configz. It is the effective
+// configuration, with drop-ins, flags and defaults. It contains only the feature gates that were
+// set; all other gates have the defaults of the kubelet's version. Fields of a newer kubelet lead
+// to a note.
 func decodeConfigz(name string, object []byte) (*Config, error) {
 	c, unknown, err := decodeFields(name, object, false)
 	if err != nil {
@@ -193,9 +194,9 @@ func decodeConfigz(name string, object []byte) (*Config, error) {
 	return c, nil
 }
 
-// settleEviction is for a configuration into which the kubelet has filled the default thresholds.
-// A threshold that is absent there does not exist. In a file, no evictionHard at all means the
-// default, and the answer of /configz leaves out an empty one.
+// settleEviction is for a configuration into which the kubelet has filled the default thresholds. A
+// threshold that is absent there does not exist. In a file, a missing evictionHard means the
+// default, but the answer of /configz leaves out an empty evictionHard.
 func (c *Config) settleEviction() {
 	if c.spec.EvictionHard == nil {
 		c.spec.EvictionHard = map[string]string{}
@@ -241,12 +242,12 @@ func baseNames(files []File) string {
 // Name returns the name of the file of the configuration, without drop-ins.
 func (c *Config) Name() string { return c.name }
 
-// Notes returns notes about where the configuration comes from and what of it was ignored. Each
+// Notes returns notes about the source of the configuration, and about ignored parts. Each note
 // names a file.
 func (c *Config) Notes() []string { return slices.Clone(c.notes) }
 
 // FlagsNote returns a note about flags that can override the configuration, or "" if it is the
-// effective one of a running kubelet. It matters where that kubelet decides.
+// effective configuration of a running kubelet. The note matters if that kubelet decides.
 func (c *Config) FlagsNote() string {
 	if c.effective {
 		return ""

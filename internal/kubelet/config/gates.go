@@ -91,25 +91,26 @@ var allGates = sync.OnceValue(func() map[int]map[string]gate {
 	}
 })
 
-// For returns the configuration as a kubelet of minor 1.MINOR resolves it: with the feature gates
-// and the stages of options of that minor. Otherwise Resolve uses those of 1.36. A minor that is
-// not known has those of 1.36.
+// For returns the configuration as a kubelet of minor 1.MINOR resolves it, with the feature gates
+// and the stages of options of that minor. Without For, Resolve uses those of 1.36. An unknown
+// minor also has those of 1.36.
 func (c *Config) For(minor int) *Config {
 	other := *c
 	other.minor = minor
 	return &other
 }
 
-// Running returns the configuration of a running kubelet that has these feature gates, by name,
-// whatever the configuration and the defaults of its minor are. Other gates follow from these.
+// Running returns the configuration of a running kubelet with these feature gates, by name,
+// regardless of the configuration and of the defaults of its minor. Other gates follow from these.
 func (c *Config) Running(gates map[string]bool) *Config {
 	other := *c
 	other.running = gates
 	return &other
 }
 
-// Unlike returns the feature gates that influence decisions, or need one that does, and that the
-// running kubelet has in another way than its configuration and the defaults of its minor.
+// Unlike returns the feature gates of the running kubelet that differ from its configuration and
+// the defaults of its minor. It returns only gates that influence decisions, or that need one that
+// does.
 func (c *Config) Unlike() map[string]bool {
 	out := map[string]bool{}
 	has := &resolution{spec: &c.spec, minor: cmp.Or(c.minor, ownMinor), running: c.running}
@@ -141,7 +142,7 @@ var gateNeeds = []struct {
 }{
 	{gateInPlacePodLevel, []string{gateInPlace, gatePodLevelResources, gateDeclaredFeatures}},
 	{gatePodLevelManagers, []string{gatePodLevelResources}},
-	// 1.37 has these two, which are on.
+	// Kubernetes 1.37 has these two gates, which are on.
 	{"PodLevelResourcesFixDefaulting", []string{gatePodLevelResources}},
 	{"PodLevelResourcesFixKubeletQOSClass", []string{gatePodLevelResources}},
 }
@@ -209,8 +210,8 @@ func (g gate) group() string {
 	return ""
 }
 
-// judgeGates rejects invalid gate settings, and warns of gates that will be removed. It also warns
-// of unknown gates of a running kubelet, which is of a newer version or has gates of its vendor.
+// judgeGates rejects invalid gate settings, and warns about gates that will be removed. It also
+// warns about unknown gates of a running kubelet, which has a newer version or gates of its vendor.
 func (r *resolution) judgeGates() {
 	var foreign []string
 	for _, name := range slices.Sorted(maps.Keys(r.spec.FeatureGates)) {

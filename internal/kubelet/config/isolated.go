@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// optionIsolated is an option of the static CPU policy that only Paddock has: which part the CPUs
-// of the boot parameter isolcpus have (R-CPU-130). Its values are those of cpu.Isolated.
+// optionIsolated is an option of the static CPU policy that only Paddock has. It determines how the
+// CPUs of the boot parameter isolcpus are used (R-CPU-130). Its values are those of cpu.Isolated.
 const optionIsolated = "isolated-cpus"
 
 // unknownOption returns the kubelet's message about an option that it does not have.
@@ -60,8 +60,8 @@ func (r *resolution) isolatedCPUs() cpuset.Set {
 	return r.machine.Isolation().Isolated.Intersection(r.machine.AllCPUs().Union(r.offline))
 }
 
-// checkIsolated compares the isolated CPUs with the reserved ones, and warns where the option, or
-// its absence, is not what one would expect (R-CPU-131).
+// checkIsolated compares the isolated CPUs with the reserved ones. It warns if the option, or its
+// absence, has an unexpected effect (R-CPU-131).
 func (r *resolution) checkIsolated() {
 	isolated := r.isolatedCPUs()
 	_, given := r.spec.CPUManagerPolicyOptions[optionIsolated]

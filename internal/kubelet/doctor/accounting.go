@@ -133,8 +133,8 @@ func (a accounting) differences(want accounting) []string {
 	return lines
 }
 
-// foreign returns why the stored accounting is not that of the machine of the expected one with the
-// same reservation, or zero. What pods have does not matter for it.
+// foreign returns why the stored accounting cannot belong to the machine of the expected one with
+// the same reservation, or zero. It does not depend on what pods have.
 func (a accounting) foreign(want accounting) Foreign {
 	ids := func(in, notIn accounting) (ids []int) {
 		for _, id := range slices.Sorted(maps.Keys(in)) {
@@ -160,8 +160,8 @@ func (a accounting) foreign(want accounting) Foreign {
 	return Foreign{}
 }
 
-// maxDrift is the largest part of a NUMA node's memory by which the kernel's own use can change.
-// 256 MiB for a crash kernel are an eighth of a machine of 2 GiB.
+// maxDrift is the divisor for the largest change of the kernel's own use: at most 1/maxDrift of a
+// NUMA node's memory. A crash kernel of 256 MiB takes an eighth of a machine with 2 GiB.
 const maxDrift = 8
 
 func foreignTable(id int, name string, have, should *kubeletstate.Table) Foreign {
@@ -181,7 +181,7 @@ func foreignTable(id int, name string, have, should *kubeletstate.Table) Foreign
 	return Foreign{}
 }
 
-// sameMemory reports whether the NUMA nodes and the memory of each are those of another accounting.
+// sameMemory reports whether another accounting has the same NUMA nodes with the same memory.
 func (a accounting) sameMemory(b accounting) bool {
 	return maps.EqualFunc(a, b, func(x, y *kubeletstate.NodeState) bool {
 		if x == nil || y == nil {

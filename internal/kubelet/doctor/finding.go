@@ -37,19 +37,20 @@ type Finding struct {
 	// empty if Do recommends no command. After the command has run, the finding is gone, unless the
 	// command explains why it cannot help.
 	Command string
-	// Foreign is why no kubelet that runs on the Setup can have written the file, or zero.
+	// Foreign is the reason why no kubelet that runs on the Setup can have written the file, or
+	// zero.
 	Foreign Foreign
 	// Kubelet is the message that the kubelet logs. It is empty if the kubelet does not notice the
 	// fault.
 	Kubelet string
 }
 
-// Foreign is why no kubelet that runs on a Setup can have written a file.
+// Foreign is the reason why no kubelet that runs on a Setup can have written a file.
 type Foreign struct {
 	Why string
-	// Machine is set if the file is of another machine, or its machine was changed. Otherwise its
-	// kubelet was started with another configuration, or the memory of the machine differs a
-	// little, as after an update of the kernel.
+	// Machine is set if the file belongs to another machine, or if its machine was changed.
+	// Otherwise, the kubelet was started with another configuration, or the memory of the machine
+	// differs slightly, for example after an update of the kernel.
 	Machine bool
 }
 
@@ -142,7 +143,7 @@ func (d *Diagnosis) fault(rule, kubelet, what string, do advice) {
 	d.Findings = append(d.Findings, Finding{Level: Fault, Rule: rule, What: what, Do: do.text, Command: do.command, Kubelet: prefix + kubelet})
 }
 
-// foreign is fault for a file that no kubelet that runs on the setup writes. why is the reason.
+// foreign is fault for a file that no kubelet on the setup writes. why is the reason.
 func (d *Diagnosis) foreign(rule, kubelet, what string, why Foreign, do advice) {
 	d.fault(rule, kubelet, what, do)
 	d.Findings[len(d.Findings)-1].Foreign = why

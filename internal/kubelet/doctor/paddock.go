@@ -92,8 +92,8 @@ func toBlocks(list []memory.Block) []kubeletstate.Block {
 }
 
 // ToPaddock converts a kubelet's state to Paddock's state for a machine and a policy. pods are the
-// running pods, in the order of their admission. It returns an error if a pod with assignments is
-// missing in pods, or if a container is missing in its pod, because their CPUs would be given to
+// running pods, in the order of their admission. If pods lacks a pod with assignments, or a pod
+// lacks a container, ToPaddock returns an error, because their CPUs would otherwise be given to
 // other pods. Containers that have ended and left their CPUs have no devices in the state.
 func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
 	return s.restore(pods, func(grants []*node.Grant) (*node.State, error) { return node.Restore(m, p, grants) })
@@ -187,9 +187,9 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	return g, nil
 }
 
-// poolOf returns the pool of a pod whose sharing containers have entries, which are what is left of
-// the pool. A kubelet without pools, or one that does not find them in the file of a newer one, has
-// the entries alone. poolOf returns none if no container shares a pool.
+// poolOf returns the pool of a pod whose sharing containers have entries, which are the rest of the
+// pool. A kubelet without pools, or one that does not find the pools in the file of a newer
+// kubelet, has only these entries. poolOf returns an empty pool if no container shares one.
 func poolOf(g *node.Grant) (cpuset.Set, []memory.Block) {
 	var cpus cpuset.Set
 	var blocks []memory.Block

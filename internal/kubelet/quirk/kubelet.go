@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Kubelet is what is known of a kubelet beside its state (a node.State with a Behavior): its
-// version, and what its state files have that the state does not.
+// Kubelet has what is known about a kubelet in addition to its state (a node.State with a
+// Behavior): its version, and what its state files have that the state lacks.
 type Kubelet struct {
 	version behavior.Version
 	// before is set if the state files were written before the feature gate
@@ -25,7 +25,7 @@ type Kubelet struct {
 	before bool
 }
 
-// New returns a kubelet of a version whose state files have only ever been those of its state.
+// New returns a kubelet of a version whose state files have never differed from its state.
 func New(version behavior.Version) Kubelet { return Kubelet{version: version} }
 
 // Version returns the kubelet's version.
@@ -177,7 +177,7 @@ type Setup struct {
 	TooManyNodes bool
 }
 
-// behavior returns how the kubelet decides. A version that is not recorded decides as Paddock does.
+// behavior returns how the kubelet decides. A version without recordings decides as Paddock does.
 func (k Kubelet) behavior() node.Behavior {
 	b, err := behavior.Of(k.version)
 	if err != nil {

@@ -5,10 +5,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Readmission is what a kubelet decides at its start about a pod that is on the node.
+// Readmission is the decision of a kubelet, at its start, about a pod that is on the node.
 type Readmission struct {
 	Pod request.Pod
-	// On is the state on which it decides: that of the files, after the pods before.
+	// On is the state on which the kubelet decides: the state of the files, after the decisions
+	// about the pods before.
 	On *node.State
 	// Had is what the pod has before the decision. It is nil if the state has nothing of the pod.
 	Had *node.Grant
@@ -18,7 +19,7 @@ type Readmission struct {
 	Quirks []Quirk
 }
 
-// Release is when a kubelet releases what a pod has that it rejects at its start.
+// Release selects when a kubelet releases what a pod has that it rejects at its start.
 type Release bool
 
 // The two times. A kubelet releases nothing before it knows the pods of all sources, so that the
@@ -28,10 +29,10 @@ const (
 	AfterStart Release = false
 )
 
-// Readmit admits the pods that are on the node one after the other, as a kubelet does with every
-// pod after its start. Unlike Again, it decides about a pod on the state that the decisions about
-// the pods before have left. Pods of which the state has nothing are admitted as new pods. Readmit
-// ends with a pod that takes the kubelet down: the pods after it are not in the result. It returns
+// Readmit admits the pods that are on the node one after another, as a kubelet does with every pod
+// after its start. Unlike Again, it decides about each pod on the state that the decisions about
+// the earlier pods have left. It admits pods that are not in the state as new pods. Readmit ends
+// with a pod that takes the kubelet down; the result does not have the pods after it. It returns
 // the state after the last decision, and the kubelet.
 func (k Kubelet) Readmit(s *node.State, pods []request.Pod, release Release) ([]Readmission, *node.State, Kubelet, error) {
 	s = s.Restarted()
@@ -65,14 +66,14 @@ func (q Quirk) Reason() string {
 	return q.Text
 }
 
-// beforeStart is what to do before a kubelet starts, in place of deleting the pods that the fault
+// beforeStart has what to do before a kubelet starts, instead of deleting the pods that the fault
 // changes.
 var beforeStart = map[ID]string{
 	OwnCores: "end other pods until as many CPUs are free as the pod's largest container has; or " + DeleteFirst,
 	NodeGaps: "turn prefer-closest-numa-nodes off",
 }
 
-// BeforeStart returns what to do before the kubelet starts about a pod that the fault changes at
+// BeforeStart returns what to do, before the kubelet starts, about a pod that the fault changes at
 // that start.
 func (q Quirk) BeforeStart() string {
 	if do, known := beforeStart[q.ID]; known {
@@ -81,6 +82,6 @@ func (q Quirk) BeforeStart() string {
 	return DeleteFirst
 }
 
-// DeleteFirst is what always helps against a change of a running pod at the kubelet's start. A pod
-// that is deleted on a node that is not cordoned can come back before the start.
+// DeleteFirst is advice that always prevents a change of a running pod at the kubelet's start. If a
+// pod is deleted on a node that is not cordoned, it can come back before the start.
 const DeleteFirst = "cordon the node and delete the pod, so that it is created again on another node"

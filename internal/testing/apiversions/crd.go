@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CRD is a CustomResourceDefinition, as YAML or JSON has it.
+// CRD is a decoded CustomResourceDefinition.
 type CRD map[string]any
 
-// Read reads a definition, and checks that it is one.
+// Read reads a definition, and verifies that it is one.
 func Read(text []byte) (CRD, error) {
 	var crd CRD
 	if err := yaml.Unmarshal(text, &crd); err != nil {
@@ -66,8 +66,8 @@ func schema(version map[string]any) map[string]any {
 	return member(member(version, "schema"), "openAPIV3Schema")
 }
 
-// Narrowed lists what a definition does not keep of an earlier one: versions, names, fields, and
-// what was valid.
+// Narrowed lists what a definition no longer has of an earlier one: versions, names, fields, and
+// values that were valid.
 func Narrowed(was, is CRD) []string {
 	var found []string
 	for _, name := range []string{"group", "scope"} {
@@ -98,7 +98,7 @@ func changed(what string, was, is any) []string {
 	return []string{fmt.Sprintf("%s was %v, and is %v", what, was, is)}
 }
 
-// missingColumns lists the columns of kubectl get that are not there any more.
+// missingColumns lists the columns of kubectl get that no longer exist.
 func missingColumns(name string, was, is map[string]any) (found []string) {
 	old, _ := was["additionalPrinterColumns"].([]any)
 	now, _ := is["additionalPrinterColumns"].([]any)
@@ -110,8 +110,8 @@ func missingColumns(name string, was, is map[string]any) (found []string) {
 	return found
 }
 
-// nested are the members of a schema that have schemas. All others limit what is valid, apart from
-// the description.
+// nested are the members of a schema that have schemas. All other members except the description
+// limit what is valid.
 var nested = []string{"properties", "items", "additionalProperties", "description"}
 
 // narrowed compares two schemas at a path.
@@ -139,8 +139,8 @@ func narrowed(path string, was, is map[string]any) (found []string) {
 	return found
 }
 
-// Differing lists where the versions of a definition do not have one schema, and a conversion that
-// needs a webhook.
+// Differing lists where the versions of a definition have different schemas, and conversions that
+// need a webhook.
 func Differing(c CRD) (found []string) {
 	if s := member(member(c, "spec"), "conversion")["strategy"]; s != nil && s != "None" {
 		found = append(found, fmt.Sprintf("spec.conversion.strategy is %v, expected None", s))
@@ -194,9 +194,9 @@ func (c CRD) Next(version, stored string) (CRD, error) {
 	return next, nil
 }
 
-// Served returns an object as an API server gives it in another version of the definition, with the
-// strategy None: apiVersion is that of the version, and what its schema does not have is gone. The
-// object is not changed.
+// Served returns an object as an API server serves it in another version of the definition, with
+// the strategy None: its apiVersion is that of the version, and fields that are not in the schema
+// are removed. It does not modify the object.
 func (c CRD) Served(object map[string]any, version string) (map[string]any, error) {
 	v := c.version(version)
 	if v == nil || !isTrue(v, "served") {
@@ -208,7 +208,7 @@ func (c CRD) Served(object map[string]any, version string) (map[string]any, erro
 	return kept, nil
 }
 
-// pruned returns a copy of a value with what a schema has.
+// pruned returns a copy of a value with only the fields of a schema.
 func pruned(schema map[string]any, value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Surface returns the exported declarations of the Go files in a directory, in alphabetical order:
-// the name of each, such as "type Policy" or "type Policy, field Moves", with its text. Tests and
-// generated files are left out.
+// Surface returns the exported declarations of the Go files in a directory. It maps the name of
+// each, such as "type Policy" or "type Policy, field Moves", to its text. It leaves out tests and
+// generated files.
 func Surface(dir string) (map[string]string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *surface) field(of string, f *ast.Field) {
 	}
 }
 
-// Format writes a surface, a declaration on each line.
+// Format writes a surface with one declaration on each line.
 func Format(surface map[string]string) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(surface)) {
@@ -141,8 +141,8 @@ func Parse(text string) (map[string]string, error) {
 	return found, nil
 }
 
-// Broken lists what a surface does not keep of an earlier one. It is empty if programs that were
-// compiled with the earlier one compile with this one, and if each reads what the other one
+// Broken lists what a surface no longer has of an earlier one. The list is empty if programs that
+// compile with the earlier surface compile with this one, and if each can read what the other one
 // writes.
 func Broken(was, is map[string]string) []string {
 	var broken []string

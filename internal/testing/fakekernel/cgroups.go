@@ -19,8 +19,8 @@ import (
 // Interface Files").
 type group struct {
 	cpus, exclusive cpuset.Set
-	// isolated is whether "isolated" was written to cpuset.cpus.partition, and reason is why it is
-	// not valid.
+	// isolated reports whether "isolated" was written to cpuset.cpus.partition. reason is the
+	// reason why the partition is not valid.
 	isolated bool
 	reason   string
 	// given are the CPUs of a valid partition.
@@ -56,7 +56,7 @@ func (k *Kernel) RemoveCgroup(name string) error {
 	return k.settle()
 }
 
-// SetCPUs is a runtime that writes cpuset.cpus.
+// SetCPUs writes cpuset.cpus, as a runtime does.
 func (k *Kernel) SetCPUs(name string, cpus cpuset.Set) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +134,7 @@ func (k *Kernel) effective(name string) cpuset.Set {
 	return set
 }
 
-// settle computes what follows from a change, and writes the files.
+// settle computes the consequences of a change, and writes the files.
 func (k *Kernel) settle() error {
 	names := slices.Sorted(maps.Keys(k.groups))
 	isolated := k.partitions(names)

@@ -1,10 +1,10 @@
-// Package fakekernel has a kernel for tests: a directory with the files of proc, sys and cgroups
-// that paddock quiet reads, and Write, which does to them what the kernel does when a program
-// writes there. It is made from the kernel's documentation and source. Each rule has its place in
-// Linux 6.18 beside it.
+// Package fakekernel provides a kernel for tests. It is a directory with the files of proc, sys and
+// cgroups that paddock quiet reads, and a method Write, which changes the files as the kernel does
+// when a program writes to them. It follows the kernel's documentation and source; each rule names
+// its place in Linux 6.18.
 //
-// Reads go to the directory. Every other change goes through a method, each of which is one step: a
-// program that is killed leaves a whole change or none. A Kernel is safe for concurrent use.
+// Reads go to the directory. Every other change goes through a method and is one step, so a program
+// that is killed leaves a whole change or none. A Kernel is safe for concurrent use.
 package fakekernel
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
-// Options are a machine and its kernel.
+// Options describe a machine and its kernel.
 type Options struct {
 	// CPUs is the number of CPUs. Threads 2n and 2n+1 are a core.
 	CPUs int
-	// WithoutExclusive is a kernel before 6.7, without cpuset.cpus.exclusive.
+	// WithoutExclusive simulates a kernel before 6.7, without cpuset.cpus.exclusive.
 	WithoutExclusive bool
-	// WithoutFrequencies is a virtual machine, without cpufreq.
+	// WithoutFrequencies simulates a virtual machine, without cpufreq.
 	WithoutFrequencies bool
-	// Resctrl is the recorded machine whose caches it has: "xeon-cdp", "xeon-mba" or "epyc". If
-	// empty, there is no resctrl.
+	// Resctrl names the recorded machine whose caches the kernel has: "xeon-cdp", "xeon-mba" or
+	// "epyc". If empty, there is no resctrl.
 	Resctrl string
 }
 
-// Kernel is a kernel.
+// Kernel is a simulated kernel.
 type Kernel struct {
 	dir     string
 	options Options
@@ -42,11 +42,11 @@ type Kernel struct {
 	online  cpuset.Set
 	managed map[string]error // the error of each interrupt that the kernel manages
 	groups  map[string]*group
-	// requested is what was written to the list of unbound workqueues.
+	// requested is the last list that was written for unbound workqueues.
 	requested cpuset.Set
 	reject    map[string]error
 	resctrl   *resctrl
-	// unprivileged is whether the writers have none of CAP_SYS_ADMIN, CAP_NET_ADMIN and
+	// unprivileged is set if writers have none of CAP_SYS_ADMIN, CAP_NET_ADMIN and
 	// CAP_DAC_OVERRIDE.
 	unprivileged bool
 }
@@ -143,14 +143,14 @@ func (k *Kernel) Get(name string) string {
 	return k.get(name)
 }
 
-// Reject lets every write to a file fail, or succeed again if err is nil.
+// Reject makes every write to a file fail, or succeed again if err is nil.
 func (k *Kernel) Reject(name string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reject[name] = err
 }
 
-// DropPrivilege lets later writers have none of CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_DAC_OVERRIDE.
+// DropPrivilege takes CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_DAC_OVERRIDE from later writers.
 func (k *Kernel) DropPrivilege() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -250,8 +250,8 @@ func (k *Kernel) Reboot(boot string) error {
 	return k.settle()
 }
 
-// Write does what the kernel does when a program writes text to a file. The name is that of package
-// quiet.
+// Write does what the kernel does when a program writes text to a file. Package quiet defines the
+// names of files.
 func (k *Kernel) Write(name, text string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

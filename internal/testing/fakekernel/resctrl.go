@@ -22,8 +22,8 @@ import (
 //go:embed recorded/*.txtar
 var recorded embed.FS
 
-// resctrl is the file system of resctrl (Documentation/filesystems/resctrl.rst, fs/resctrl). A nil
-// one is not mounted.
+// resctrl is the file system of resctrl (Documentation/filesystems/resctrl.rst, fs/resctrl). If
+// nil, it is not mounted.
 type resctrl struct {
 	k         *Kernel
 	resources []*resource
@@ -141,8 +141,9 @@ func (r *resctrl) online(s *resource) (ids []int) {
 	return ids
 }
 
-// hotplug removes the caches whose CPUs are all offline, and adds those that have one again, with
-// everything for every class (arch/x86/kernel/cpu/resctrl/core.c, domain_setup_ctrlval).
+// hotplug removes the caches whose CPUs are all offline. It adds the caches that have an online CPU
+// again, and gives every class all of them (arch/x86/kernel/cpu/resctrl/core.c,
+// domain_setup_ctrlval).
 func (r *resctrl) hotplug() error {
 	for _, g := range r.groups {
 		for _, s := range r.resources {
@@ -405,7 +406,8 @@ func (k *Kernel) AddThreads(cgroup string, ids ...int) error {
 	return k.resctrl.show()
 }
 
-// EndThread ends a thread. Its cgroup still lists it, as to somebody who has read it just before.
+// EndThread ends a thread. Its cgroup still lists the thread, as a program sees it that has read
+// the list just before.
 func (k *Kernel) EndThread(id int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -426,14 +428,14 @@ func (k *Kernel) endThread(word string) error {
 	return k.resctrl.show()
 }
 
-// SetLimbo lets ids of monitoring not be free although no group has them.
+// SetLimbo sets the number of monitoring ids that are not free although no group has them.
 func (k *Kernel) SetLimbo(ids int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.resctrl.limbo = ids
 }
 
-// SetUsage sets what a group has in each cache.
+// SetUsage sets the bytes that a group has in each cache.
 func (k *Kernel) SetUsage(group string, bytes uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

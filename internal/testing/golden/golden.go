@@ -1,7 +1,8 @@
 // Package golden compares the results of tests with files in testdata. With the flag -rewrite, it
-// writes the files instead; read the diff afterwards. A scenario with a new answer that begins with
-// "error:" is written too, and fails the test: it usually has a typing mistake. Only tests may
-// import the package. The flag is the one of datadriven, so that a test can use both.
+// writes the files instead; read the diff afterwards. If a new answer of a scenario begins with
+// "error:", the file is written too, but the test fails, because such an answer usually means a
+// typing mistake. Only tests may import the package. The flag is that of datadriven, so that a test
+// can use both.
 package golden
 
 import (

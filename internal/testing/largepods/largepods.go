@@ -1,6 +1,7 @@
-// Package largepods generates fleets whose pods are large beside a NUMA node: of 8 to 96 CPUs with
-// 0 to 8 GPUs, on NUMA nodes with 62 to 96 CPUs for pods. On such nodes it matters which pods share
-// a NUMA node, because what a large pod leaves over is often too small for any other.
+// Package largepods generates fleets whose pods are large compared with a NUMA node: pods of 8 to
+// 96 CPUs with 0 to 8 GPUs, on NUMA nodes with 62 to 96 CPUs for pods. On such nodes it matters
+// which pods share a NUMA node, because what a large pod leaves over is often too small for any
+// other.
 //
 // The same seed and number of pods give the same fleet. The files are inputs of `paddock fleet`.
 package largepods

@@ -16,8 +16,8 @@ import (
 	podsapi "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// Kubelet has pods, and sends each change to those that watch, as a kubelet does: first all pods,
-// then INITIAL_SYNC_COMPLETE, then the changes.
+// Kubelet has pods, and sends each change to the clients that watch, as a kubelet does: first all
+// pods, then INITIAL_SYNC_COMPLETE, then the changes.
 type Kubelet struct {
 	podsapi.UnimplementedPodsServer
 	server *grpc.Server
@@ -64,14 +64,14 @@ func (k *Kubelet) Starting(is bool) {
 	k.starting = is
 }
 
-// Calls returns how often someone began to watch.
+// Calls returns how many watches were started.
 func (k *Kubelet) Calls() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.calls
 }
 
-// Set adds a pod, or changes that with its UID.
+// Set adds a pod, or replaces the pod with the same UID.
 func (k *Kubelet) Set(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,7 +86,7 @@ func (k *Kubelet) Set(pod *v1.Pod) {
 	k.send(event(podsapi.EventType_ADDED, pod))
 }
 
-// Delete removes the pod with the UID of this one.
+// Delete removes the pod with the same UID.
 func (k *Kubelet) Delete(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,14 +101,14 @@ func (k *Kubelet) Delete(pod *v1.Pod) {
 	k.send(event(podsapi.EventType_DELETED, gone))
 }
 
-// Send sends an event as it is.
+// Send sends an event unchanged.
 func (k *Kubelet) Send(kind podsapi.EventType, pod []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.send(&podsapi.WatchPodsEvent{Type: kind, Pod: pod})
 }
 
-// send sends to all that watch. One that is too slow is dropped.
+// send sends an event to all clients that watch. It drops a client that is too slow.
 func (k *Kubelet) send(e *podsapi.WatchPodsEvent) {
 	for to := range k.watches {
 		select {

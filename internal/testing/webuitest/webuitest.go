@@ -1,9 +1,10 @@
 // Package webuitest provides a browser for tests of web pages: a headless Chromium with its own
 // data directory, which the tests of a process share. Each test has a page of its own.
 //
-// Under the race detector there is no browser, and the files of tests that use one have the build
-// constraint !race. They test what a page shows, which one goroutine of the browser does. Compiling
-// its protocol for the detector takes longer than all tests of the servers, which run there.
+// There is no browser under the race detector, and test files that use one have the build
+// constraint !race. They test what a page shows, which one goroutine of the browser determines.
+// Compiling the browser's protocol for the detector would take longer than all tests of the
+// servers, which do run there.
 package webuitest
 
 import (

@@ -1,3 +1,3 @@
-// Package moves tests internal/core/moves on the states of scenarios, whose language is above the
-// core: internal/testing/core/node has the reason. It has tests only.
+// Package moves tests internal/core/moves on the states of scenarios. The language of scenarios is
+// above the core; internal/testing/core/node explains why. The package has tests only.
 package moves
