@@ -69,19 +69,19 @@ type Agent struct {
 	web     *web.Web
 	// history writes the web's journal to a file.
 	history *history
-	// measuring reads how busy the CPUs are. It is nil for a simulated runtime, which uses none.
+	// measuring reads how busy the CPUs are. It is nil for a simulated runtime, which uses no CPUs.
 	measuring *measuring
-	// interrupting counts what interrupts exclusive CPUs. It is nil where the machine is not that
+	// interrupting counts interruptions of exclusive CPUs. It is nil if the machine is not the one
 	// on which the agent runs.
 	interrupting *interrupting
 	health       *health
 	log          *slog.Logger
 	flows        *telemetry.Operations
-	// unusable has the manifests with errors, for the simulated runtime. Nil means that none were
-	// read yet.
+	// unusable has the manifests with errors, for the simulated runtime. Nil means that the agent
+	// has not read any manifest yet.
 	unusable atomic.Pointer[[]manifests.Problem]
-	// quiet maps the UID of each pod of the manifests that asks to be left alone to the time until
-	// which it asks for that. Nil means that no manifest was read yet.
+	// quiet has the pods whose manifests ask to be left alone. It maps their UIDs to the requested
+	// end time. Nil means that the agent has not read any manifest yet.
 	quiet  atomic.Pointer[map[string]time.Time]
 	reload *Reload // nil if no signal makes the agent read its configuration again
 	looks  looks   // the clock of the manifests' reader

@@ -102,8 +102,8 @@ func (a *allocations) round(ctx context.Context) (err error) {
 	return err
 }
 
-// wantAll requests the incompletely known claims of a pod in the next round. It reports whether
-// there are any.
+// wantAll requests the claims of a pod that are not completely known, in the next round. It reports
+// whether there are any.
 func (a *allocations) wantAll(pod *request.Pod) bool {
 	incomplete := false
 	for i := range pod.ResourceClaims {

@@ -35,8 +35,7 @@ func known(g *node.Grant) bool {
 	return len(g.Pod.ResourceClaims) > 0 && !slices.ContainsFunc(g.Pod.ResourceClaims, func(c request.Claim) bool { return c.Devices == nil })
 }
 
-// asListed returns what is known about the claims of a pod, in the form in which the kubelet lists
-// it.
+// asListed returns what is known about the claims of a pod, in the form of the kubelet's list.
 func asListed(pod *request.Pod) kubeletdevices.Pod {
 	listed := kubeletdevices.Pod{Namespace: pod.Namespace, Name: pod.Name}
 	for _, c := range pod.ResourceClaims {
@@ -52,9 +51,9 @@ func asListed(pod *request.Pod) kubeletdevices.Pod {
 	return listed
 }
 
-// completed looks for missing data about the claims of admitted pods until ctx ends. The kubelet is
-// not asked while nothing is missing: after a start, the data of pods is in the state. describe is
-// Engine.Describe.
+// completed looks for missing data about the claims of admitted pods until ctx ends. While nothing
+// is missing, it does not ask the kubelet: after a start, the state has the data of the pods.
+// describe is Engine.Describe.
 func (d *devices) completed(ctx context.Context, describe func(context.Context, string, []request.Claim) error, report func(error)) error {
 	wait := time.Duration(0)
 	for {

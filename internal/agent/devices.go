@@ -15,16 +15,15 @@ import (
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
-// silence is how long the kubelet's PodResources socket is not used after it did not answer in
-// time. So a socket that hangs does not take half of the time of every hook.
+// silence is how long the agent does not use the kubelet's PodResources socket after the socket did
+// not answer in time. A socket that hangs thus does not take half of the time of every hook.
 const silence = 10 * time.Second
 
 // errNoDeviceSocket is the reason why the devices of a pod are not known if the socket does not
 // exist.
 var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: set kubelet.podResources to its path, and mount its directory as deploy/ does")
 
-// devices gets the devices that the kubelet and the scheduler chose for pods from the kubelet's
-// list.
+// devices reads from the kubelet's list which devices the kubelet and the scheduler chose for pods.
 type devices struct {
 	there func() bool // whether the socket exists
 	ask   func(ctx context.Context, namespace, name string) (kubeletdevices.Pod, error)
@@ -33,7 +32,7 @@ type devices struct {
 	now   func() time.Time
 	// places finds the NUMA nodes of claims' devices. Nil means that they are not known.
 	places *places
-	// wake gets an element when a pod was looked up whose claims are not completely known.
+	// wake gets an element when the agent looked up a pod whose claims are not completely known.
 	wake chan struct{}
 
 	mu     sync.Mutex

@@ -8,7 +8,7 @@ import (
 )
 
 // suffixAlive is the suffix of a file beside the state. Its modification time is the time of the
-// last answer to the runtime, so that the next agent knows for how long pods started without
+// last answer to the runtime. From it, the next agent knows for how long pods started without
 // Paddock.
 const suffixAlive = ".alive"
 

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms
-	// (BenchmarkOnline). Sysfs does not support inotify. The kernel sends a uevent for each CPU,
-	// but the socket loses messages when it is full, and needs the host's network namespace. So the
-	// mask would have to be read anyway.
+	// onlinePeriod is how often the agent reads the mask of online CPUs, which takes less than 0.1
+	// ms (BenchmarkOnline). Sysfs does not support inotify. The kernel sends a uevent for each CPU,
+	// but the socket loses messages when it is full, and needs the host's network namespace. The
+	// agent would therefore have to read the mask anyway.
 	onlinePeriod = time.Second
-	// mostTries is how many times in a row the machine is discovered for a mask that it does not
-	// match. Sysfs shows a CPU in the mask some milliseconds before its topology and its caches. If
-	// they are still missing after this many periods, they will not appear.
+	// mostTries is how many times in a row the agent discovers the machine for a mask that the
+	// machine does not match. Sysfs shows a CPU in the mask some milliseconds before its topology
+	// and its caches. If they are still missing after this many periods, they will not appear.
 	mostTries = 5
 )
 

@@ -16,12 +16,12 @@ import (
 )
 
 // countEvery is how often the agent reads the kernel's counts of interrupts. On a server with 256
-// CPUs and 500 interrupts, a reading takes 4 ms and the kernel some more, a two-thousandth of a
-// CPU.
+// CPUs and 500 interrupts, a reading takes the agent 4 ms and the kernel some more, which together
+// is a two-thousandth of a CPU.
 const countEvery = 15 * time.Second
 
-// interrupting counts the interruptions of containers with exclusive CPUs. Without such a container
-// it reads nothing. One goroutine reads, and others take what was counted.
+// interrupting counts the interruptions of containers with exclusive CPUs. Without such a
+// container, it reads nothing. One goroutine reads, and others use the counts.
 type interrupting struct {
 	files kernelfiles.FS
 	state func() *node.State // may return nil
@@ -37,7 +37,7 @@ type interrupting struct {
 	missing string
 }
 
-// newInterrupting returns one for the machine on which the process runs.
+// newInterrupting returns an interrupting for the machine on which the process runs.
 func newInterrupting(w World, state func() *node.State, log *slog.Logger) *interrupting {
 	return &interrupting{files: kernelfiles.FS{Root: "/"}, state: state, now: w.Now, after: w.After, log: log}
 }
@@ -66,7 +66,7 @@ func (i *interrupting) run(ctx context.Context) error {
 	}
 }
 
-// count reads once. What is missing is logged once.
+// count reads the counters once. It logs once what is missing.
 func (i *interrupting) count(ctx context.Context) {
 	owners, cpus := exclusiveOwners(i.state())
 	var r noise.Reading
@@ -85,7 +85,7 @@ func (i *interrupting) count(ctx context.Context) {
 	i.at, i.missing = now, missing
 	i.mu.Unlock()
 	if missing != "" && missing != before {
-		// It is usual in a container, and no setting of the agent changes it.
+		// This is usual in a container, and no setting of the agent changes it.
 		i.log.InfoContext(ctx, "some interruptions of exclusive CPUs are not counted: paddock_cpu_interruptions_total and the map lack them", "error", missing)
 	}
 }
@@ -109,7 +109,7 @@ func exclusiveOwners(s *node.State) (owners []noise.Owner, cpus cpuset.Set) {
 	return owners, all.Set()
 }
 
-// series returns the counters for the metrics, without classes that cannot be read.
+// series returns the counters for the metrics. It omits classes that cannot be read.
 func (i *interrupting) series() []telemetry.Interruptions {
 	i.mu.Lock()
 	all, known := i.tally.All(), i.tally.Known()
@@ -125,7 +125,7 @@ func (i *interrupting) series() []telemetry.Interruptions {
 	return list
 }
 
-// shown returns what was counted for the page.
+// shown returns the counts for the page.
 func (i *interrupting) shown() *view.Interruptions {
 	i.mu.Lock()
 	defer i.mu.Unlock()

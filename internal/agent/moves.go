@@ -40,14 +40,14 @@ type MovesConfig struct {
 	OnRequest bool `json:"onRequest"`
 }
 
-// leastKernel is the first Linux version on which moving the memory of a container does not stall
+// leastKernel is the first Linux version that can move the memory of a container without stalling
 // the creation of others.
 var leastKernel = version.MustParseGeneric("6.18")
 
 // kernelFile contains the release of the kernel, e.g. "6.18.3-amd64" (proc_sys_kernel(5)).
 const kernelFile = "/proc/sys/kernel/osrelease"
 
-// movesMemory reports whether memory is moved on a kernel of that release, and if not, why.
+// movesMemory reports whether the agent moves memory on a kernel of that release, and if not, why.
 func movesMemory(p node.MovePolicy, release string) (bool, string) {
 	release = strings.TrimSpace(release)
 	v, err := version.ParseGeneric(release)

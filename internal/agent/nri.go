@@ -86,8 +86,8 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	return nil
 }
 
-// classes returns how containers get to their classes of the caches, on a machine and with a policy
-// that can have them.
+// classes returns how containers get to their classes of the caches, if both the machine and the
+// policy allow classes.
 func (a *Agent) classes(ctx context.Context, root fs.FS) nri.Classes {
 	if !a.env.Policy.Policy.CPU.DividesCaches || a.env.Found.Machine.Caches().IsEmpty() {
 		return nri.Classes{}
@@ -96,9 +96,8 @@ func (a *Agent) classes(ctx context.Context, root fs.FS) nri.Classes {
 	return nri.Classes{Exists: func(group string) bool { return discover.HasGroup(root, group) }, Schemata: a.config.NRI.CacheSchemata}
 }
 
-// estimate returns the function for nri.Config.Estimate: a pod is estimated if the kubelet does not
-// list it or does not answer. A pod that is listed with fields that cannot be used is not
-// estimated.
+// estimate returns the function for nri.Config.Estimate. It estimates a pod if the kubelet does not
+// list the pod or does not answer. It does not estimate a pod that is listed with unusable fields.
 func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	if !a.config.Estimate {
 		return nil
@@ -152,7 +151,7 @@ func (a *Agent) status() *nri.Status {
 	return a.plugin.Status()
 }
 
-// slow returns what came close to the time after which the runtime goes on without the agent, or
+// slow returns what came close to the time after which the runtime continues without the agent, or
 // nil.
 func (a *Agent) slow() error {
 	if a.plugin == nil {

@@ -28,9 +28,10 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// session is what is known of a kubelet as long as its version and configuration stay the same.
+// session is what an agent knows about a kubelet while its version and configuration stay the same.
 type session struct {
-	// release is the version as the kubelet answered, and version the one whose rules it follows.
+	// release is the version in the kubelet's answer. version is the one whose rules the kubelet
+	// follows.
 	release string
 	version behavior.Version
 	node    *inputs.Node
@@ -41,8 +42,8 @@ type session struct {
 	web     *web.Web
 	pages   freeHugePages
 	shown   atomic.Pointer[sight]
-	// from is the revision after those of the session before. published counts writes of the node's
-	// object, and observers receive decisions beside web.
+	// from is the revision that follows those of the previous session. published counts writes of
+	// the node's object. observers receive decisions in addition to web.
 	from      uint64
 	published publication.Observer
 	observers []engine.Observer
@@ -52,24 +53,25 @@ type session struct {
 	end    context.CancelFunc
 	restarts
 
-	// unsettled has what the files have of pods that have not started, and since when. postponed is
-	// since when decisions wait for them, or zero.
+	// unsettled maps pods that have not started to what the files have for them, and since when.
+	// postponed is the time since which decisions wait for these pods, or zero.
 	unsettled map[string]unsettled
 	postponed time.Time
-	// decided has the pods about which the kubelet has decided, by UID. It is nil before the first
-	// look.
+	// decided maps the UIDs of the pods about which the kubelet has decided to the time of the last
+	// look that listed them. It is nil before the first look.
 	decided map[string]time.Time
-	// failing is since when looks fail, or zero. blind is set if the kubelet was not seen for a
-	// while since the last comparison.
+	// failing is the time since which looks fail, or zero. blind is set if the agent did not see
+	// the kubelet for a while since the last comparison.
 	failing time.Time
 	blind   bool
 	// before is the last look whose decisions were compared.
 	before reading
 	// config is the kubelet's configuration, as it answered.
 	config []byte
-	// gates are its feature gates, or nil, and unlike those that its configuration does not give.
+	// gates are the kubelet's feature gates, or nil. unlike are the gates that its configuration
+	// does not explain.
 	gates, unlike map[string]bool
-	// object is the Node, or nil, and configured is what the node has for pods according to the
+	// object is the Node, or nil. configured is what the node has for pods according to the
 	// configuration, or nil.
 	object     *v1.Node
 	configured *request.Totals
@@ -77,7 +79,7 @@ type session struct {
 	ledger     observe.Ledger
 }
 
-// unsettled is what the files have of a pod, and since when.
+// unsettled is what the files have for a pod, and since when.
 type unsettled struct {
 	grant *node.Grant
 	since time.Time
@@ -89,17 +91,17 @@ type sight struct {
 	certainty *view.Certainty
 	// taken are the huge pages that the Memory Manager counts as free and that are in use.
 	taken []telemetry.HugePages
-	// signature is that of the files, and pods are the UIDs of the pods that have not ended. roster
-	// are all pods, and node is what the Node has for them, or nil if that is not known.
+	// signature is that of the files. pods are the UIDs of the pods that have not ended. roster has
+	// all pods. node is what the Node has for them, or nil if that is not known.
 	signature string
 	pods      []string
 	roster    inputs.Roster
 	node      *v1.Node
 }
 
-// torn reports whether a state is as between two writes of the kubelet: it has CPUs or memory that
-// nothing explains and that the state of the last comparison did not have, or a pod that has not
-// started has only a part of what it gets.
+// torn reports whether a state looks like one between two writes of the kubelet. This is so if it
+// has CPUs or memory that nothing explains and that the state of the last comparison did not have,
+// or if a pod that has not started has only a part of what it gets.
 func (s *session) torn(state *node.State, pods inputs.Roster) bool {
 	for g := range state.AllGrants() {
 		if !treatment.Started(pods[g.Pod.UID]) && treatment.Incomplete(state, g) {
@@ -116,11 +118,12 @@ func (s *session) torn(state *node.State, pods inputs.Roster) bool {
 	return lost(state) > 0 && (s.before.shown == nil || lost(state) > lost(s.before.shown.State))
 }
 
-// lose notes that the kubelet is not seen: what it decides until the next look is not compared.
+// lose records that the agent does not see the kubelet. Decisions up to the next look are not
+// compared.
 func (s *session) lose() { s.blind = true }
 
-// fail notes that a look has failed. The kubelet counts as seen for settledAtMost: it can be slow
-// between two files, and few pods come and go in that time.
+// fail records that a look has failed. The kubelet still counts as seen for settledAtMost, because
+// it can be slow between two files, and few pods come and go in that time.
 func (s *session) fail(now time.Time) {
 	if s.failing.IsZero() {
 		s.failing = now
@@ -139,13 +142,14 @@ type reading struct {
 	shown     *treatment.Shown
 	// texts are the files.
 	texts []treatment.Text
-	// sight is what is compared.
+	// sight is what the agent compares.
 	sight observe.Sight
-	// replaced is set if the files were replaced meanwhile, and torn if they do not add up.
+	// replaced is set if the kubelet replaced the files in the meantime, and torn if they do not
+	// add up.
 	replaced, torn bool
 }
 
-// see takes in what a look shows.
+// see processes the result of a look.
 func (s *session) see(now time.Time, l reading) {
 	s.failing = time.Time{}
 	state := l.shown.State
@@ -201,8 +205,9 @@ func (s *session) see(now time.Time, l reading) {
 	s.tell(now, last, state, compared)
 }
 
-// remember notes which pods are decided. A kubelet that was started again lists no pods at first,
-// and then those that have ended, too. So a pod is forgotten when it was not listed for a while.
+// remember records which pods are decided. A kubelet that was started again lists no pods at first,
+// and then also those that have ended. A pod is therefore forgotten only after it was not listed
+// for a while.
 func (s *session) remember(now time.Time, all map[string]observe.Decision) {
 	if s.decided == nil {
 		s.decided = map[string]time.Time{}
@@ -213,8 +218,8 @@ func (s *session) remember(now time.Time, all map[string]observe.Decision) {
 	maps.DeleteFunc(s.decided, func(_ string, seen time.Time) bool { return now.Sub(seen) > startingTime })
 }
 
-// keep goes on to show what was seen last, with another certainty. What was read since is of no one
-// moment.
+// keep continues to show what was seen last, with another certainty. What was read since then does
+// not belong to a single moment.
 func (s *session) keep(now time.Time, last *sight, certainty *view.Certainty) {
 	if reflect.DeepEqual(last.certainty, certainty) {
 		return
@@ -252,9 +257,10 @@ func (s *session) compare(now time.Time, l *reading, decided []observe.Decision)
 }
 
 // settled reports whether new decisions are complete. A kubelet writes what a pod gets container by
-// container, and can reject it after the first one. So the files must have had the same of each new
-// pod for settledAfter, unless it has started, and only pods that have started are believed to
-// differ from their prediction. Decisions wait for each other, because one depends on those before
+// container, and can reject the pod after the first one. Therefore the files must have had the same
+// for each new pod for settledAfter, unless the pod has started, and only pods that have started
+// count as different from their prediction. Decisions wait for each other, because one depends on
+// those before it, and they wait for files that add up, but no longer than settledAtMost.
 // it, and for files that add up, but no longer than settledAtMost.
 func (s *session) settled(now time.Time, l *reading, decided []observe.Decision) bool {
 	next, all := map[string]unsettled{}, !l.replaced && !l.torn
@@ -290,7 +296,7 @@ func (s *session) settled(now time.Time, l *reading, decided []observe.Decision)
 	return all
 }
 
-// tell shows on the page and in the cluster what has changed.
+// tell shows changes on the page and in the cluster.
 func (s *session) tell(now time.Time, last *sight, state *node.State, compared []observe.Comparison) {
 	for _, o := range s.observers {
 		o.Wrote(engine.Write{State: state, At: now})
@@ -319,9 +325,9 @@ func (s *session) tell(now time.Time, last *sight, state *node.State, compared [
 	}
 }
 
-// decide adds what the kubelet has decided about a pod, and reports whether it has decided. A pod
-// about which it has decided is in the files, has containers, or has a status that rejects it. The
-// files have nothing of other pods: the kubelet gives those that it has admitted a start time.
+// decide adds the kubelet's decision about a pod, and reports whether there is one. The kubelet has
+// decided about a pod if the pod is in the files, has containers, or has a status that rejects it.
+// The files have nothing for other pods; a kubelet gives those that it has admitted a start time.
 func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 	_, listed := shown.State.Grant(d.Pod.UID)
 	switch status := treatment.PodStatusOf(pod, nil); {
@@ -347,9 +353,9 @@ func decide(d *observe.Decision, pod *v1.Pod, shown *treatment.Shown) bool {
 	return true
 }
 
-// unexpected is the reason of several errors. Those of the CPU and the Memory Manager name what is
-// missing, and those of the Device Manager itself are in its own words. Any other error about
-// devices is a plugin's, which no file shows.
+// unexpected is the reason for several errors. The errors of the CPU Manager and the Memory Manager
+// name what is missing, and the Device Manager's own errors have its wording. Any other error about
+// devices comes from a plugin, and no file shows it.
 const unexpected = "UnexpectedAdmissionError"
 
 func ofManagers(message string) bool {
@@ -360,7 +366,7 @@ func ofManagers(message string) bool {
 	return strings.Contains(message, "cpu") || strings.Contains(message, "memory")
 }
 
-// trust returns how the predictions compare with what the kubelet did.
+// trust returns how the predictions compare with the kubelet's decisions.
 func (s *session) trust() view.Trust {
 	s.mu.Lock()
 	t := view.TrustOf(&s.ledger)
@@ -388,8 +394,8 @@ func (s *session) takenPages() []telemetry.HugePages {
 	return nil
 }
 
-// warning returns why the state that is shown can be wrong, and which huge pages are not free
-// although it has them so.
+// warning returns why the displayed state may be wrong, and which huge pages are in use although
+// the Memory Manager counts them as free.
 func (s *session) warning() string {
 	last := s.shown.Load()
 	if last == nil {

@@ -28,8 +28,8 @@ func hugePagesOfKernel(numaNode int, size int64) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// hugePages returns how the free huge pages of the node are read, or nil if the machine is
-// described by a file.
+// hugePages returns the function that reads the free huge pages of the node, or nil if a file
+// describes the machine.
 func (w World) hugePages(c Config) freeHugePages {
 	if w.FreeHugePages == nil && c.Machine == discover.LiveName {
 		return hugePagesOfKernel
@@ -37,10 +37,11 @@ func (w World) hugePages(c Config) freeHugePages {
 	return w.FreeHugePages
 }
 
-// takenHugePages returns the huge pages that a Memory Manager counts as free, and that the kernel
-// does not have. A pod uses its pages later than they are assigned to it, so that the kernel has at
-// least as many as the manager counts, unless something takes them that it does not count:
-// Burstable pods (KEP-5759), or the host. Sizes that cannot be read are left out.
+// takenHugePages returns the huge pages that a Memory Manager counts as free and that the kernel
+// does not have. A pod begins to use its pages after they were assigned to it, so the kernel
+// normally has at least as many free pages as the manager counts. It has fewer if something uses
+// pages that the manager does not count: Burstable pods (KEP-5759), or the host. The result omits
+// sizes that cannot be read.
 func takenHugePages(s *node.State, free freeHugePages) []telemetry.HugePages {
 	if free == nil || !s.Policy().StaticMemory {
 		return nil
@@ -63,7 +64,7 @@ func takenHugePages(s *node.State, free freeHugePages) []telemetry.HugePages {
 	return taken
 }
 
-// textOf describes huge pages that are taken.
+// textOf describes huge pages that are in use.
 func textOf(p telemetry.HugePages) string {
 	return fmt.Sprintf("NUMA node %d: %s of %s are in use although the kubelet's Memory Manager counts them as free: a Burstable pod or a program of the host can have taken them; a pod that asks for them is admitted and can fail later",
 		p.NUMANode, request.Bytes(p.Bytes), p.Resource)

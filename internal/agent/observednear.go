@@ -11,21 +11,24 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
-// nearTime is how long a look waits for the kubelet's list of devices. The call is made once in
-// lookEvery, and when the kubelet has written its file about devices.
+// nearTime is how long a look waits for the kubelet's list of devices. The agent asks for the list
+// once in lookEvery, and after the kubelet has written its file about devices.
 const nearTime = time.Second
 
-// near has the NUMA nodes of the devices of device plugins, also of those that no pod has. The
+// near has the NUMA nodes of the devices of device plugins, including devices that no pod has. The
 // kubelet's files do not have these. Without them, answers about pods that ask for such devices are
-// unsure, and all others are as before.
+// unsure. Other answers do not change.
 type near struct {
-	// ask is nil before the first call. client is what it uses, if it is not World.Allocatable.
+	// ask is nil before the first call. client is the connection that it uses, unless ask is
+	// World.Allocatable.
 	ask    func(context.Context) ([]kubeletdevices.Device, error)
 	client *kubeletdevices.Client
-	// known is by resource and id. It is replaced and never changed. revision counts how often.
+	// known is keyed by resource and device id. It is replaced, but never modified. revision counts
+	// the replacements.
 	known    map[string]map[string]mask.Mask
 	revision int
-	// asked is when the kubelet was asked the last time, and written when it had written its file.
+	// asked is the time of the last question, and written the modification time of the kubelet's
+	// file at that time.
 	asked, written time.Time
 	failed         bool
 }
@@ -47,7 +50,7 @@ func (n *near) close() {
 	}
 }
 
-// placesOfDevices returns the NUMA nodes of devices, as the kubelet listed them last.
+// placesOfDevices returns the NUMA nodes of devices according to the kubelet's last list.
 func (o *Observing) placesOfDevices(ctx context.Context) map[string]map[string]mask.Mask {
 	n := &o.near
 	var written time.Time

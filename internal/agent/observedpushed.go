@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/node/podsource/kubeletpods"
 )
 
-// further replaces the status of a listed pod by the kubelet's own, if the kubelet is further with
-// the pod. The list has the status as it came back from the API server.
+// further replaces the status of a listed pod with the kubelet's own status if that is more recent.
+// The status in the list has travelled through the API server.
 func (o *Observing) further(uid string, pod *v1.Pod) {
 	own, known := o.pushed.Status(uid)
 	if !known {
@@ -25,8 +25,8 @@ func (o *Observing) further(uid string, pod *v1.Pod) {
 	}
 }
 
-// reached returns how far a kubelet is with a pod: not begun, decided, running, ended. It never
-// goes back.
+// reached returns how far a kubelet is with a pod: not begun, decided, running, ended. The value
+// never decreases.
 func reached(pod *v1.Pod) int {
 	switch {
 	case podspec.Ended(pod):
@@ -39,8 +39,8 @@ func reached(pod *v1.Pod) int {
 	return 0
 }
 
-// withoutPushes returns what it means that a kubelet that should have the PodsAPI does not push its
-// decisions, or "".
+// withoutPushes describes the consequence if a kubelet that should have the PodsAPI does not push
+// its decisions. It returns "" if the kubelet does.
 func (o *Observing) withoutPushes() string {
 	s, err := o.session.Load(), o.pushed.Err()
 	switch {
@@ -52,7 +52,7 @@ func (o *Observing) withoutPushes() string {
 	return "the kubelet's PodsAPI socket does not answer: rejections are seen when the API server has them, up to a second later"
 }
 
-// pause waits, unless that is no time.
+// pause waits for a time, or returns at once if it is zero.
 func (o *Observing) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return

@@ -20,9 +20,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// allocatable returns what the node has for the requests of all pods: what the Node shows, which is
-// what the kubelet compares with, or else what follows from the kubelet's configuration. It is nil
-// if neither is known.
+// allocatable returns what the node has for the requests of all pods. It prefers the values in the
+// Node, with which the kubelet compares, and otherwise computes them from the kubelet's
+// configuration. It returns nil if neither is known.
 func (s *session) allocatable() *request.Totals {
 	if s.object == nil {
 		return s.configured
@@ -43,7 +43,7 @@ func (s *session) forPods() *v1.Node {
 	return s.object
 }
 
-// otherNode returns a doubt if the Node is that of another kubelet.
+// otherNode returns a doubt if the Node belongs to another kubelet.
 func (s *session) otherNode() []view.Doubt {
 	if s.object == nil || s.object.Status.NodeInfo.KubeletVersion == "" || s.object.Status.NodeInfo.KubeletVersion == s.release {
 		return nil
@@ -62,7 +62,7 @@ func (s *session) advise(ctx context.Context, state *node.State, wish explain.Wi
 	return d, err
 }
 
-// requestsOf returns what a pod with defaults requests of all resources.
+// requestsOf returns the requests of a pod with defaults, for all resources.
 func requestsOf(pod *v1.Pod, gates podspec.Gates) request.Totals {
 	asks := clusterstate.Asks(pod, gates)
 	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{SkipPodLevelResources: !gates.PodLevelResources})
@@ -72,10 +72,10 @@ func requestsOf(pod *v1.Pod, gates podspec.Gates) request.Totals {
 	return asks
 }
 
-// compared returns the part of the requests that a kubelet compares with what the Node has in
-// total: not those for extended resources that the Node does not have. Neither are those for
-// devices of plugins, of which a state has an inventory: the Device Manager has assigned them
-// before, and rejects a pod for which there are too few.
+// compared returns the part of the requests that a kubelet compares with the total of the Node. It
+// omits extended resources that the Node does not have. It also omits the devices of plugins if the
+// state has an inventory of them: the Device Manager assigned these earlier, and rejects a pod for
+// which there are too few.
 func compared(asks request.Totals, total *request.Totals, state *node.State) request.Totals {
 	if total == nil {
 		return asks
@@ -88,8 +88,8 @@ func compared(asks request.Totals, total *request.Totals, state *node.State) req
 	return asks
 }
 
-// decisions returns the pods about which the kubelet has decided, by UID, with their decisions, and
-// those for whose decision it is waited.
+// decisions returns the kubelet's decisions by the UID of the pod, and the pods that still wait for
+// a decision.
 func (s *session) decisions(l *reading) (all map[string]observe.Decision, waiting []string) {
 	all = map[string]observe.Decision{}
 	l.sight = observe.Sight{State: l.shown.State, Requests: map[string]request.Totals{}, Allocatable: s.allocatable()}
@@ -115,9 +115,9 @@ func (s *session) decisions(l *reading) (all map[string]observe.Decision, waitin
 // featuresChecked is the first minor that rejects pods for features that are off.
 const featuresChecked = 34
 
-// predictable reports whether rejections for this reason are predicted: those by the Topology, CPU,
-// Memory and Device Managers, those of pods that request more than the Node has left, and those of
-// pod-level resources.
+// predictable reports whether rejections with this reason are predicted. These are the rejections
+// by the Topology, CPU, Memory and Device Managers, the rejections of pods that request more than
+// the Node has left, and those for pod-level resources.
 func predictable(reason string) bool {
 	return strings.HasPrefix(reason, "OutOf") || slices.Contains([]rejection.Reason{
 		rejection.TopologyAffinityError, rejection.SMTAlignmentError, rejection.EmptyPodSharedPoolError, unexpected, rejection.PodLevelResourcesNotSupported,

@@ -23,10 +23,11 @@ import (
 )
 
 // evidence returns a decision that differs from its prediction as a scenario with its recorded
-// result, in one compressed line: paddock replay decides again. It has what decides and nothing
-// else: the machine, the settings of the managers, the files before, the requests of the pods that
-// ran, and of those that were decided at the same time. It is nil if it cannot be made, and for a
-// prediction that does not follow from these.
+// result, in one compressed line. paddock replay can decide it again. The scenario has only what
+// decides: the machine, the settings of the managers, the files before the decision, the requests
+// of the pods that ran, and the requests of those that were decided at the same time. evidence
+// returns nil if it cannot make the scenario, or if the prediction does not follow from these
+// inputs.
 func (s *session) evidence(l *reading, decided []observe.Decision, c *observe.Comparison) []byte {
 	if c.Short != "" {
 		return nil
@@ -93,7 +94,7 @@ func (s *session) scenario(l *reading, decided []observe.Decision, c *observe.Co
 	return scenario, nil
 }
 
-// resultOf returns the verdicts, and what the pods have after the last one.
+// resultOf returns the verdicts, and what the pods have after the last verdict.
 func resultOf(name string, l *reading, decided []observe.Decision) replay.Result {
 	result := replay.Result{Name: name, Observed: true}
 	for i := range decided {
@@ -111,7 +112,7 @@ func resultOf(name string, l *reading, decided []observe.Decision) replay.Result
 	return result
 }
 
-// deciding returns what decides about a pod, with defaults, and its name.
+// deciding returns the deciding fields of a pod, with defaults, and its name.
 func deciding(pod *v1.Pod, gates podspec.Gates) *v1.Pod {
 	out := podspec.Slim(podspec.Default(pod, gates))
 	out.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
@@ -119,7 +120,8 @@ func deciding(pod *v1.Pod, gates podspec.Gates) *v1.Pod {
 	return out
 }
 
-// startedIn returns the names of the app containers of a pod and of its init containers that run.
+// startedIn returns the names of the app containers of a pod, and of those of its init containers
+// that run.
 func startedIn(pod *v1.Pod) []string {
 	names := []string{}
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -130,8 +132,8 @@ func startedIn(pod *v1.Pod) []string {
 	return names
 }
 
-// decisive returns the settings that decide, of the kubelet's answer or of its file. Feature gates
-// that differ from these are set.
+// decisive returns the deciding settings in the kubelet's answer or in its file. It also sets the
+// feature gates that differ from these.
 func decisive(answer []byte, unlike map[string]bool) (json.RawMessage, error) {
 	text, err := yaml.YAMLToJSON(answer)
 	if err != nil {

@@ -28,20 +28,20 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// questions asks a kubelet about itself while an agent looks at its pods. A kubelet on a busy node
-// can take many seconds for its metrics.
+// questions asks a kubelet about itself while the agent continues to look at its pods. A kubelet on
+// a busy node can take many seconds for its metrics.
 type questions struct {
 	o        *Observing
 	answered chan setUpAnswers
 	asking   sync.WaitGroup
-	// begun is when it asked the last time, and err what was wrong with the answers. waits is set
-	// until they are taken in.
+	// begun is the time of the last question, and err the fault of the last answers. waits is set
+	// until the answers are processed.
 	begun time.Time
 	err   error
 	waits bool
 }
 
-// goOn takes in answers that have arrived, and asks again when it is time.
+// goOn processes answers that have arrived, and asks again when it is time.
 func (q *questions) goOn(ctx context.Context) {
 	select {
 	case a := <-q.answered:
@@ -54,7 +54,7 @@ func (q *questions) goOn(ctx context.Context) {
 	}
 }
 
-// pause returns how long it waits between two questions.
+// pause returns the time between two questions.
 func (q *questions) pause() time.Duration {
 	switch {
 	case q.o.session.Load() == nil:
@@ -71,8 +71,8 @@ func (q *questions) pause() time.Duration {
 	return setUpEvery
 }
 
-// another reports whether the kubelet has another process than that whose version and configuration
-// are known. The first process that answers about its pods is that one.
+// another reports whether the kubelet's process differs from the one whose version and
+// configuration are known. That one is the first process that answered about its pods.
 func (q *questions) another() bool {
 	now := q.o.endpoint.Process()
 	if q.o.process == 0 {
@@ -81,8 +81,8 @@ func (q *questions) another() bool {
 	return now != q.o.process
 }
 
-// trouble returns why it is not known which kubelet decides. What a process answered before still
-// counts.
+// trouble returns why it is unknown which kubelet decides. Earlier answers of a process still
+// count.
 func (q *questions) trouble() error {
 	switch {
 	case q.o.session.Load() == nil:
@@ -95,19 +95,19 @@ func (q *questions) trouble() error {
 	return q.err
 }
 
-// setUpAnswers are what a kubelet answers about itself, or why it does not.
+// setUpAnswers has a kubelet's answers about itself, or the reasons why there are none.
 type setUpAnswers struct {
-	// process is the kubelet's process when it was asked, as o.endpoint counts them.
+	// process is the kubelet's process at the time of the question, as o.endpoint counts processes.
 	process             uint64
 	metrics, config     []byte
 	ofMetrics, ofConfig error
-	// object is the Node. It is nil if it was not asked for, or for the reason ofObject.
+	// object is the Node. It is nil if the agent did not ask for it, or for the reason ofObject.
 	object   *v1.Node
 	ofObject error
 }
 
-// ask waits for the answers for at most setUpTime. It uses a connection of its own, so that a
-// kubelet that takes long for its metrics still answers about its pods.
+// ask waits for the answers, for at most setUpTime. It uses a connection of its own, so that a
+// kubelet with slow metrics still answers about its pods.
 func (o *Observing) ask(ctx context.Context) setUpAnswers {
 	ctx, cancel := context.WithTimeout(ctx, setUpTime)
 	defer cancel()
@@ -121,7 +121,7 @@ func (o *Observing) ask(ctx context.Context) setUpAnswers {
 	return a
 }
 
-// take takes in the kubelet's version and configuration. If they have changed, it begins a new
+// take processes the kubelet's version and configuration. If they have changed, it begins a new
 // session, because earlier predictions were about another kubelet.
 func (o *Observing) take(ctx context.Context, a setUpAnswers) error {
 	if a.ofMetrics != nil {
@@ -190,8 +190,8 @@ func (s *session) digestOf() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// resolve sets the node of a session, what it has for pods, and the gates that its configuration
-// does not have.
+// resolve sets the node of a session, what the node has for pods, and the gates that the
+// configuration does not have.
 func (o *Observing) resolve(ctx context.Context, s *session) error {
 	if s.gates == nil {
 		s.doubts = append(s.doubts, view.Doubt{
@@ -225,8 +225,8 @@ func (o *Observing) resolve(ctx context.Context, s *session) error {
 	return nil
 }
 
-// takeObject takes in the Node, and returns it. While the API server does not answer, or is
-// starting, the last one counts.
+// takeObject processes the Node, and returns it. While the API server does not answer, or is
+// starting, it returns the last Node.
 func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) *v1.Node {
 	if a.object != nil {
 		o.object = a.object
@@ -249,7 +249,7 @@ func (o *Observing) takeObject(ctx context.Context, a setUpAnswers) *v1.Node {
 	return o.object
 }
 
-// limits returns the inputs that are missing and without which the agent goes on, each with its
+// limits returns the inputs that are missing and without which the agent continues, each with the
 // consequence.
 func (o *Observing) limits() []string {
 	if all := o.missing.Load(); all != nil {
@@ -258,7 +258,7 @@ func (o *Observing) limits() []string {
 	return nil
 }
 
-// noteLimits keeps the limits for other goroutines.
+// noteLimits stores the limits for other goroutines.
 func (o *Observing) noteLimits() {
 	var all []string
 	if o.object == nil {
@@ -281,7 +281,7 @@ func (o *Observing) noteLimits() {
 	}
 }
 
-// begin adds the page and the metrics of a session.
+// begin sets up the page and the metrics of a session.
 func (o *Observing) begin(s *session) *session {
 	snapshot := func() *engine.Snapshot {
 		if last := s.shown.Load(); last != nil {
@@ -317,8 +317,9 @@ func (o *Observing) begin(s *session) *session {
 	return s
 }
 
-// configuration returns the configuration with which the kubelet runs. Without its answer, it is
-// the configured file, or that of the kubelet's directory, unless the kubelet answered before.
+// configuration returns the configuration with which the kubelet runs. Without the kubelet's
+// answer, this is the configured file, or the file in the kubelet's directory, unless the kubelet
+// answered earlier.
 func (o *Observing) configuration(a setUpAnswers, answered bool) (config []byte, doubts []view.Doubt, err error) {
 	if err = a.ofConfig; err == nil {
 		return a.config, nil, nil
@@ -340,7 +341,7 @@ func (o *Observing) configuration(a setUpAnswers, answered bool) (config []byte,
 	}}, nil
 }
 
-// versionIn returns the version that the kubelet's metrics have.
+// versionIn returns the version in the kubelet's metrics.
 func versionIn(metrics []byte) (string, error) {
 	for line := range bytes.Lines(metrics) {
 		if bytes.HasPrefix(line, []byte("kubernetes_build_info{")) {
@@ -352,7 +353,7 @@ func versionIn(metrics []byte) (string, error) {
 	return "", errors.New("the version of the kubelet is not known: its metrics have no kubernetes_build_info with git_version: is this the address of a kubelet?")
 }
 
-// startIn returns when the process of the kubelet was started, as its metrics have it, or "".
+// startIn returns the start time of the kubelet's process in its metrics, or "".
 func startIn(metrics []byte) string {
 	for line := range bytes.Lines(metrics) {
 		if start, found := bytes.CutPrefix(line, []byte("process_start_time_seconds ")); found {
@@ -362,9 +363,9 @@ func startIn(metrics []byte) string {
 	return ""
 }
 
-// gatesIn returns the feature gates that the kubelet's metrics have, by name, or nil if they have
-// none. A configuration lacks the gates that are set in another way, and those whose default a
-// vendor has changed.
+// gatesIn returns the feature gates in the kubelet's metrics by name, or nil if there are none. A
+// configuration lacks gates that are set in another way, and gates whose default a vendor has
+// changed.
 func gatesIn(metrics []byte) map[string]bool {
 	var gates map[string]bool
 	for line := range bytes.Lines(metrics) {
@@ -382,7 +383,7 @@ func gatesIn(metrics []byte) map[string]bool {
 	return gates
 }
 
-// labelIn returns the value of a label of a line of metrics.
+// labelIn returns the value of a label in a line of metrics.
 func labelIn(line, label string) (string, bool) {
 	for _, before := range []string{"{", ","} {
 		if _, rest, found := strings.Cut(line, before+label+`="`); found {

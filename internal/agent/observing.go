@@ -39,32 +39,33 @@ import (
 
 // These are the times of an observing agent.
 const (
-	// glanceEvery is how often it looks whether a state file was replaced, which takes some
-	// microseconds. A change is shown within this time and that of one look.
+	// glanceEvery is how often the agent checks whether a state file was replaced, which takes some
+	// microseconds. A change shows within this time and the time of one look.
 	glanceEvery = 250 * time.Millisecond
-	// lookEvery is how often it asks for the pods although no file was replaced. While pods wait
-	// for the kubelet's decision, it is waitingEvery.
+	// lookEvery is how often the agent asks for the pods although no file was replaced. While pods
+	// wait for the kubelet's decision, it asks every waitingEvery.
 	lookEvery, waitingEvery = 30 * time.Second, time.Second
-	// setUpEvery is how often it asks for the version and the configuration of the kubelet, which
-	// only change when the kubelet is started again: then it asks at once. Without an answer, it
-	// asks again after setUpAgain, or after waitingEvery if it has no answer from before. It waits
-	// for an answer for at most setUpTime, and looks meanwhile.
+	// setUpEvery is how often the agent asks for the version and the configuration of the kubelet.
+	// They only change when the kubelet is started again, and then the agent asks at once. Without
+	// an answer, it asks again after setUpAgain, or after waitingEvery if there was no earlier
+	// answer. It waits for an answer for at most setUpTime, and looks at the pods in the meantime.
 	setUpEvery, setUpAgain, setUpTime = 10 * time.Minute, 10 * time.Second, 30 * time.Second
-	// nodeSettles is for how long a kubelet that was started can have an old Node. Until then, the
-	// Node is asked for again after setUpAgain.
+	// nodeSettles is how long a kubelet that was started can have an old Node. Until then, the
+	// agent asks for the Node every setUpAgain.
 	nodeSettles = time.Minute
-	// tornTries is how often files are read again that do not add up, and tornWait the time
-	// between: the kubelet replaces a file twice for one admission. Files that do not add up after
-	// that are shown and compared when they have not added up for settledAtMost.
+	// tornTries is how often the agent reads files again that do not add up, because the kubelet
+	// replaces a file twice for one admission. tornWait is the time between two tries. If the files
+	// still do not add up after settledAtMost, the agent shows and compares them as they are.
 	tornTries, tornWait = 5, 20 * time.Millisecond
-	// startingTime is how long a kubelet that was started again may take until it lists all pods.
+	// startingTime is how long a kubelet that was started again can take to list all pods.
 	startingTime = time.Minute
-	// settledAfter is how long the files must have had the same of a pod that has not started, so
-	// that its decision is complete. settledAtMost is how long other decisions wait for that.
+	// settledAfter is how long the files must have had the same for a pod that has not started,
+	// before its decision counts as complete. settledAtMost is how long other decisions wait for
+	// that.
 	settledAfter, settledAtMost = time.Second, 10 * time.Second
 )
 
-// These are the largest answers of the kubelet that are read, in bytes.
+// These are the largest answers of the kubelet that the agent reads, in bytes.
 const (
 	mostConfigz, mostMetrics = 1 << 20, 16 << 20
 )
@@ -81,34 +82,34 @@ type Observing struct {
 	// endpoint answers about pods, and about is another connection for the kubelet itself.
 	endpoint, about *kubelet.Endpoint
 
-	// process is the kubelet's process whose version and configuration are known.
+	// process is the process of the kubelet whose version and configuration are known.
 	process uint64
-	// session is nil until the kubelet's version and configuration are known. problem is why there
-	// is none, or why the last look failed.
+	// session is nil until the kubelet's version and configuration are known. problem is the reason
+	// why there is none, or why the last look failed.
 	session atomic.Pointer[session]
 	problem atomic.Pointer[string]
-	// missing are the limits.
+	// missing has the result of limits.
 	missing atomic.Pointer[[]string]
 	// publisher is nil without Config.Publish.
 	publisher *publication.Publisher
 	near      near
-	// interrupting counts what interrupts exclusive CPUs. It is nil where the machine is not that
+	// interrupting counts interruptions of exclusive CPUs. It is nil if the machine is not the one
 	// on which the agent runs.
 	interrupting *interrupting
 	// pushed has the kubelet's own status of its pods, if the kubelet has the PodsAPI.
 	pushed *kubeletpods.Watch
 	// askObject returns the Node of this node. It is nil without an API server. object is its last
-	// answer, and withoutObject is set while it does not answer.
+	// answer, and withoutObject is set while the API server does not answer.
 	askObject     func(context.Context) (*v1.Node, error)
 	object        *v1.Node
 	withoutObject bool
-	// objectAllowed follows whether the Node may be read, and objectStarting is set while the API
+	// objectAllowed tracks whether the agent may read the Node. objectStarting is set while the API
 	// server forbids it and may be starting.
 	objectAllowed  authorizer.Watch
 	objectStarting bool
 }
 
-// NewObserving returns an observing agent. It reads nothing of the node yet.
+// NewObserving returns an observing agent. It does not read anything from the node yet.
 func NewObserving(c Config, w World, build telemetry.Build, log *slog.Logger) (*Observing, error) {
 	w = w.complete(c)
 	if err := c.Check(); err != nil {
@@ -197,7 +198,7 @@ func (o *Observing) watch(ctx context.Context) error {
 	}
 }
 
-// due reports whether it is time for a look, so long after the last one.
+// due reports whether the given time has passed since the last look.
 func (o *Observing) due(s *session, after time.Duration) bool {
 	last := s.shown.Load()
 	switch {
@@ -228,7 +229,7 @@ func (o *Observing) trouble(ctx context.Context, err error) {
 	}
 }
 
-// signature returns what changes when the kubelet replaces one of its files, or lists other
+// signature returns a value that changes when the kubelet replaces one of its files, or lists other
 // devices.
 func (o *Observing) signature() string {
 	var b strings.Builder
@@ -253,7 +254,7 @@ func deviceFile() string {
 	return filepath.Join("device-plugins", kubeletstate.DeviceManager.FileName())
 }
 
-// look reads the files and the pods, and compares what the kubelet has decided.
+// look reads the files and the pods, and compares the kubelet's decisions with their predictions.
 func (o *Observing) look(ctx context.Context, s *session) error {
 	for try := 1; ; try++ {
 		signature := o.signature()
@@ -293,17 +294,18 @@ func (o *Observing) state(ctx context.Context, s *session, pods inputs.Roster) (
 	return shown, texts, err
 }
 
-// listing is what the kubelet lists, by UID.
+// listing is the kubelet's list, by UID.
 type listing struct {
 	pods inputs.Roster
-	// asked are the requests by which the managers decide, and requests what the kubelet counts.
+	// asked are the requests by which the managers decide, and requests are those that the kubelet
+	// adds up.
 	asked    map[string]request.Pod
 	requests map[string]request.Totals
 }
 
-// pods returns the pods of the node with their status, and their requests. A pod whose request
-// cannot be read gets nothing of its own, and is left out. The list of a kubelet that may have been
-// started again can be errStarting.
+// pods returns the pods of the node with their status, and their requests. If the request of a pod
+// cannot be read, the pod gets nothing of its own, and pods omits it. For a kubelet that may have
+// been started again, the error can be errStarting.
 func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	out := listing{inputs.Roster{}, map[string]request.Pod{}, map[string]request.Totals{}}
 	gates, asked := podspec.GatesOf(s.node.Policy.Policy), o.world.Now()
@@ -329,7 +331,7 @@ func (o *Observing) pods(ctx context.Context, s *session) (listing, error) {
 	return out, s.listedBy(process.Number, out.pods, asked, o.world.Now())
 }
 
-// notice returns why what is shown can be out of date.
+// notice returns why the displayed state may be out of date.
 func (o *Observing) notice() string {
 	if why := o.problem.Load(); why != nil {
 		return "What the kubelet does is not known: " + *why
@@ -347,8 +349,8 @@ func (o *Observing) ready() error {
 	return nil
 }
 
-// Trust returns how the predictions compare with what the kubelet did. It reports false before the
-// first look.
+// Trust returns how the predictions compare with the kubelet's decisions. It reports false before
+// the first look.
 func (o *Observing) Trust() (view.Trust, bool) {
 	s := o.session.Load()
 	if s == nil || s.shown.Load() == nil {
@@ -357,7 +359,7 @@ func (o *Observing) Trust() (view.Trust, bool) {
 	return s.trust(), true
 }
 
-// State returns what the kubelet has. It is nil before the first look.
+// State returns the state of the kubelet. It is nil before the first look.
 func (o *Observing) State() *node.State {
 	if s := o.session.Load(); s != nil {
 		if last := s.shown.Load(); last != nil {
@@ -367,7 +369,8 @@ func (o *Observing) State() *node.State {
 	return nil
 }
 
-// WriteScenarios writes the last decisions that differ, each as a scenario in a line of its own.
+// WriteScenarios writes the last decisions that differ from their predictions, each as a scenario
+// on a line of its own.
 func (o *Observing) WriteScenarios(w io.Writer) error {
 	if s := o.session.Load(); s != nil {
 		return s.writeScenarios(w)
@@ -375,14 +378,14 @@ func (o *Observing) WriteScenarios(w io.Writer) error {
 	return nil
 }
 
-// TrustPath is the path at which an observing agent serves how its predictions compare.
+// TrustPath is the path at which an observing agent serves the comparison of its predictions.
 const TrustPath = "/api/trust"
 
-// ScenariosPath is the path at which it serves the last decisions that differ, each as a scenario
-// in a line of its own.
+// ScenariosPath is the path at which an observing agent serves the last decisions that differ, each
+// as a scenario on a line of its own.
 const ScenariosPath = TrustPath + "/scenarios"
 
-// handler serves what the present session has.
+// handler serves the data of the present session.
 func (o *Observing) handler() http.Handler {
 	name, _ := os.Hostname() // If there is no name, clients use localhost or an address.
 	guard := access.Guard{Everywhere: o.config.Map == MapEverywhere, Switch: mapSwitch, Name: name}
@@ -426,8 +429,8 @@ func (o *Observing) handler() http.Handler {
 	return guard.Handler(mux)
 }
 
-// serveEarly answers before the kubelet is known: with health, and otherwise with the reason.
-// Clients that are not on the node do not get the reason, as with /readyz later.
+// serveEarly answers before the kubelet is known. It serves the health checks, and the reason at
+// all other paths. As with /readyz later, only clients on the node get the reason.
 func (o *Observing) serveEarly(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/healthz" {
 		_, _ = rw.Write([]byte("ok\n"))

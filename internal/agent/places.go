@@ -28,8 +28,8 @@ const (
 	filesTime = 100 * time.Millisecond
 )
 
-// places finds the NUMA nodes of the devices of claims: in the ResourceSlices of the node that are
-// known, otherwise in the files of their drivers. It does not wait for the API server.
+// places finds the NUMA nodes of the devices of claims. It looks in the known ResourceSlices of the
+// node first, and otherwise in the files of the drivers. It does not wait for the API server.
 type places struct {
 	slices *resourceslices.Watch // nil if the API server is not used
 	// allocations have the requests of claims' devices. Nil means that the API server is not used.
@@ -102,9 +102,9 @@ type (
 	}
 )
 
-// locate finds the devices of a pod. It takes at most p.within, and returns what it found until
-// then. A nil receiver knows none. The requests of a claim's devices are those of its known
-// allocation, otherwise those in the files of drivers, otherwise those in the kubelet's file.
+// locate finds the devices of a pod. It takes at most p.within, and returns what it found in that
+// time. A nil receiver knows none. The requests of a claim's devices come from its known
+// allocation, otherwise from the files of drivers, and otherwise from the kubelet's file.
 func (p *places) locate(ctx context.Context, pod kubeletdevices.Pod) located {
 	l := located{files: map[deviceName]mask.Mask{}, namespace: pod.Namespace, named: map[claimedDevice][]string{}, checkpoint: map[claimedDevice][]string{}}
 	if p == nil {

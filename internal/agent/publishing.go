@@ -17,7 +17,8 @@ func (o *Observing) publishes() error {
 	return err
 }
 
-// view returns what there is to publish. While the kubelet cannot be read, that is what it had.
+// view returns the content of the published objects. While the kubelet cannot be read, it is the
+// last known content.
 func (o *Observing) view() publication.View {
 	s := o.session.Load()
 	if s == nil {
@@ -47,7 +48,7 @@ func (o *Observing) changed() {
 	}
 }
 
-// view returns what there is to publish.
+// view returns the content of the published objects.
 func (s *session) view() publication.View {
 	last := s.shown.Load()
 	if last == nil {

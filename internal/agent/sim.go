@@ -19,8 +19,8 @@ import (
 var errPartial = errors.New("some manifests cannot be read yet: no pod is released")
 
 // patient is the nri.Config.Grace of the simulation. The simulated kubelet knows which pods exist,
-// or reports that it does not while manifests cannot be read. So a pod never ends because it is not
-// listed.
+// or reports that it does not while manifests cannot be read. A pod therefore never ends because it
+// is missing in a list.
 const patient = 10 * 365 * 24 * time.Hour
 
 // newSimulation creates a runtime and a kubelet in memory, for the same control loop as on a node.

@@ -18,8 +18,9 @@ const (
 	firstMeasure = 10 * time.Second
 )
 
-// measuring reads how much of the CPUs the containers use. One goroutine reads; a cgroup whose
-// reading never returns blocks only that goroutine, and the numbers become old, which they show.
+// measuring reads how much CPU time the containers use. Only one goroutine reads. If reading a
+// cgroup never returns, it blocks only that goroutine; the numbers then become old, and show their
+// age.
 type measuring struct {
 	meter   usage.Meter
 	files   cgroup.FS
@@ -41,7 +42,7 @@ func (m *measuring) run(ctx context.Context) error {
 	}
 }
 
-// read leaves out what cannot be read: a container that ended, or CPUs where /proc/stat is missing.
+// read omits what it cannot read: a container that ended, or the CPUs if /proc/stat is missing.
 func (m *measuring) read() usage.Reading {
 	running := m.running()
 	r := usage.Reading{Containers: make(map[usage.Key]usage.Count, len(running))}

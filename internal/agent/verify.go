@@ -34,7 +34,7 @@ type Verified struct {
 	// the CPUs are back, the containers run on the correct other CPUs.
 	Degraded []string `json:"degraded,omitempty"`
 	// WithoutClass has a line for each container that asks for a part of the caches and has none.
-	// They are no differences either: nothing but a new pod gives it one.
+	// These are not differences either, because only a new pod can get a part.
 	WithoutClass []string `json:"withoutClass,omitempty"`
 }
 

@@ -80,7 +80,7 @@ changed fields apply after a restart, and the log names them.`,
 	return cmd
 }
 
-// printConfig prints a configuration that is usable, or that would be with manifests.
+// printConfig prints a configuration that is usable, or would be usable with manifests.
 func (c *agentCommand) printConfig(s console.Streams, config agent.Config, invalid error) error {
 	if invalid != nil && len(config.Pods) == 0 {
 		complete := config

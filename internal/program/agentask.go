@@ -35,8 +35,8 @@ func (f *agentFlag) register(cmd *cobra.Command, usage string) {
 	cmd.Flags().Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
 }
 
-// check returns an error if flags that describe a node, or how it decides, are given too, or if the
-// address is invalid.
+// check returns an error if flags that describe a node, or how it decides, are also given, or if
+// the address is invalid.
 func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	for _, name := range append([]string{"machine", "state", "pods", "kubelet-config", "devices", "as", "node", "resize", "cpu-quota", "started"}, others...) {
 		if cmd.Flags().Changed(name) {
@@ -68,7 +68,8 @@ func askAgent(ctx context.Context, from url.URL, patience time.Duration) (data [
 	return sendAgent(ctx, http.MethodGet, from, nil, patience)
 }
 
-// post makes the agent do something. The error is that of the agent, with its address.
+// post sends a request that makes the agent do something. The error is the agent's, with its
+// address.
 func (f *agentFlag) post(ctx context.Context, path string, document any) error {
 	body, err := json.Marshal(document)
 	if err == nil {

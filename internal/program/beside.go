@@ -17,16 +17,15 @@ import (
 )
 
 // beside is what a kubelet compares after its managers have admitted a pod: the requests of all
-// pods of the node with what the Node has for pods. If the Node is not known, it is the one that
-// the configuration gives.
+// pods of the node, and what the Node has for pods. If the Node is unknown, the configuration
+// determines what it has.
 type beside struct {
 	node     *v1.Node
 	requests *treatment.Requests
 }
 
-// of makes the decider decide on a node with a kubelet's state, which may be nil. The pods about
-// which the kubelet has not decided are compared when they are decided; see pending. It returns
-// notes.
+// of makes the decider decide on a node with a kubelet's state, which may be nil. Pods about which
+// the kubelet has not decided are compared when they are decided; see pending. of returns notes.
 func (d *decider) of(k *stock, n *inputs.Node) []string {
 	d.stock = k
 	gates := podspec.GatesOf(n.Policy.Policy)
@@ -53,7 +52,7 @@ func (d *decider) of(k *stock, n *inputs.Node) []string {
 	}
 }
 
-// assumed describes what the Node is taken to have, for a note.
+// assumed describes what the Node is assumed to have, for a note.
 func (b *beside) assumed() string {
 	has := b.node.Status.Allocatable
 	return fmt.Sprintf(": the requests of all pods are compared (OutOfcpu, OutOfmemory) with the machine without what the configuration reserves: %s CPUs and %s of memory for %s pods",
@@ -61,7 +60,8 @@ func (b *beside) assumed() string {
 }
 
 // compare rejects a pod that the managers of a kubelet have admitted if the Node has too little for
-// the requests of all pods. It reports whether it did. Otherwise the pod is beside the next ones.
+// the requests of all pods. It reports whether it rejected the pod. Otherwise, the pod counts
+// beside the next pods.
 func (d *decider) compare(made *decision, pod *v1.Pod) bool {
 	made.beside = d.beside
 	if !d.as.kubelet() || d.beside.node == nil || made.plan.Grant == nil || made.plan.Known {
@@ -86,8 +86,8 @@ func (b *beside) left(pod *v1.Pod) map[string]int64 {
 	return b.requests.Left(pod, b.node)
 }
 
-// room explains the rejection of a pod that the managers of its kubelet admit, and the kubelet does
-// not. The decision of the managers is left out, because it is not the reason.
+// room explains the rejection of a pod that the managers of its kubelet admit but the kubelet
+// itself rejects. It leaves out the decision of the managers, which is not the reason.
 func (d *decider) room(ctx context.Context, made *decision, pod *v1.Pod, gates podspec.Gates) (view.Explanation, error) {
 	answer := view.PodOf(made.plan, made.before)
 	explained := view.Explanation{Answer: view.PlanPod{Pod: answer.Pod, UID: answer.UID, QoS: answer.QoS, Rejection: answer.Rejection}}

@@ -17,22 +17,26 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxWaiting is how many bound pods are decided in every order: four have 64, of all subsets.
+// maxWaiting is the number of bound pods up to which every order is tried. All subsets of four pods
+// have 64 orders.
 const maxWaiting = 4
 
-// maxTried is how many decisions are made for these orders. 100,000 take about ten seconds.
+// maxTried is the maximum number of decisions for these orders. 100,000 decisions take about ten
+// seconds.
 const maxTried = 100_000
 
-// stock is the node of a kubelet's state, as far as its files show it. It is nil for other states.
+// stock is the node to which a kubelet's state belongs, as far as its files show it. It is nil for
+// other states.
 type stock struct {
 	shown *treatment.Shown
-	// node is what the files are of. It is nil for a saved state.
+	// node is the node to which the files belong. It is nil for a saved state.
 	node *treatment.StockNode
 	// waiting are the pods that are bound to the node and about which the kubelet has not decided.
 	waiting []*v1.Pod
 }
 
-// certainty returns how sure what is shown of the node is, or nil if no kubelet decides there.
+// certainty returns how sure the displayed state of the node is, or nil if no kubelet decides
+// there.
 func (k *stock) certainty(as *asFlag) *view.Certainty {
 	switch {
 	case as == nil || !as.kubelet():
@@ -59,7 +63,7 @@ func podNames(pods []*v1.Pod) []string {
 	return names
 }
 
-// certainty returns how sure the decision is, or nil if Paddock decided and it is.
+// certainty returns how sure the decision is, or nil if Paddock decided and the decision is sure.
 func (made *decision) certainty(d *decider) *view.Certainty {
 	if !d.as.kubelet() && !made.isUnsure() {
 		return nil
@@ -67,10 +71,10 @@ func (made *decision) certainty(d *decider) *view.Certainty {
 	return view.CertaintyOf(made.doubts, made.pending)
 }
 
-// isUnsure reports whether the node can act in another way.
+// isUnsure reports whether the node may act differently.
 func (made *decision) isUnsure() bool { return len(made.doubts) > 0 }
 
-// doubt adds why the kubelet can decide about the pod in another way.
+// doubt adds the reasons why the kubelet may decide differently about the pod.
 func (d *decider) doubt(made *decision) {
 	if !d.as.kubelet() {
 		return
@@ -85,9 +89,10 @@ func (d *decider) doubt(made *decision) {
 	}
 }
 
-// doubtUnlisted makes the admission of a pod unsure that asks for an extended resource that the
-// node is not known to have. If the node lists others, a kubelet admits such a pod, but the
-// scheduler does not bind it to the node. Without any list, its devices can decide otherwise.
+// doubtUnlisted makes the admission of a pod unsure if the pod asks for an extended resource that
+// the node is not known to have. If the node lists others, a kubelet admits such a pod, but the
+// scheduler does not bind it to the node. Without any list, the devices of the node may lead to a
+// different decision.
 func (d *decider) doubtUnlisted(made *decision, pod *v1.Pod) {
 	inventory := made.before.Devices().Inventory()
 	unlisted := node.UnlistedResources(&made.plan.Pod, inventory)
@@ -135,8 +140,8 @@ func (d *decider) listed(inventory *device.Inventory) (names []string, known boo
 	return names, len(names) > 0 || d.stock.shown.KnowsDevices()
 }
 
-// unlistedDoubt is the doubt about an extended resource of a pod if nothing lists the devices of
-// the node.
+// unlistedDoubt returns the doubt about an extended resource of a pod if nothing lists the devices
+// of the node.
 func unlistedDoubt(name string) view.Doubt {
 	return view.Doubt{
 		Reason: fmt.Sprintf("it is not known which devices of %s the node has: they are not counted, and nothing is aligned with them", name),
@@ -144,7 +149,7 @@ func unlistedDoubt(name string) view.Doubt {
 	}
 }
 
-// withoutNote removes a note about the decision, and reports whether there was one.
+// withoutNote removes a note from the decision, and reports whether there was one.
 func (made *decision) withoutNote(note string) bool {
 	at := slices.Index(made.plan.Trace.Notes, note)
 	if at >= 0 {
@@ -153,15 +158,15 @@ func (made *decision) withoutNote(note string) bool {
 	return at >= 0
 }
 
-// adviseUnlisted adds to the note about resources that no inventory has what to do.
+// adviseUnlisted adds advice to the note about resources that no inventory has.
 func (made *decision) adviseUnlisted(names []string) {
 	if note := node.UnlistedNote(names); made.withoutNote(note) {
 		made.plan.Trace.Notes = append(made.plan.Trace.Notes, note+"; "+spelling.InsteadOfUnlisted(names, "give the devices of the node with --devices"))
 	}
 }
 
-// doubtUnplaced makes the admission of a pod by a kubelet unsure if the NUMA nodes of devices for
-// which it asks are not given.
+// doubtUnplaced makes the admission of a pod by a kubelet unsure if the pod asks for devices with
+// unknown NUMA nodes.
 func (d *decider) doubtUnplaced(made *decision) {
 	if !d.as.kubelet() || made.plan.Rejection != nil || made.plan.Known {
 		return
@@ -181,9 +186,9 @@ func (d *decider) doubtUnplaced(made *decision) {
 	}
 }
 
-// pending decides about the pods in every order with those that are bound to the node and about
-// which the kubelet has not decided. A decision that is another one then is unsure. Otherwise it is
-// pending. before is the state before the first decision.
+// pending decides about the pods in every order, together with the pods that are bound to the node
+// and about which the kubelet has not decided. If another order leads to a different decision, the
+// decision is unsure, and otherwise it is pending. before is the state before the first decision.
 func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Pod, gates podspec.Gates, decided []decision) error {
 	if d.stock == nil || len(decided) == 0 {
 		return nil
@@ -222,7 +227,7 @@ func (d *decider) pending(ctx context.Context, before *node.State, pods []*v1.Po
 	return nil
 }
 
-// whenFirst describes a decision about a pod that the kubelet makes after those about other pods.
+// whenFirst describes the kubelet's decision about a pod if it decides about other pods first.
 func whenFirst(first []*v1.Pod, then *node.Plan) string {
 	names := podNames(first)
 	if len(names) == 1 {
@@ -238,7 +243,7 @@ func undecided(decided []decision, reason string) {
 	}
 }
 
-// orders returns all orders of all subsets of pods that are not empty, the shortest first.
+// orders returns all orders of all non-empty subsets of pods, the shortest first.
 func orders(pods []*v1.Pod) [][]*v1.Pod {
 	var all [][]*v1.Pod
 	last := [][]*v1.Pod{nil}

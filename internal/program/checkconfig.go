@@ -33,7 +33,7 @@ type checked struct {
 	// Quirks are the faults of the kubelet that pods can meet with this configuration. They are set
 	// with --as.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
-	// Devices are those of --devices.
+	// Devices are the devices of --devices.
 	Devices []checkedDevices `json:"devices,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type checked struct {
 type checkedDevices struct {
 	Resource string `json:"resource"`
 	Count    int    `json:"count"`
-	// NUMANodes are the NUMA nodes that devices are near.
+	// NUMANodes are the NUMA nodes near which there are devices.
 	NUMANodes []int `json:"numaNodes,omitempty"`
 }
 
@@ -163,7 +163,7 @@ func devicesText(all []checkedDevices, v *kubeletcfg.Verdict, aligns bool, style
 	return out.String()
 }
 
-// judge returns the name of the kubelet whose start the verdict is about.
+// judge returns the name of the kubelet to whose start the verdict applies.
 func (c *checkConfigCommand) judge() string {
 	if c.as.kubelet() {
 		return c.as.version.Name()

@@ -21,7 +21,7 @@ type collectCommand struct {
 	cluster Cluster
 }
 
-// Cluster is a cluster of which "kubectl paddock collect" collects.
+// Cluster is the cluster from which "kubectl paddock collect" collects.
 type Cluster interface {
 	// NodeOf returns the node of a pod: NAME, or NAMESPACE/NAME.
 	NodeOf(cmd *cobra.Command, pod string) (string, error)
@@ -32,8 +32,8 @@ type Cluster interface {
 	Kubectl(cmd *cobra.Command) (kubeconfig, context string, err error)
 }
 
-// NewCollect returns the command collect for the plugin of kubectl. It also takes the name of a pod
-// in place of that of its node. The flag --namespace is that of kubectl there.
+// NewCollect returns the command collect for the kubectl plugin. The command also accepts the name
+// of a pod instead of that of its node. There, the flag --namespace is kubectl's own.
 func NewCollect(of Cluster) *cobra.Command {
 	c := collectCommand{cluster: of}
 	cmd := c.command()

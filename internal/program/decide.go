@@ -25,7 +25,7 @@ import (
 // Paddock.
 type asFlag struct {
 	version behavior.Version
-	// auto is true if it is the kubelet of the node, which is not known yet.
+	// auto is true if the kubelet is that of the node, which is not known yet.
 	auto bool
 }
 
@@ -89,7 +89,7 @@ type decider struct {
 	claims    *claims.Resolver
 	allocator claims.Allocator
 	kubelet   quirk.Kubelet
-	// placements is how many placements of devices were planned; see wherever.
+	// placements is the number of placements of devices that were planned; see wherever.
 	placements int
 	// stock is what the files of a kubelet's state show, or nil.
 	stock *stock
@@ -160,15 +160,15 @@ type decision struct {
 	quirks []quirk.Quirk
 	// resize is true for a pod that is on the node and requests other amounts.
 	resize bool
-	// doubts are why the kubelet can decide in another way. pending are the names of the pods about
-	// which it has not decided.
+	// doubts are the reasons why the kubelet may decide differently. pending are the names of the
+	// pods about which it has not decided.
 	doubts  []view.Doubt
 	pending []string
-	// placed has the node with each placement of devices whose NUMA nodes are not known, if the
-	// answer is the same with all of them.
+	// placed has the node with each placement of devices with unknown NUMA nodes, if the answer is
+	// the same for all placements.
 	placed []*node.State
-	// beside is what the requests of the pod were compared with. outOf is set if the pod was
-	// rejected for that, and not by the managers.
+	// beside is what the requests of the pod were compared with. outOf is set if this comparison
+	// rejected the pod, and not the managers.
 	beside beside
 	outOf  bool
 }
@@ -228,8 +228,8 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	return made, next, nil
 }
 
-// admitAll decides about the pods one after the other. In the state that it returns, a kubelet has
-// released the resources that it had given to a pod before it rejected the pod.
+// admitAll decides about the pods one after another. In the returned state, a kubelet has released
+// the resources that it had assigned to a pod before it rejected the pod.
 func (d *decider) admitAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
 	all := make([]decision, 0, len(pods))
 	for _, pod := range pods {

@@ -141,8 +141,8 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 	return c.print(s, view.Defragmentation{Machine: n.Found.Name, Policy: n.Policy.Text, Defragmentation: found})
 }
 
-// advise answers about a node whose kubelet decides: it moves no pod, so the answer is which pods
-// to delete.
+// advise answers for a node whose kubelet decides. A kubelet moves no pod, so the answer is which
+// pods to delete.
 func (c *defragmentCommand) advise(cmd *cobra.Command, s console.Streams, paths []string, wish explain.Wish) error {
 	switch {
 	case slices.Contains(drawings, c.output.Value):

@@ -35,8 +35,8 @@ type explainCommand struct {
 	resize          resizeFlag
 	agent           agentFlag
 	verbose, strict bool
-	// objects are those of --pods or of the folder of a kubelet's state. named is the one of their
-	// pods to explain, or nil if PODS are manifests.
+	// objects are those of --pods or of the folder of a kubelet's state. named is the pod among
+	// them to explain, or nil if PODS are manifests.
 	objects *inputs.Objects
 	named   *v1.Pod
 	decider decider
@@ -394,7 +394,7 @@ func (d *decider) remedies(ctx context.Context, state *node.State, left map[stri
 }
 
 // assumed describes what the plan of a pod on another machine assumes. ResourceClaims are resolved
-// for only one Kubernetes node. Which devices a claim gets on another one is not known.
+// for only one Kubernetes node, so the devices that a claim would get on another one are unknown.
 func (d *decider) assumed(pod request.Pod) string {
 	var claims []string
 	for _, c := range pod.Containers {

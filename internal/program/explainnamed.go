@@ -23,8 +23,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// name finds the pod that the argument names, if it is not a file and --state is a kubelet's. It
-// reads the objects among which the pod is: those of --pods, or of the folder of --state.
+// name finds the pod that the argument names, if the argument is not a file and --state is a
+// kubelet's. It reads the objects that include the pod: those of --pods, or of the folder of
+// --state.
 func (c *explainCommand) name(s console.Streams, args []string) error {
 	if len(args) != 1 || args[0] == "-" || len(c.states) == 0 || len(c.resize.paths) > 0 {
 		return nil
@@ -98,8 +99,8 @@ func meant(o *inputs.Objects, name string) string {
 }
 
 // qualified asks whether the user meant a pod whose name was given without a namespace. It returns
-// "" if that is not known: this is for an error, and so reads no standard input and has no errors
-// of its own.
+// "" if that is unknown. Because the text is for an error, qualified reads no standard input and
+// returns no error of its own.
 func (c *explainCommand) qualified(s console.Streams, name string) string {
 	folder, err := treatment.FolderOf(c.states[0])
 	if name == "" || strings.Contains(name, "/") || err != nil {
@@ -119,7 +120,7 @@ func (c *explainCommand) qualified(s console.Streams, name string) string {
 	return meant(objects, name)
 }
 
-// bind finds the node of the pod, and makes sure that it is the one of the objects.
+// bind finds the node of the pod, and verifies that it is the node of the objects.
 func (c *explainCommand) bind() error {
 	at := c.named.Spec.NodeName
 	switch {
@@ -134,7 +135,8 @@ func (c *explainCommand) bind() error {
 	return nil
 }
 
-// explainNamed explains a pod of the cluster: its status, and what its kubelet would answer now.
+// explainNamed explains a pod of the cluster: its status, and the answer that its kubelet would
+// give now.
 func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, candidates []candidate) (view.Explanation, error) {
 	at := candidates[0]
 	pod := podspec.Default(c.named, at.gates)
@@ -162,9 +164,9 @@ func (c *explainCommand) explainNamed(ctx context.Context, s console.Streams, ca
 	return explained, nil
 }
 
-// then returns why the kubelet rejected a pod that fits now, or "" if the files do not show it.
-// They show it if they still have what pods that ended since then had, no other pod came, and the
-// answer with these pods is the recorded one.
+// then returns why the kubelet rejected a pod that fits now, or "" if the files do not show the
+// reason. They show it if they still have what the pods that ended since then had, if no other pod
+// came, and if the answer with these pods equals the recorded one.
 func (c *explainCommand) then(ctx context.Context, s console.Streams, status *view.PodStatus, pod *v1.Pod, gates podspec.Gates) string {
 	k := c.decider.stock
 	if !status.Rejected || status.At == nil || len(status.Ended) == 0 || len(status.Started) > 0 || k == nil || k.node == nil {
@@ -233,14 +235,14 @@ func (c *explainCommand) explainStart(s console.Streams, asNew view.Explanation,
 	return out
 }
 
-// explains reports whether one of the other answers that doubts name is the recorded rejection.
+// explains reports whether one of the other answers that the doubts name is the recorded rejection.
 func explains(sure *view.Certainty, f *view.PodStatus) bool {
 	recorded := "rejected (" + f.Reason + ")" // as verdict returns it
 	return sure.IsUnsure() && slices.ContainsFunc(sure.Doubts, func(d view.Doubt) bool { return strings.Contains(d.Reason, recorded) })
 }
 
-// remarks returns sentences about an answer beside the pod's status. sure is how certain the answer
-// is.
+// remarks returns additional sentences about an answer and the pod's status. sure is the certainty
+// of the answer.
 func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sure *view.Certainty) []string {
 	var out []string
 	keep := c.keep(sure)
@@ -272,8 +274,8 @@ func (c *explainCommand) remarks(f *view.PodStatus, now *view.PlanRejection, sur
 	return out
 }
 
-// keep returns why the pod is not to be deleted because of an answer that a new one is admitted:
-// the answer is unsure, or is not about the node as it is. It returns "" if there is no such
+// keep returns the reason why the user should not delete the pod although the answer admits a new
+// one: the answer is unsure, or is not about the node as it is. It returns "" if there is no such
 // reason.
 func (c *explainCommand) keep(sure *view.Certainty) string {
 	switch {
@@ -291,9 +293,9 @@ func (c *explainCommand) deleted() bool {
 	return k != nil && k.shown.Deleted
 }
 
-// doubtRecord makes a rejection unsure that is another one than the recorded one if nothing shows
-// that the node has changed since then. With another configuration or kubelet than that of the
-// folder, it is a question about another node.
+// doubtRecord makes a rejection unsure if it differs from the recorded one and nothing shows that
+// the node has changed since then. With a configuration or a kubelet other than the folder's, the
+// question is about another node.
 func (c *explainCommand) doubtRecord(e *view.Explanation, f *view.PodStatus) {
 	now := e.Answer.Rejection
 	if now == nil || !f.Rejected || len(c.configs) > 0 || len(c.decider.whatIf()) > 0 || len(f.Ended)+len(f.Started) > 0 || c.deleted() || e.Answer.Certainty == nil || e.Answer.Certainty.IsUnsure() {

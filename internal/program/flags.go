@@ -33,18 +33,18 @@ func machineFlag(cmd *cobra.Command, name *string) {
 type nodeFlags struct {
 	machine, config, devices, state string
 	quota                           quotaFlag
-	// pods are files of the Node and the pods that a kubelet's state is of.
+	// pods are files with the Node and the pods to which a kubelet's state belongs.
 	pods []string
-	// as is what decides. If nil, it is Paddock. read fills it in if it is automatic.
+	// as selects what decides. If nil, Paddock decides. If it is automatic, read fills it in.
 	as *asFlag
 	// kubeNode is the name of the Kubernetes node. read fills it in for a kubelet's state, if it is
 	// known.
 	kubeNode string
-	// objects are what pods has, if it was read.
+	// objects is the content of pods, if it was read.
 	objects *inputs.Objects
 	// stock is set by read for a kubelet's state.
 	stock *stock
-	// repairs is set for a command whose answer has what is wrong with a kubelet's files.
+	// repairs is set for a command whose answer describes the faults of a kubelet's files.
 	repairs bool
 	// whatIf is set for a command whose answer has StockNode.WhatIf.
 	whatIf bool
@@ -54,8 +54,7 @@ type nodeFlags struct {
 	noted bool
 }
 
-// kubeletConfigUsage is the help of --kubelet-config, of which the forms are the same in every
-// command.
+// kubeletConfigUsage is the help of --kubelet-config, whose forms are the same in every command.
 const kubeletConfigUsage = "how the node decides: a KubeletConfiguration `FILE`, the answer of the kubelet's /configz, " +
 	"or a directory with one of these and drop-ins; without it a default policy"
 
@@ -68,7 +67,7 @@ func (f *nodeFlags) register(cmd *cobra.Command, stateUsage string) {
 	podsFlag(cmd, &f.pods, ofStateUsage)
 }
 
-// read reads the node and its initial state. It prints notes about what is not known of the
+// read reads the node and its initial state. It prints notes about what is unknown about the
 // machine, and warnings about the policy.
 func (f *nodeFlags) read(s console.Streams) (*inputs.Node, *node.State, error) {
 	r := s.Reader()
@@ -150,8 +149,8 @@ func (f *nodeFlags) readSaved(s console.Streams, n *inputs.Node) (*inputs.Node, 
 	return n, shown.State, nil
 }
 
-// readStock reads the node of a kubelet's state. What is not given comes from the folder of the
-// state and from the objects of the node. The kubelet of the node is then the one that decides.
+// readStock reads the node of a kubelet's state. Inputs that are not given come from the folder of
+// the state and from the objects of the node. The kubelet of the node then decides.
 func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, error) {
 	f.quota.mode = agent.QuotaKubelet
 	quota, err := f.quota.policy()
@@ -181,7 +180,7 @@ func (f *nodeFlags) readStock(s console.Streams) (*inputs.Node, *node.State, err
 	return n.Node, n.Shown.State, err
 }
 
-// noteFlags prints once, where a kubelet decides, that its flags can override its file.
+// noteFlags prints once that the flags of a kubelet can override its file, if a kubelet decides.
 func (f *nodeFlags) noteFlags(s console.Streams, n *inputs.Node) {
 	if note := n.Policy.FlagsNote; f.as != nil && f.as.kubelet() && note != "" && !f.noted {
 		s.Notes([]string{note})
@@ -226,8 +225,8 @@ func (f *quotaFlag) policy() (node.QuotaPolicy, error) {
 	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown: %s", f.mode, spelling.Expected(f.mode, []string{agent.QuotaIsolated, agent.QuotaKubelet}))
 }
 
-// title returns the name of the node for a picture: that of the Node if it is known, and otherwise
-// that of the machine's file.
+// title returns the name of the node for a picture: the name of the Node if it is known, and
+// otherwise that of the machine's file.
 func (f *nodeFlags) title(n *inputs.Node) string {
 	if k := f.stock; k != nil && k.node != nil && k.node.Name != "" {
 		return k.node.Name

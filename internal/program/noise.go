@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// These are the limits of --for. In less than shortestNoise, most of what the kernel counts is the
-// measurement itself.
+// These are the limits of --for. In less time than shortestNoise, the measurement itself causes
+// most of what the kernel counts.
 const shortestNoise, longestNoise = 100 * time.Millisecond, 24 * time.Hour
 
 // noiseCommand is one invocation of paddock noise.
@@ -98,7 +98,8 @@ func (c *noiseCommand) run(cmd *cobra.Command, _ []string) error {
 	return s.Document(c.output.Value, console.NodeNoise, report, func() string { return view.NoiseText(report, s.Style(), c.all) })
 }
 
-// measure measures, and compares. Traces are recorded at the same time, if that is possible.
+// measure takes the measurements and compares them. If possible, it records traces at the same
+// time.
 func (c *noiseCommand) measure(ctx context.Context, s console.Streams, files kernelfiles.FS, found *noisy) (*noise.Report, error) {
 	begin := time.Now()
 	watch := kernelfiles.Watch{

@@ -28,15 +28,15 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
-// noisy are the containers that noise watches, and where they come from.
+// noisy has the containers that noise watches, and their source.
 type noisy struct {
 	containers []noise.Container
 	from       string
 	notes      []noise.NotSeen
 }
 
-// find returns the containers with exclusive CPUs, by the flags, or by the first of the usual
-// sources that has any.
+// find returns the containers with exclusive CPUs from the source that the flags select, or from
+// the first of the usual sources that has any.
 func (c *noiseCommand) find(ctx context.Context, cmd *cobra.Command, files kernelfiles.FS, online cpuset.Set) (*noisy, error) {
 	if cmd.Flags().Changed("cpus") {
 		return c.chosen(online)
@@ -84,8 +84,8 @@ func (c *noiseCommand) chosen(online cpuset.Set) (*noisy, error) {
 	return &noisy{containers: []noise.Container{{CPUs: cpus}}, from: "none, the CPUs are those of --cpus"}, nil
 }
 
-// usual asks the usual sources one after the other. A source that does not answer or has no
-// exclusive CPUs is not the one of this node.
+// usual asks the usual sources one after another. A source that does not answer, or has no
+// exclusive CPUs, is not the source of this node.
 func (c *noiseCommand) usual(ctx context.Context, s console.Streams, files kernelfiles.FS, cgroups []kernelfiles.Cgroup, online cpuset.Set) (found []noise.Container, from string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -163,8 +163,8 @@ func ofPodResources(ctx context.Context, socket string) (found []noise.Container
 	return found, nil
 }
 
-// ofState returns the containers with exclusive CPUs of a state file: the kubelet's, which has the
-// UIDs of pods, or the agent's.
+// ofState returns the containers with exclusive CPUs of a state file, which is either the
+// kubelet's, with the UIDs of pods, or the agent's.
 func ofState(s console.Streams, name string) ([]noise.Container, error) {
 	is, err := treatment.OfKubelet(s.Reader(), name)
 	if err != nil {

@@ -130,7 +130,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
-// saveTo writes a state. That of a kubelet has its version and what it has lost.
+// saveTo writes a state. A kubelet's state includes its version and what the kubelet has lost.
 func (c *planCommand) saveTo(name string, state *node.State) error {
 	var data []byte
 	var err error

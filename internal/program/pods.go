@@ -162,7 +162,7 @@ func (c *podsCommand) register(cmd *cobra.Command, namespaceUsage string) {
 }
 
 // question is one call of a client. It returns the response and the pods in it. It fills the Extras
-// with the data that the messages have no field for.
+// with the data for which the messages have no field.
 type question func(context.Context, *podres.Client, *podres.Extras) (proto.Message, []*podres.PodResources, error)
 
 // ask asks and prints, once or until a signal.
@@ -204,8 +204,7 @@ func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
 	}
 }
 
-// again prints the separator between two answers: it clears a terminal, and writes an empty line to
-// any other output.
+// again separates two answers: it clears a terminal, and writes an empty line to any other output.
 func again(s console.Streams, printed bool) error {
 	var err error
 	switch {

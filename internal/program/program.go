@@ -2,9 +2,9 @@
 // its arguments, calls other packages, and prints the result.
 //
 // Two programs use them. cmd/paddock links everything, for people at their desks. cmd/paddock-agent
-// runs on every node. It does not link the allocator of the scheduler with its CEL compiler, which
-// a node does not need, and which take a third of the size of the program and half of its start
-// time. Parts has the difference.
+// runs on every node. It does not link the scheduler's allocator and its CEL compiler: a node does
+// not need them, and they make up a third of the program's size and half of its start time. Parts
+// is the difference between the two.
 package program
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 // untilStart returns a note about the pods to which the next start of the kubelet assigns a second
-// pool, so that the answer is another one after it. It returns "" if there are none, or if the
-// kubelet does not start again: what to do is then part of the repair.
+// pool, because the answer changes with that start. It returns "" if there are no such pods, or if
+// the kubelet does not start again; in that case, the repair describes what to do.
 func (d *decider) untilStart(state *node.State) string {
 	if d.stock == nil || !d.as.kubelet() || len(d.stock.shown.Faults) > 0 {
 		return ""
@@ -39,9 +39,9 @@ func (d *decider) untilStart(state *node.State) string {
 	return note + "; to avoid it, drain the node before a start of the kubelet, or use topologyManagerScope container"
 }
 
-// repair returns what to repair on a node whose kubelet does not start again on its files, and
-// whether a pod would be admitted after that. It returns nil if the kubelet starts again, or if
-// that is not known.
+// repair returns the repair of a node whose kubelet does not start again on its files, and whether
+// the node would admit a pod afterwards. It returns nil if the kubelet starts again, or if that is
+// unknown.
 func (d *decider) repair(state *node.State, asked request.Pod) (*view.Repair, error) {
 	if d.stock == nil || len(d.stock.shown.Faults) == 0 {
 		return nil, nil //nolint:nilnil // There is nothing to repair.

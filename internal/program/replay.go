@@ -181,8 +181,8 @@ func (r *replayCommand) file(name string) error {
 	return nil
 }
 
-// noteOthers adds a note for each kubelet that wrote the files of scenarios for which --as names
-// another one.
+// noteOthers adds a note for each kubelet that wrote the files of scenarios if --as names another
+// one.
 func (r *replayCommand) noteOthers(name string) {
 	for _, version := range slices.Sorted(maps.Keys(r.others)) {
 		r.Notes([]string{fmt.Sprintf("%s: kubelet %s wrote the state files of %s, and --as %s reads them and decides",

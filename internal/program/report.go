@@ -110,7 +110,7 @@ func (c *reportCommand) print(s console.Streams, r view.Report) error {
 	return nil
 }
 
-// addLike adds how large a pod like that of --like can be.
+// addLike adds the largest size of a pod like that of --like.
 func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs.Node, state *node.State, r *view.Report) error {
 	gates := podspec.GatesOf(state.Policy())
 	read, err := s.Pods(inputs.PodFiles{Paths: []string{c.like}, Gates: gates, Machine: n.Found.Machine, Strict: c.strict, Ended: inputs.OnlyPod})
@@ -149,7 +149,8 @@ func (c *reportCommand) addLike(cmd *cobra.Command, s console.Streams, n *inputs
 	return err
 }
 
-// doubts returns why a kubelet can decide about the pod in another way, with the state for plans.
+// doubts returns the reasons why a kubelet may decide differently about the pod, with the state for
+// plans.
 func (c *reportCommand) doubts(s console.Streams, state *node.State, pod *request.Pod) ([]view.Doubt, *node.State, error) {
 	if c.node.stock == nil {
 		return nil, state, nil

@@ -12,9 +12,10 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// wherever decides about a pod with each placement of the devices whose NUMA nodes are not known.
-// If the pod is rejected with all of them for the same reason, or gets the same CPUs and memory,
-// the places are no doubt about the decision. Otherwise the doubt has two placements that differ.
+// wherever decides about a pod with each placement of the devices with unknown NUMA nodes. If the
+// pod is rejected for the same reason in all cases, or always gets the same CPUs and memory, the
+// placement of the devices is no doubt about the decision. Otherwise the doubt names two placements
+// that differ.
 func (d *decider) wherever(made *decision, asked request.Pod) error {
 	if d.stock == nil || !made.isUnsure() || made.plan.Known {
 		return nil
@@ -78,8 +79,8 @@ func samePlace(a, b *node.Plan) bool {
 	})
 }
 
-// everywhere adds to each proposal with how many placements of devices it admits the pod. It drops
-// those that admit it with none.
+// everywhere adds to each proposal the number of placements with which it admits the pod. It drops
+// proposals that never admit it.
 func (d *decider) everywhere(remedies *explain.Remedies, asked request.Pod, placed []*node.State) error {
 	if len(placed) == 0 {
 		return nil

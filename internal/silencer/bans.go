@@ -7,11 +7,11 @@ import (
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
-// askIrqbalanceEvery is how often irqbalance is asked whether it still has the ban list. It loses
-// it when it restarts; then it reads the one of its environment file.
+// askIrqbalanceEvery is how often the process asks irqbalance whether it still has the ban list.
+// irqbalance loses the list when it restarts, and then reads the one of its environment file.
 const askIrqbalanceEvery = 10 * time.Second
 
-// bans is what was sent to irqbalance.
+// bans is the list that irqbalance got last.
 type bans struct {
 	sent  cpuset.Set
 	at    time.Time
@@ -19,9 +19,10 @@ type bans struct {
 	err   error
 }
 
-// ban lets irqbalance know which CPUs are quiet: at once when they change, and again in case it was
-// restarted. Without quiet CPUs it gets an empty list once, and uses its own again. It is never
-// restarted: systemd stops a service that is restarted five times in ten seconds (cri-o#9405).
+// ban sends the quiet CPUs to irqbalance: at once when they change, and again in case irqbalance
+// was restarted. Without quiet CPUs, irqbalance gets an empty list once, and uses its own again.
+// The process never restarts irqbalance, because systemd stops a service that is restarted five
+// times in ten seconds (cri-o#9405).
 func (s *Silencer) ban(cpus cpuset.Set) {
 	b := &s.bans
 	if !s.config.Quiet.Irqbalance || s.config.Quiet.Interrupts == quiet.Off || s.config.Irqbalance.Sockets == "" {

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// checkTasksEvery is how often the tasks of a class are looked at that has not changed. A task
-	// begins in the group of its parent; one that a runtime adds to a container does not.
+	// checkTasksEvery is how often the process checks the tasks of a class that has not changed. A
+	// task begins in the group of its parent, but a task that a runtime adds to a container does
+	// not.
 	checkTasksEvery = 10 * time.Second
-	// mostMoves is how many threads a round moves. What is left is for the next one.
+	// mostMoves is how many threads a round moves. The next round moves the rest.
 	mostMoves = 1000
 )
 
@@ -37,9 +38,9 @@ type classes struct {
 	members []member
 }
 
-// classesOf returns the classes that an agent shows. The cgroup of a container is the one of its
-// pod with exactly its CPUs: exclusive CPUs are in one cgroup, and all containers that share a
-// pool have the same class.
+// classesOf returns the classes in an agent's answer. The cgroup of a container is the cgroup of
+// its pod that has exactly its CPUs: exclusive CPUs are in one cgroup, and all containers that
+// share a pool have the same class.
 func classesOf(shown *podres.Caches, groups []kernelfiles.Cgroup) *classes {
 	c := &classes{caches: quiet.Caches{Division: resctrl.Division{Rules: shown.Rules, Rest: shown.Rest, Groups: map[string]cache.Class{}}, For: map[string][]string{}}}
 	cgroups := map[string]bool{}
@@ -69,8 +70,8 @@ func (c *classes) wanted() *quiet.Caches {
 	return &c.caches
 }
 
-// cacheWishes returns the classes that this node makes groups for, or nil if they are not known, or
-// are to be given back.
+// cacheWishes returns the classes for which this node makes groups. It returns nil if they are not
+// known, or are to be given back.
 func (s *Silencer) cacheWishes(groups []kernelfiles.Cgroup) (*classes, error) {
 	shown := s.follow.classes()
 	if shown == nil || s.config.Quiet.Caches == quiet.Off {
@@ -85,8 +86,8 @@ func (s *Silencer) cacheWishes(groups []kernelfiles.Cgroup) (*classes, error) {
 	return c, err
 }
 
-// moveTasks moves the threads of containers to their groups. last has when the cgroups were looked
-// at that have all of theirs there.
+// moveTasks moves the threads of containers to their groups. It remembers when it last saw all
+// threads of a cgroup in the right group.
 func (s *Silencer) moveTasks(c *classes) {
 	if c == nil {
 		s.checked = nil
@@ -132,8 +133,8 @@ func (s *Silencer) moveTasks(c *classes) {
 	s.checked = checked
 }
 
-// moveThreads moves the threads of one container, at most left of them. It reports whether all are
-// in the group.
+// moveThreads moves the threads of one container, at most left of them. It reports whether all of
+// them are in the group.
 func (s *Silencer) moveThreads(m member, in map[int]bool, left *int) (all bool, err error) {
 	threads, err := s.world.Files.Threads(m.cgroup)
 	for _, thread := range threads {
@@ -156,14 +157,14 @@ func (s *Silencer) taskError(m member, err error) {
 	s.taskErrors = append(s.taskErrors, quiet.Problem{Container: m.container, File: quiet.ClassFile(m.group), Text: fmt.Sprintf("container %s: its threads cannot be moved to its cache class %s: %v", m.container, m.group, err)})
 }
 
-// Class is a class of the caches, which is a group of resctrl.
+// Class is a class of the caches, that is, a group of resctrl.
 type Class struct {
-	// Group is its name, and Containers are those in it.
+	// Group is the name of the group, and Containers are the containers in it.
 	Group      string   `json:"group"`
 	Containers []string `json:"containers"`
-	// Pool is whether it is that of a pod's pool.
+	// Pool reports whether it is the class of a pod's pool.
 	Pool bool `json:"pool"`
-	// Has is what it has for itself.
+	// Has describes what the class has for itself.
 	Has string `json:"has"`
 }
 
@@ -178,12 +179,12 @@ func (c *classes) status() []Class {
 	return all
 }
 
-// mostSeries limits the classes in the metrics. A processor has 16 at most; an ARM one can have
-// more.
+// mostSeries limits the classes in the metrics. A processor has at most 16 classes; an ARM one can
+// have more.
 const mostSeries = 128
 
-// usageEvery is how long a reading of the monitoring is used. Each reading interrupts a CPU of each
-// cache, which can be a quiet one.
+// usageEvery is how long a reading of the monitoring is valid. Each reading interrupts a CPU of
+// each cache, possibly a quiet one.
 const usageEvery = 10 * time.Second
 
 // usage is the text of the metrics of the classes, and when it was read.
@@ -192,8 +193,8 @@ type usage struct {
 	at   time.Time
 }
 
-// classMetrics returns the occupancy and the bandwidth of the classes. They are read when somebody
-// asks.
+// classMetrics returns the occupancy and the bandwidth of the classes. It reads them only on
+// request.
 func (s *Silencer) classMetrics() string {
 	s.monitoring.Lock()
 	defer s.monitoring.Unlock()
@@ -232,7 +233,7 @@ func (s *Silencer) classMetrics() string {
 // classMetricNames are parallel to resctrl.Events.
 var classMetricNames = [len(resctrl.Events)]string{"paddock_quiet_class_cache_bytes", "paddock_quiet_class_memory_bytes_total", "paddock_quiet_class_local_memory_bytes_total"}
 
-// labels returns the pod and the container of a class. That of a pool has no container.
+// labels returns the pod and the container of a class. The class of a pool has no container.
 func (c *Class) labels() string {
 	var words [3]string
 	if len(c.Containers) > 0 {

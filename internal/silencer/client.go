@@ -16,11 +16,11 @@ import (
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
-// This file has clients without the libraries of Kubernetes, which take more memory than the
-// process may have: 5 MiB for the types of a pod, and 10 MiB for client-go.
+// This file has clients that do not use the libraries of Kubernetes, because these take more memory
+// than the process may have: 5 MiB for the types of a pod, and 10 MiB for client-go.
 
-// mostPods is the largest list of pods that is read, in bytes. A pod has about 20 KiB, and can have
-// 1.5 MiB. Only what readPods keeps of a pod stays in memory.
+// mostPods is the largest list of pods that the process reads, in bytes. A pod has about 20 KiB,
+// and can have 1.5 MiB. Only what readPods keeps of a pod stays in memory.
 const mostPods = 256 << 20
 
 // newClient returns a client that checks certificates with the CA of a file.
@@ -53,7 +53,7 @@ func checkURL(address, tokenFile string) error {
 	return nil
 }
 
-// authorize adds the token of a file, which is replaced every hour.
+// authorize adds the token from a file, which is replaced every hour.
 func authorize(request *http.Request, tokenFile string) error {
 	if tokenFile == "" {
 		return nil
@@ -92,7 +92,7 @@ func (k *kubeletClient) pods(ctx context.Context) (found map[string]*pod, err er
 	return readPods(io.LimitReader(answer.Body, mostPods))
 }
 
-// readPods reads a v1 PodList, one pod after the other. Of annotations, it keeps the wishes.
+// readPods reads a v1 PodList, one pod after another. Of the annotations, it keeps only the wishes.
 func readPods(from io.Reader) (map[string]*pod, error) {
 	in := json.NewDecoder(from)
 	var skipped json.RawMessage

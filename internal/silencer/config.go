@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
-// What the end of the process does.
+// The values of Config.OnExit.
 const (
 	ExitLeave   = "leave"
 	ExitRelease = "release"
@@ -29,35 +29,37 @@ const (
 
 // Config is the content of the YAML file of --config.
 type Config struct {
-	// Quiet is what is set, and for whom.
+	// Quiet determines the settings, and for which containers they are made.
 	Quiet quiet.Policy `json:"quiet"`
-	// Root is the directory that has proc and sys of the node, and CgroupRoot where its cgroups are
-	// mounted. If CgroupRoot is empty, it is sys/fs/cgroup below Root.
+	// Root is the directory with proc and sys of the node. CgroupRoot is the directory at which the
+	// cgroups are mounted. If CgroupRoot is empty, it is sys/fs/cgroup below Root.
 	Root       string `json:"root"`
 	CgroupRoot string `json:"cgroupRoot"`
-	// State is the file with what was there before. It needs a directory of its own.
+	// State is the file that records the earlier content of files. It needs a directory of its own.
 	State string `json:"state"`
-	// PodResources are the sockets that say which container has which CPUs: the agent's, where
+	// PodResources are the sockets that report which container has which CPUs: the agent's, where
 	// Paddock decides, and the kubelet's.
 	PodResources []string `json:"podResources"`
-	// Kubelet lists the pods with their annotations. Without a URL, no pod can ask.
+	// Kubelet lists the pods with their annotations. Without a URL, pods cannot ask for settings.
 	Kubelet Kubelet `json:"kubelet"`
-	// APIServer gets an event for each wish that is not carried out. Without a URL, it is logged.
+	// APIServer gets an event for each wish that is not carried out. Without a URL, the process
+	// only logs it.
 	APIServer APIServer `json:"apiServer"`
-	// Irqbalance is where irqbalance is.
+	// Irqbalance locates irqbalance.
 	Irqbalance Irqbalance `json:"irqbalance"`
 	// Interval is the time between two rounds.
 	Interval Duration `json:"interval"`
 	// OnExit is ExitLeave or ExitRelease.
 	OnExit string `json:"onExit"`
-	// Listen is the address of the status, the metrics and the health. Empty means none.
+	// Listen is the address of the status, the metrics and the health checks. If empty, they are
+	// not served.
 	Listen string `json:"listen"`
 	// NodeName is the name of the Kubernetes node, for events.
 	NodeName string `json:"nodeName"`
 	Log      Log    `json:"log"`
 }
 
-// NewLogger returns a logger of the form and the level of the configuration.
+// NewLogger returns a logger with the format and the level of the configuration.
 func (c *Config) NewLogger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
@@ -81,7 +83,7 @@ type Kubelet struct {
 	Insecure  bool   `json:"insecure"`
 }
 
-// APIServer is the address of the API server. The URL "in-cluster" is that of the pod's
+// APIServer is the address of the API server. The URL "in-cluster" is the address in the pod's
 // environment.
 type APIServer struct {
 	URL       string `json:"url"`
@@ -89,21 +91,21 @@ type APIServer struct {
 	CAFile    string `json:"caFile"`
 }
 
-// Irqbalance is where irqbalance is.
+// Irqbalance locates irqbalance.
 type Irqbalance struct {
-	// Sockets is the directory of its socket. Environment is its environment file, which is usually
-	// /etc/default/irqbalance or /etc/sysconfig/irqbalance. If empty, it is not changed.
+	// Sockets is the directory of irqbalance's socket. Environment is its environment file, usually
+	// /etc/default/irqbalance or /etc/sysconfig/irqbalance. If empty, the file is not changed.
 	Sockets     string `json:"sockets"`
 	Environment string `json:"environment"`
 }
 
-// Log is the form of the log, text or json, and its level.
+// Log is the format of the log, text or json, and its level.
 type Log struct {
 	Format string `json:"format"`
 	Level  string `json:"level"`
 }
 
-// Duration is the interval, with the text form of time.ParseDuration.
+// Duration is an interval, written in the form of time.ParseDuration.
 type Duration time.Duration
 
 // MarshalText returns the form that UnmarshalJSON reads.
@@ -133,7 +135,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads a configuration file. Fields that it does not have are those of DefaultConfig.
+// ReadConfig reads a configuration file. Missing fields have the values of DefaultConfig.
 func ReadConfig(name string, data []byte) (Config, error) {
 	c := DefaultConfig()
 	object, err := yaml.YAMLToJSONStrict(data)

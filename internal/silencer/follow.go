@@ -18,18 +18,18 @@ import (
 const (
 	// askTime limits one question to a socket.
 	askTime = 2 * time.Second
-	// podsEvery is how often the kubelet's list of pods is read, if no container is unknown. With
-	// the same unknown containers, for example of an image that cannot be pulled, the list is read
-	// after soonAgain, and then after twice that time each, up to podsEvery.
+	// podsEvery is how often the process reads the kubelet's list of pods while every container is
+	// known. If the same containers stay unknown, for example because an image cannot be pulled, it
+	// reads the list after soonAgain, and doubles the time after each reading, up to podsEvery.
 	podsEvery = 10 * time.Second
 	soonAgain = time.Second
-	// forgetAfter is how long a source that does not answer keeps its containers. An update of an
-	// agent takes seconds; a node that was given to another manager has a source that never
-	// answers.
+	// forgetAfter is how long the containers of a source that does not answer still count. An
+	// update of an agent takes seconds. On a node that was given to another manager, one source
+	// never answers.
 	forgetAfter = 10 * time.Minute
 )
 
-// assigned are the exclusive CPUs of a container, by one source.
+// assigned are the exclusive CPUs of a container according to one source.
 type assigned struct {
 	namespace, pod, name string
 	cpus, to             cpuset.Set
@@ -39,8 +39,8 @@ type assigned struct {
 type source struct {
 	socket string
 	client *podres.Client
-	// last is what it answered, and at is when. answered is whether it ever did, also before a
-	// restart of this process.
+	// last is the last answer, and at its time. answered reports whether the source ever answered,
+	// including before a restart of this process.
 	last     []assigned
 	caches   *podres.Caches
 	wrong    error // why caches are those of an earlier answer
@@ -49,7 +49,7 @@ type source struct {
 	err      error
 }
 
-// pod is what the kubelet's list shows of a pod.
+// pod is the part of a pod in the kubelet's list that the process keeps.
 type pod struct {
 	Metadata struct {
 		Namespace, Name, UID string
@@ -65,18 +65,18 @@ type pod struct {
 	}
 }
 
-// follower follows which container has which exclusive CPUs. It is for one goroutine.
+// follower tracks which container has which exclusive CPUs. It must be used by one goroutine only.
 type follower struct {
 	sources []*source
 	kubelet *kubeletClient  // nil without a kubelet
 	pods    map[string]*pod // by namespace and name
 	podsAt  time.Time
 	podsErr error
-	// unknown are the containers that were not in the list, or had no ID, when it was read last
-	// because of them. again is how long they wait until the list is read once more.
+	// unknown are the containers that were missing in the list, or had no ID, when they caused its
+	// last reading. again is how long they wait until the next reading.
 	unknown []string
 	again   time.Duration
-	// groups has the cgroup that each container had last, by its ID.
+	// groups has the last cgroup of each container, by the container's ID.
 	groups map[string]string
 	now    func() time.Time
 	began  time.Time
@@ -107,15 +107,15 @@ func (f *follower) answered() (sockets []string) {
 	return sockets
 }
 
-// errNoSource is the error while no source answers, and errMissed that while only one that had
-// containers before a restart of this process does not.
+// errNoSource is the error while no source answers. errMissed is the error while the only source
+// that does not answer is one that had containers before a restart of this process.
 var (
 	errNoSource = errors.New("nothing is changed until a source of podResources answers")
 	errMissed   = errors.New("nothing is changed until the source answers that had containers before, or 10 minutes have passed")
 )
 
-// Containers returns the containers with exclusive CPUs, and those that ask without having any. It
-// returns an error if it cannot know which ones there are.
+// Containers returns the containers with exclusive CPUs, and those that ask for settings without
+// having any. It returns an error if it cannot know which containers there are.
 func (f *follower) Containers(ctx context.Context, groups []kernelfiles.Cgroup) ([]quiet.Container, error) {
 	var wrong []error
 	ready, missed := false, false
@@ -138,12 +138,12 @@ func (f *follower) Containers(ctx context.Context, groups []kernelfiles.Cgroup) 
 }
 
 // missed reports whether a source that had containers before a restart of this process has not
-// answered since.
+// answered since then.
 func (s *source) missed(now, began time.Time) bool {
 	return s.err != nil && s.answered && s.last == nil && now.Sub(began) < forgetAfter
 }
 
-// ask asks a source. If it does not answer, it keeps what it had.
+// ask asks a source. If the source does not answer, its earlier answer stays valid.
 func (s *source) ask(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *source) ask(ctx context.Context, now time.Time) {
 	s.answered = len(found) > 0 || s.caches != nil && len(s.caches.Containers) > 0
 }
 
-// classes returns the classes that the first source shows that knows any: the agent.
+// classes returns the classes of the first source that knows any, which is the agent.
 func (f *follower) classes() *podres.Caches {
 	for _, s := range f.sources {
 		if s.caches != nil {
@@ -203,14 +203,14 @@ func (s *source) list(ctx context.Context) ([]assigned, error) {
 	return found, nil
 }
 
-// take takes over the classes of an answer. Those that cannot be true change nothing.
+// take stores the classes in an answer. Classes that cannot be right change nothing.
 func (s *source) take(extras *podres.Extras) {
 	if s.wrong = extras.CachesError; s.wrong == nil {
 		s.caches = extras.Caches
 	}
 }
 
-// readPods reads the kubelet's list of pods, if it is old or a container is not in it.
+// readPods reads the kubelet's list of pods, if the last one is old or lacks a container.
 func (f *follower) readPods(ctx context.Context) {
 	if f.kubelet == nil {
 		return
@@ -266,7 +266,7 @@ func (p *pod) id(container string) string {
 	return ""
 }
 
-// assemble puts the sources, the pods and the cgroups together.
+// assemble combines the sources, the pods and the cgroups.
 func (f *follower) assemble(groups []kernelfiles.Cgroup) (all []quiet.Container) {
 	has := map[string]bool{}
 	for _, s := range f.sources {
@@ -300,8 +300,8 @@ func (f *follower) assemble(groups []kernelfiles.Cgroup) (all []quiet.Container)
 	return all
 }
 
-// group returns the cgroup of a container: the one with its ID, the one with exactly its CPUs, the
-// one that it had before, or the only one within its CPUs.
+// group returns the cgroup of a container: the one with its ID, otherwise the one with exactly its
+// CPUs, otherwise its earlier one, or otherwise the only one within its CPUs.
 func (f *follower) group(c *quiet.Container, id string, cpus cpuset.Set, groups []kernelfiles.Cgroup) *kernelfiles.Cgroup {
 	before := f.groups[c.ID()]
 	var within, equal, same *kernelfiles.Cgroup
@@ -335,7 +335,8 @@ func (f *follower) group(c *quiet.Container, id string, cpus cpuset.Set, groups 
 	return nil
 }
 
-// problems returns what the follower could not read, except sources that are not on this node.
+// problems returns what the follower could not read, except for sources that do not exist on this
+// node.
 func (f *follower) problems() (all []quiet.Problem) {
 	for _, s := range f.sources {
 		if s.err != nil && (s.answered || !errors.Is(s.err, podres.ErrNoListener) && !errors.Is(s.err, fs.ErrNotExist)) {

@@ -14,11 +14,11 @@ import (
 
 const (
 	savedVersion = 1
-	// mostSaved is the largest state in bytes. A record has about 200 bytes.
+	// mostSaved is the largest state, in bytes. A record has about 200 bytes.
 	mostSaved = 8 << 20
 )
 
-// saved is what outlives the process.
+// saved is the state that survives the process.
 type saved struct {
 	Version int `json:"version"`
 	// Boot is the boot id of the kernel whose files were changed.

@@ -15,7 +15,7 @@ import (
 // StatusPath is the path of the status on the listen address.
 const StatusPath = "/status"
 
-// Handler returns a handler that serves
+// Handler returns a handler for the following paths:
 //
 //	/status    the Status, as JSON, to clients on the node
 //	/healthz   200 while the process answers
@@ -54,7 +54,7 @@ func answer(w http.ResponseWriter, code int, text string) {
 }
 
 // metrics returns the numbers of a status in the text format of Prometheus. No label names a pod;
-// see classMetrics.
+// only those of classMetrics do.
 func (s *Status) metrics() string {
 	var out strings.Builder
 	metric := func(name, kind, help string) {

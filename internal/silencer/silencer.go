@@ -19,16 +19,16 @@ import (
 	"github.com/paddock-project/paddock/internal/node/store"
 )
 
-// World is what the process runs in.
+// World is the environment of the process.
 type World struct {
-	// Disk is where the state is, and Files are the kernel's files.
+	// Disk has the state, and Files has the kernel's files.
 	Disk  store.FS
 	Files kernelsettings.FS
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 	// Environment is os.Getenv.
 	Environment func(string) string
-	// Ban lets irqbalance know which CPUs are quiet. It is kernelsettings.Ban.
+	// Ban sends the quiet CPUs to irqbalance. It is kernelsettings.Ban.
 	Ban func(dir string, cpus cpuset.Set) (found bool, err error)
 }
 
@@ -41,15 +41,15 @@ type containers interface {
 	problems() []quiet.Problem
 }
 
-// Silencer keeps the CPUs of a node quiet. Run, Round and Release are for one goroutine, Status for
-// all.
+// Silencer keeps the CPUs of a node quiet. Run, Round and Release must be called by one goroutine.
+// Status can be called by any goroutine.
 type Silencer struct {
 	config Config
 	world  World
 	log    *slog.Logger
 	follow containers
 	store  *store.Store
-	// saved is what the state file has.
+	// saved is the content of the state file.
 	saved    saved
 	troubles quiet.Troubles
 	machine  quiet.Machine
@@ -58,8 +58,8 @@ type Silencer struct {
 	reported map[string]bool // problems that were logged
 	counts   counts
 	status   atomic.Pointer[Status]
-	// checked has when all threads of a container were seen in its group, and taskErrors what could
-	// not be moved in this round.
+	// checked records when all threads of a container were last seen in its group. taskErrors
+	// records which threads could not be moved in this round.
 	checked    map[member]time.Time
 	taskErrors []quiet.Problem
 	// moving is the container that needed the last move of a round.
@@ -74,7 +74,7 @@ type Silencer struct {
 // counts only grow.
 type counts struct{ rounds, writes, failed, saves, moved uint64 }
 
-// New opens the state, and takes over what an earlier process has changed.
+// New opens the state, and takes over the changes of an earlier process.
 func New(c Config, w World, log *slog.Logger) (*Silencer, error) {
 	s := &Silencer{config: c, world: w, log: log, troubles: quiet.Troubles{}, reported: map[string]bool{}}
 	if err := s.open(); err != nil {
@@ -93,7 +93,7 @@ func New(c Config, w World, log *slog.Logger) (*Silencer, error) {
 }
 
 // open opens the state. After a restart of the machine, the kernel has its own values again, and
-// nothing that was recorded before is written.
+// open discards the earlier records.
 func (s *Silencer) open() error {
 	s.world.Files.Balancer = s.config.Irqbalance.Environment
 	boot, err := s.world.Files.BootID()
@@ -113,7 +113,7 @@ func (s *Silencer) open() error {
 	return nil
 }
 
-// Run runs rounds until ctx ends. Then it gives everything back, if onExit is release.
+// Run runs rounds until ctx ends. If onExit is release, it then restores everything.
 func (s *Silencer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s.Round(ctx)
@@ -142,7 +142,7 @@ func (s *Silencer) Close() error {
 	return s.store.Close()
 }
 
-// Round looks once, and changes what is to be changed.
+// Round looks at the node once, and makes the necessary changes.
 func (s *Silencer) Round(ctx context.Context) {
 	s.counts.rounds++
 	groups, err := kernelfiles.FS{Root: s.world.Files.Root, Mount: s.world.Files.Mount}.Cgroups()
@@ -179,14 +179,14 @@ func (s *Silencer) Round(ctx context.Context) {
 	s.show(ctx, p, &seen{list, wished, now}, err)
 }
 
-// seen is what a round has found.
+// seen is the result of a look.
 type seen struct {
 	list    []quiet.Container
 	classes *classes
 	now     map[string]string
 }
 
-// look reads the machine, and what does not change with it only once.
+// look reads the machine. It reads the parts that never change only once.
 func (s *Silencer) look() error {
 	m, err := s.world.Files.Machine(&s.machine)
 	if err == nil {
@@ -195,8 +195,8 @@ func (s *Silencer) look() error {
 	return err
 }
 
-// scope returns which files a round reads. Without containers, these are the files that were
-// changed.
+// scope returns the files that a round reads. Without containers, these are only the files that the
+// process has changed.
 func (s *Silencer) scope(list []quiet.Container, wished *classes) *kernelsettings.Scope {
 	p := &s.config.Quiet
 	some := slices.ContainsFunc(list, func(c quiet.Container) bool { return !c.Assigned.IsEmpty() })
@@ -228,8 +228,8 @@ func (s *Silencer) scope(list []quiet.Container, wished *classes) *kernelsetting
 	return scope
 }
 
-// carryOut saves the records of a plan, writes, and saves what came of it. It writes nothing that
-// is not saved.
+// carryOut saves the records of a plan, writes, and saves the result. It writes nothing that is not
+// saved.
 func (s *Silencer) carryOut(p *quiet.Plan) error {
 	if err := s.save(p.Records); err != nil {
 		return fmt.Errorf("nothing is changed: %w", err)
@@ -258,7 +258,7 @@ func (s *Silencer) carryOut(p *quiet.Plan) error {
 	return s.save(records)
 }
 
-// save saves records, and the sources that have shown containers, if the file has others.
+// save saves records, and the sources that have shown containers, if they differ from the file.
 func (s *Silencer) save(records quiet.Records) error {
 	next := s.saved
 	next.Files, next.Sources = records, s.saved.Sources
@@ -281,7 +281,7 @@ func (s *Silencer) save(records quiet.Records) error {
 	return nil
 }
 
-// wait notes why a round could not look.
+// wait records why a round could not look.
 func (s *Silencer) wait(err error) {
 	last := *s.status.Load()
 	if last.Waiting != err.Error() {
@@ -291,13 +291,13 @@ func (s *Silencer) wait(err error) {
 	s.status.Store(&last)
 }
 
-// release gives every file back what it had before, and returns those for which that failed.
+// release restores the earlier content of every file, and returns the files for which that failed.
 func (s *Silencer) release() (left []string, err error) {
 	if err := s.look(); err != nil {
 		return nil, err
 	}
-	// The kernel takes CPUs of partitions out of other files until these have ended, so that the
-	// second round finds what the first one could not give back.
+	// The kernel takes CPUs of partitions out of other files until the partitions have ended. The
+	// second round therefore restores what the first one could not.
 	var now map[string]string
 	var unread map[string]error
 	for range 3 {
@@ -328,8 +328,8 @@ func (s *Silencer) release() (left []string, err error) {
 	return left, nil
 }
 
-// Release gives every file back what it had before the first start, without a running process. It
-// returns how many were given back, and those for which that failed.
+// Release restores every file to its content before the first start, while no process runs. It
+// returns the number of restored files, and the files for which that failed.
 func Release(c Config, w World, log *slog.Logger) (back int, left []string, err error) {
 	s := &Silencer{config: c, world: w, log: log, troubles: quiet.Troubles{}, reported: map[string]bool{}}
 	if err := s.open(); err != nil {

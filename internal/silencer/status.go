@@ -10,25 +10,26 @@ import (
 	"github.com/paddock-project/paddock/internal/node/quiet"
 )
 
-// Status is what paddock quiet does on a node at present.
+// Status is the present state of paddock quiet on a node.
 type Status struct {
-	// Waiting is why the last round changed nothing. If empty, it did what was to be done.
+	// Waiting is the reason why the last round changed nothing. It is empty if the round did
+	// everything that it should.
 	Waiting string `json:"waiting,omitempty"`
-	// At is when the last round ended that did what was to be done.
+	// At is the end of the last round that did everything that it should.
 	At time.Time `json:"at"`
-	// QuietCPUs are the CPUs of the containers that files were changed for.
+	// QuietCPUs are the CPUs of the containers for which files were changed.
 	QuietCPUs string `json:"quietCPUs"`
 	// Containers are the containers with exclusive CPUs.
 	Containers []Container `json:"containers"`
-	// Files are the files that are changed, and those that should be.
+	// Files are the changed files, and those that should be changed.
 	Files []File `json:"files"`
 	// Problems are wishes and settings that are not carried out.
 	Problems []quiet.Problem `json:"problems"`
 	// Classes are the classes of the caches.
 	Classes []Class `json:"classes"`
-	// Reported are settings of the whole node that are not changed.
+	// Reported are settings of the whole node, which the process does not change.
 	Reported map[string]string `json:"reported"`
-	// Irqbalance is which CPUs irqbalance bans.
+	// Irqbalance describes which CPUs irqbalance bans.
 	Irqbalance string `json:"irqbalance"`
 	// Counts count since the start of the process.
 	Counts Counts `json:"counts"`
@@ -51,33 +52,34 @@ type Container struct {
 type File struct {
 	// File is the name of the file, from the root of the node.
 	File string `json:"file"`
-	// Sets is what it sets.
+	// Sets describes the setting that the file controls.
 	Sets string `json:"sets"`
-	// Before is what it would contain without Paddock.
+	// Before is what the file would contain without Paddock.
 	Before string `json:"before"`
-	// Wanted is what it must contain, and Now what it contains.
+	// Wanted is what the file must contain, and Now what it contains.
 	Wanted string `json:"wanted"`
 	Now    string `json:"now"`
-	// For are the containers for which it is changed.
+	// For are the containers for which the file is changed.
 	For []string `json:"for"`
-	// Since is when it was changed first.
+	// Since is the time of the first change.
 	Since string `json:"since,omitempty"`
-	// ChangedBack is how often somebody else changed it back. Error is why the kernel rejects the
-	// value. Until is when it is written again, if it is left alone until then.
+	// ChangedBack is how often another program changed the file back. Error is the reason why the
+	// kernel rejects the value. If the file is left alone for a while, Until is the time of the
+	// next write.
 	ChangedBack int       `json:"changedBack,omitempty"`
 	Error       string    `json:"error,omitempty"`
 	Until       time.Time `json:"until,omitzero"`
 }
 
-// Counts count what was done.
+// Counts are counters of the process.
 type Counts struct {
-	// Rounds are looks at the node, Writes writes to files, and Failed those that the kernel
-	// rejected. Saves are writes of the state.
+	// Rounds counts the looks at the node. Writes counts the writes to files, and Failed those that
+	// the kernel rejected. Saves counts the writes of the state.
 	Rounds uint64 `json:"rounds"`
 	Writes uint64 `json:"writes"`
 	Failed uint64 `json:"failed"`
 	Saves  uint64 `json:"saves"`
-	// Moved are threads that were moved to a class of the caches.
+	// Moved counts threads that were moved to a class of the caches.
 	Moved uint64 `json:"moved"`
 }
 
@@ -153,9 +155,9 @@ func (b *bans) text() string {
 	return "CPUs " + b.sent.String() + " are banned"
 }
 
-// announce logs each problem once, until it has ended, and sends an event about those of pods. All
-// events of a round have askTime together, because no CPU becomes quiet meanwhile. What is left is
-// for the next round.
+// announce logs each problem once, until it has ended, and sends an event about the problems of
+// pods. All events of a round share askTime, because no CPU becomes quiet in the meantime. The next
+// round sends the rest.
 func (s *Silencer) announce(ctx context.Context, next *Status, troubles quiet.Troubles, list []quiet.Container) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

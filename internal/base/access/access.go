@@ -52,15 +52,14 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 }
 
 // Local reports whether a request came over the loopback interface. A request without a connection,
-// e.g. in a test, is local.
+// for example in a test, is local.
 func Local(r *http.Request) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return local == nil || local.IP.IsLoopback()
 }
 
-// unwelcome returns the reason why a request is rejected, or "" if it is allowed. Browsers send
-// which kind of site made the request and for which purpose
-// (https://www.w3.org/TR/fetch-metadata/).
+// unwelcome returns the reason why a request is rejected, or "" if it is allowed. Browsers send the
+// kind of site that made the request, and its purpose (https://www.w3.org/TR/fetch-metadata/).
 func (g Guard) unwelcome(r *http.Request) string {
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
 		return "a cross-origin request: a page of another site may link to this address, and not load from it"

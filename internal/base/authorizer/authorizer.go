@@ -1,12 +1,13 @@
 // Package authorizer distinguishes a missing permission from an API server that has just started.
 //
 // An API server answers requests before its authorizer has read the roles. Until then, for some
-// seconds after each start, it forbids what it allows afterwards (403). So "forbidden" means that a
-// permission is missing only if it lasts. Who asks again and again gives each answer to a Watch:
-// "forbidden" is a missing permission once it has lasted for Grace. Who asks once asks for /readyz
-// too, which is not ready until the roles are read, and which needs no permission (Unready).
+// seconds after each start, it forbids what it allows afterwards (403). "Forbidden" therefore means
+// that a permission is missing only if it lasts. A program that repeats a request passes each
+// answer to a Watch, which treats "forbidden" as a missing permission once it has lasted for Grace.
+// A program that sends a single request also asks for /readyz, which needs no permission and is not
+// ready until the roles are read (Unready).
 //
-// The error of an API server that is starting wraps the answer, and does not show its text.
+// The error for an API server that is starting wraps the answer, but does not show its text.
 package authorizer
 
 import (
@@ -22,8 +23,8 @@ const (
 	// Grace is how long "forbidden" does not count as a missing permission. An API server reads its
 	// roles within seconds, and within half a minute if it has thousands or is busy.
 	Grace = 30 * time.Second
-	// Longest limits it for an API server that keeps restarting: if no request has been allowed for
-	// this long since the first that was forbidden, "forbidden" counts at once.
+	// Longest limits Grace for an API server that keeps restarting: if no request has been allowed
+	// for this long since the first one that was forbidden, "forbidden" counts at once.
 	Longest = 5 * time.Minute
 )
 
@@ -33,7 +34,7 @@ type StartingError struct {
 	why string
 }
 
-// Error does not have the text of Err, which reads like a missing permission.
+// Error leaves out the text of Err, which reads like a missing permission.
 func (e *StartingError) Error() string { return "the API server is starting: " + e.why }
 
 // Unwrap returns the answer of the API server.
@@ -55,11 +56,11 @@ func Unready(err error, readyz int) error {
 	return &StartingError{err, fmt.Sprintf("it answers /readyz with %d, and forbids requests until it has read its roles; try again in some seconds", readyz)}
 }
 
-// Answer is how a request ended.
+// Answer is the outcome of a request.
 type Answer int
 
-// Answers. Failed is a request that did not end with a decision of the authorizer, e.g. because the
-// API server does not answer.
+// The answers. Failed is a request that did not end with a decision of the authorizer, for example
+// because the API server does not answer.
 const (
 	Allowed Answer = iota
 	Failed
@@ -69,12 +70,12 @@ const (
 // Watch follows the answers to requests that need the same permissions. The zero Watch has seen no
 // answer. It must not be used by several goroutines at the same time.
 type Watch struct {
-	// forbidden is the time of the first of the latest answers that are all Forbidden, and first
-	// that of the first Forbidden since the last Allowed. They are zero if there is none.
+	// forbidden is the time of the first answer in the current run of Forbidden answers. first is
+	// the time of the first Forbidden since the last Allowed. They are zero if there is none.
 	forbidden, first, announced time.Time
 }
 
-// Starting takes in an answer. It reports whether the answer is Forbidden and not yet a missing
+// Starting records an answer. It reports whether the answer is Forbidden and not yet a missing
 // permission.
 func (w *Watch) Starting(a Answer, now time.Time) bool {
 	switch a {
@@ -95,8 +96,8 @@ func (w *Watch) Starting(a Answer, now time.Time) bool {
 	return now.Sub(w.forbidden) < Grace && now.Sub(w.first) < Longest
 }
 
-// Judge takes in the answer err. It returns a StartingError if it is Forbidden and not yet a
-// missing permission, and otherwise err.
+// Judge records the answer err. If it is Forbidden and not yet a missing permission, Judge returns
+// a StartingError, and otherwise err.
 func (w *Watch) Judge(err error, now time.Time) error {
 	a := Allowed
 	switch {

@@ -1,5 +1,5 @@
-// Package bounded reads files and answers of others with a limit on their size, so that large ones
-// do not exhaust the memory of the process.
+// Package bounded reads files and answers from other programs with a limit on their size, so that
+// large ones do not exhaust the memory of the process.
 package bounded
 
 import (

@@ -1,13 +1,13 @@
-// Package build knows which version of Paddock a program is.
+// Package build reports the version of Paddock that a program was built from.
 //
-// There is one source of the version: the newest tag of the repository that the commit descends
-// from, as the go command derives versions from tags. A commit with the tag v0.1.0 is v0.1.0, and a
-// later commit has a pseudo-version such as v0.1.1-0.20261128101112-0123456789ab, which sorts after
-// v0.1.0 and before v0.1.1.
+// The version has one source: the newest tag of the repository that the commit descends from, as
+// the go command derives versions from tags. A commit with the tag v0.1.0 is v0.1.0. A later commit
+// has a pseudo-version such as v0.1.1-0.20261128101112-0123456789ab, which sorts after v0.1.0 and
+// before v0.1.1.
 //
 // The go command records this version in programs of the main module. Programs of other modules of
-// the repository, such as scheduler, have no tags of their own. Whoever builds these sets the
-// version with
+// the repository, such as scheduler, have no tags of their own. Whoever builds these programs sets
+// the version with
 //
 //	-ldflags "-X github.com/paddock-project/paddock/internal/base/build.version=v0.1.0"
 //
@@ -58,7 +58,7 @@ func Time() (time.Time, bool) {
 // "linux/amd64".
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// UserAgent returns how a program introduces itself to servers, in the form of Kubernetes' own
+// UserAgent returns the User-Agent that a program sends to servers, in the form of Kubernetes' own
 // programs: "paddock-agent/v0.1.0 (linux/amd64)".
 func UserAgent(program string) string {
 	return fmt.Sprintf("%s/%s (%s)", program, Version(), Platform())

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Edition describes a program: which build it is, which kubelets it predicts, and which formats it
-// reads and writes. It is what the command version answers, in all programs.
+// Edition describes a program: its build, the kubelets that it predicts, and the formats that it
+// reads and writes. It is the answer of the command version, in all programs.
 type Edition struct {
 	// Program is the name of the program, such as paddock-scheduler.
 	Program string `json:"program"`
@@ -26,7 +26,7 @@ type Edition struct {
 	// Kubelets are the kubelets whose decisions the program predicts: the newest patch of each
 	// minor whose answers are recorded.
 	Kubelets []string `json:"kubelets,omitempty"`
-	// Formats are the formats that the program has in common with other programs.
+	// Formats are the formats that the program shares with other programs.
 	Formats []Format `json:"formats,omitempty"`
 }
 
@@ -41,8 +41,8 @@ type Format struct {
 // PodResources is the kubelet's PodResources API.
 func PodResources() Format { return Format{"PodResources", "v1"} }
 
-// EditionOf returns the edition of this program. A program that predicts kubelets or has formats in
-// common with others adds these.
+// EditionOf returns the edition of this program. A program that predicts kubelets, or shares
+// formats with other programs, adds these.
 func EditionOf(program string) Edition {
 	return Edition{
 		Program: program, Version: Version(), Revision: Revision(), GoVersion: runtime.Version(), Platform: Platform(),
@@ -74,8 +74,8 @@ func (e Edition) Text() string {
 	return out.String()
 }
 
-// APIVersion is the apiVersion of the documents of all commands. It is that of api/v1alpha1, which
-// programs with little memory do not link.
+// APIVersion is the apiVersion of the documents of all commands. It equals that of api/v1alpha1,
+// which programs with little memory do not link.
 const APIVersion = "paddock-project.github.io/v1alpha1"
 
 // JSON returns an edition as a document with its apiVersion and kind.

@@ -1,6 +1,6 @@
-// Package malformed describes what is wrong with a text that is not the JSON that a program
-// expected: which field has what, and what it should have. Errors of encoding/json name types of
-// Go, which mean nothing to users.
+// Package malformed describes the fault of a text that is not the JSON that a program expected: the
+// field, its value, and the value that it should have. Errors of encoding/json name Go types
+// instead, which mean nothing to users.
 package malformed
 
 import (
@@ -17,8 +17,8 @@ import (
 // ErrCutOff is the error for a text that ends inside a JSON value.
 var ErrCutOff = errors.New("the JSON is cut off")
 
-// JSON returns an error of a decoder in terms of JSON: "events[1].op: it is 5, expected a string".
-// data is what was decoded. Errors of other kinds are returned as they are.
+// JSON describes an error of a decoder in terms of JSON: "events[1].op: it is 5, expected a
+// string". data is the decoded text. JSON returns errors of other kinds unchanged.
 func JSON(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
@@ -40,8 +40,8 @@ func JSON(data []byte, err error) error {
 }
 
 // CutOff returns ErrCutOff if data begins like a JSON object or list and ends inside it, and nil
-// otherwise. It is for texts that are parsed as YAML, where the same error names a place that does
-// not help.
+// otherwise. Use it for texts that are parsed as YAML, where the parser's own error names an
+// unhelpful position.
 func CutOff(data []byte) error {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if len(data) == 0 || data[0] != '{' && data[0] != '[' {
@@ -54,7 +54,7 @@ func CutOff(data []byte) error {
 }
 
 // isCutOff reports whether a text ended inside a value. At the end of a text, encoding/json reads a
-// space, and can report that one instead.
+// space, and can report that space instead of the end.
 func isCutOff(data []byte, err error) bool {
 	const end, space = "unexpected end of JSON input", "invalid character ' ' in "
 	syntax := (*json.SyntaxError)(nil)
@@ -62,10 +62,11 @@ func isCutOff(data []byte, err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || err.Error() == end || atEnd && strings.HasPrefix(err.Error(), space)
 }
 
-// of describes a value that has another type than its field.
+// of describes a value whose type differs from that of its field.
 func of(data []byte, err error, mismatch *json.UnmarshalTypeError) error {
 	where, value := mismatch.Field, kindOf(mismatch.Value)
-	// The offset is one in data unless a part of it was decoded apart, and that error was wrapped.
+	// The offset refers to data, unless a part of data was decoded separately and its error was
+	// wrapped.
 	prefix, wrapped := strings.CutSuffix(err.Error(), mismatch.Error())
 	if prefix == "" {
 		if path, found := at(data, mismatch.Offset); found != "" {
@@ -114,8 +115,8 @@ func Wanted(t reflect.Type, found string) string {
 	return fmt.Sprintf("a whole number of at most %d bits", t.Bits())
 }
 
-// at returns the path of the value whose text ends at an offset, or whose first bracket does, and
-// the value. It returns "" for the value if there is none.
+// at returns the value whose text, or whose first bracket, ends at an offset, and the path of the
+// value. The value is "" if there is none.
 func at(data []byte, offset int64) (path, value string) {
 	f := finder{json.NewDecoder(bytes.NewReader(data)), offset}
 	f.decoder.UseNumber()
@@ -161,7 +162,7 @@ func (f *finder) find(path string) (string, json.Token, bool) {
 	return "", nil, false
 }
 
-// shown returns a value as it is in the text, if it is short.
+// shown returns a value as it is written in the text, if it is short.
 func shown(token json.Token) string {
 	const most = 40 // characters of a text, which suffice to find it
 	switch t := token.(type) {

@@ -1,5 +1,5 @@
-// Package spelling compares names to find the one that a typo means. It counts bytes, because names
-// are ASCII.
+// Package spelling compares names to find the name that a typo means. It counts bytes, because
+// names are ASCII.
 package spelling
 
 import (
@@ -47,8 +47,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// InsteadOfResource returns what to do about an extended resource that is not known: to ask for the
-// known one that a typo most likely means, if there is one, or otherwise.
+// InsteadOfResource advises what to do about an unknown extended resource: ask for the known one
+// that a typo most likely means or, if there is none, do otherwise.
 func InsteadOfResource(name string, known []string, otherwise string) string {
 	meant := nearestResource(name, known)
 	if meant == "" {
@@ -66,8 +66,8 @@ func usual() []string {
 	}
 }
 
-// InsteadOfUnlisted returns what to do about extended resources where no list of devices is given:
-// to ask for the usual ones that typos most likely mean, if there are any, or otherwise.
+// InsteadOfUnlisted advises what to do about extended resources if no list of devices is given: ask
+// for the usual ones that typos most likely mean or, if there are none, do otherwise.
 func InsteadOfUnlisted(names []string, otherwise string) string {
 	var meant []string
 	for _, name := range names {
@@ -81,9 +81,9 @@ func InsteadOfUnlisted(names []string, otherwise string) string {
 	return "ask for " + strings.Join(meant, " and ") + ", if you mean that, or " + otherwise
 }
 
-// nearestResource returns the known extended resource that a typo most likely means, or "". The
-// parts before and after the slash are compared apart, and one of them must be equal, because the
-// resources of one vendor have most letters in common.
+// nearestResource returns the known extended resource that a typo most likely means, or "". It
+// compares the parts before and after the slash separately, and one of them must be equal, because
+// the resources of one vendor have most letters in common.
 func nearestResource(name string, known []string) string {
 	vendor, kind, _ := strings.Cut(name, "/")
 	kinds, vendors := map[string]string{}, map[string]string{}
@@ -117,8 +117,8 @@ func Or(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Expected returns the end of an error about an unknown word: "expected a, b or c", and which of
-// these words was perhaps meant.
+// Expected returns the end of an error about an unknown word: "expected a, b or c", and the word
+// that was perhaps meant.
 func Expected(word string, known []string) string {
 	text := "expected " + Or(known)
 	if meant := Nearest(word, known); meant != "" {

@@ -1,7 +1,7 @@
 // Package terminal prints text for people who read it in a terminal: tones, tables, and the width
-// of text in columns. Its functions are pure: whether to use colour and how wide a line is are
-// arguments. Text from input, e.g. names of pods and files, cannot send control characters to the
-// terminal.
+// of text in columns. Its functions are pure: the caller decides whether to use colour and how wide
+// a line is. Text from input, for example names of pods and files, cannot send control characters
+// to the terminal.
 package terminal
 
 import (

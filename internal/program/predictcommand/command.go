@@ -1,6 +1,6 @@
-// Package predictcommand is the command predict. It serves the questions of
+// Package predictcommand implements the command predict. It answers the questions of
 // internal/cluster/prediction about the nodes of a cluster or of a file, on a local socket. Only
-// cmd/paddock has it: the agent does not link the messages of the service.
+// cmd/paddock has the command, because the agent does not link the messages of the service.
 package predictcommand
 
 import (
@@ -39,8 +39,8 @@ not. "paddock plan" and "paddock fleet" answer the same to people.`,
 	return cmd
 }
 
-// defaultMaxAge lets a client ride out the restart of an API server, and is short enough that few
-// pods come or go on a node meanwhile.
+// defaultMaxAge lets a client continue during the restart of an API server. It is short enough that
+// only a few pods come or go on a node in the meantime.
 const defaultMaxAge = 20 * time.Second
 
 func serveCommand() *cobra.Command {
@@ -109,7 +109,8 @@ func serve(cmd *cobra.Command, flags *fleetcommand.NodesFlags, socket string, mo
 	return prediction.New(source, prediction.Options{MaxAge: maxAge, Now: time.Now, After: time.After}).Serve(ctx, listener)
 }
 
-// fixed is the nodes of a file. A kind of several nodes is one node here: they are equal.
+// fixed represents the nodes of a file. A kind of several nodes is one node here, because its nodes
+// are equal.
 type fixed struct{ moment *prediction.Moment }
 
 func fixedOf(nodes *inputs.FleetNodes) (prediction.Source, error) {
@@ -133,7 +134,7 @@ func fixedOf(nodes *inputs.FleetNodes) (prediction.Source, error) {
 func (f *fixed) Moment() *prediction.Moment   { return f.moment }
 func (f *fixed) Trouble() (time.Time, string) { return time.Time{}, "" }
 
-// live is a cluster that is watched.
+// live represents a cluster that is watched.
 type live struct {
 	watch *fleetwatch.Watch
 

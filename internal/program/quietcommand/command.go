@@ -1,7 +1,7 @@
-// Package quietcommand is the command quiet: it keeps the exclusive CPUs of a node quiet, shows
-// what it does, and gives back what it has changed. Package silencer is the process. The command is
-// in a package of its own because the program of the agent's image does not have it: cmd/paddock
-// has it, and cmd/paddock-quiet has nothing else.
+// Package quietcommand implements the command quiet. The command keeps the exclusive CPUs of a node
+// quiet, shows its status, and restores what it has changed. Package silencer is the process. The
+// command has a package of its own because the program of the agent's image does not include it:
+// cmd/paddock does, and cmd/paddock-quiet includes nothing else.
 package quietcommand
 
 import (
@@ -107,7 +107,7 @@ func (c *quietCommand) run(cmd *cobra.Command, _ []string) error {
 	return silencer.Serve(ctx, config, world, log)
 }
 
-// giveBack gives everything back.
+// giveBack restores everything.
 func giveBack(s console.Streams, config silencer.Config, world silencer.World, log *slog.Logger) error {
 	back, left, err := silencer.Release(config, world, log)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package quietstatus asks paddock quiet what it does on this node, and formats the answer for
-// people. It is apart from the command quiet, which links what all commands of paddock share: the
-// program of the image paddock-quiet may take little memory.
+// Package quietstatus asks paddock quiet on this node for its status, and formats the status for
+// people. It is separate from the command quiet, which links what all commands of paddock share,
+// because the program of the image paddock-quiet must use little memory.
 package quietstatus
 
 import (

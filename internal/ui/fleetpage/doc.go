@@ -1,5 +1,5 @@
 // Package fleetpage serves the page of a fleet. The page shows every node as a tile of its NUMA
-// nodes, a search, a map of each node, and where a pod that a reader pastes would go.
+// nodes, a search, a map of each node, and the node to which a pasted pod would go.
 //
 // A Fleet is an immutable snapshot. Package fleet answers every question about it, and no request
 // changes anything. A Page asks its source for the present snapshot at every request, so the same

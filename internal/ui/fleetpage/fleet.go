@@ -30,7 +30,7 @@ type Fleet struct {
 	// pods.
 	Counters []Counter
 	Lately   []Lately
-	// LeftOut are the nodes that are not among Views. Notes are other remarks for the reader.
+	// LeftOut are the nodes that are missing from Views. Notes are other remarks for the reader.
 	LeftOut []Note
 	Notes   []Note
 	// Read reads pods from manifests that a reader pasted, and returns notes about settings without
@@ -61,7 +61,7 @@ type Lately struct {
 	Message string `json:"message"`
 }
 
-// Note is something to know about a node.
+// Note is a remark about a node.
 type Note struct {
 	Node string `json:"node"`
 	Text string `json:"text"`
@@ -195,7 +195,7 @@ type reason struct {
 	Detail string `json:"detail"`
 }
 
-// maxPods is how many pods are placed in one question. Each is planned on every node.
+// maxPods is the maximum number of pods in one question. Each pod is planned on every node.
 const maxPods = 20
 
 func (f *Fleet) place(ctx context.Context, pods []fleet.Pod, notes []string) (answers, error) {

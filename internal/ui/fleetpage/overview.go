@@ -16,8 +16,8 @@ type snapshot struct {
 	totals []total // of the kinds of Answer
 }
 
-// snapshot measures the fleet. It takes what it can from an earlier snapshot, which may be nil: a
-// view that is in both has the same tile.
+// snapshot measures the fleet. It reuses an earlier snapshot, which may be nil: a view that is in
+// both has the same tile.
 func (f *Fleet) snapshot(before *snapshot) *snapshot {
 	s := &snapshot{Fleet: f, tiles: make([]tile, len(f.Views))}
 	kinds, at := f.kindPositions(), positions(before)
@@ -35,7 +35,7 @@ func (f *Fleet) snapshot(before *snapshot) *snapshot {
 }
 
 // positions returns a function that returns the position of a view in a snapshot, or -1. Most views
-// are where they were.
+// have the same position as before.
 func positions(before *snapshot) func(i int, v *fleet.View) int {
 	if before == nil {
 		return func(int, *fleet.View) int { return -1 }
@@ -58,8 +58,8 @@ func positions(before *snapshot) func(i int, v *fleet.View) int {
 	}
 }
 
-// overview is the data that the page shows first. A node has the position of its NUMA nodes in
-// Looks, because many nodes look alike.
+// overview is the data that the page shows first. A node refers to its NUMA nodes by their position
+// in Looks, because many nodes look alike.
 type overview struct {
 	Title string `json:"title"`
 	aside
@@ -87,8 +87,8 @@ type aside struct {
 	Notes    []Note    `json:"notes"`
 }
 
-// counted is what nodes of a cluster rejected of what they decided about. LastHour counts the
-// rejections of the last hour.
+// counted compares the rejections by the nodes of a cluster with all their decisions. LastHour
+// counts the rejections of the last hour.
 type counted struct {
 	Summary  string        `json:"summary"`
 	Rejected int64         `json:"rejected"`
@@ -116,7 +116,7 @@ type tile struct {
 	NUMA [][6]int `json:"numa"`
 }
 
-// looked is a tile whose NUMA nodes are elsewhere.
+// looked is a tile without its NUMA nodes, which are stored elsewhere.
 type looked struct {
 	Name string `json:"name"`
 	Kind int    `json:"kind"`
@@ -190,7 +190,8 @@ func (f *Fleet) tile(v *fleet.View, kinds map[string]int) tile {
 	return t
 }
 
-// maxNotes is how many notes and counters of each kind a page lists. More do not help a reader.
+// maxNotes is how many notes, and counters of each kind, a page lists. More would not help a
+// reader.
 const maxNotes = 500
 
 func (s *snapshot) aside() aside {

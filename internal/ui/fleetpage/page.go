@@ -58,8 +58,8 @@ type Page struct {
 	source Source
 	clock  Clock
 
-	// mu is locked while the tiles of a changed fleet are measured: 5,000 nodes take 0.1 s at
-	// first, and then what differs.
+	// mu is locked while the tiles of a changed fleet are measured. The first time, 5,000 nodes
+	// take 0.1 s; later, only the changed ones are measured.
 	mu       sync.Mutex
 	last     *snapshot
 	revision uint64
@@ -161,9 +161,9 @@ const maxManifests = 1 << 20
 
 const (
 	// maxAsked is how many readers can send manifests at the same time. It also bounds the memory
-	// for them, in MiB.
+	// for the manifests, in MiB.
 	maxAsked = 64
-	// maxWaiting is how many of them wait while one is answered.
+	// maxWaiting is how many readers wait while one is answered.
 	maxWaiting = 8
 )
 
@@ -227,7 +227,7 @@ const placeTime = 20 * time.Second
 
 var errTooLong = fmt.Errorf("there is no answer after %v: paste fewer pods; or others ask at the same time: try again", placeTime)
 
-// late answers that the question took too long. A reader who is gone gets no answer.
+// late answers that the question took too long. If the reader is gone, it does not answer.
 func late(ctx context.Context, rw http.ResponseWriter) {
 	if errors.Is(context.Cause(ctx), errTooLong) {
 		fail(rw, http.StatusServiceUnavailable, errTooLong.Error())

@@ -2,9 +2,9 @@ package fleetpage
 
 import "github.com/paddock-project/paddock/internal/ui/view"
 
-// scarce is what the rejected pods lack, in sentences. Shapes has the shapes with the most pods,
-// and Others those that open after them. More counts all after Shapes, and Unlisted those of them
-// that are not in Others. Both are empty if there are none.
+// scarce describes in sentences what the rejected pods lack. Shapes has the shapes with the most
+// pods, and Others those that a reader can open after them. More counts all shapes after Shapes,
+// and Unlisted those of them that are not in Others. Both are empty if there are none.
 type scarce struct {
 	Summary  string        `json:"summary"`
 	Shapes   []scarceShape `json:"shapes"`
@@ -13,9 +13,9 @@ type scarce struct {
 	Unlisted string        `json:"unlisted"`
 }
 
-// scarceShape describes a shape of rejected pods. Which names the only one, or an
-// example. Account has what is missing on how many NUMA nodes, and the reservations that keep the
-// pods off. Smaller has smaller requests, and how many of the pods the fleet takes with each.
+// scarceShape describes a shape of rejected pods. Which names the only pod, or an example. Account
+// describes what is missing, on how many NUMA nodes, and the reservations that keep the pods off.
+// Smaller lists smaller requests, and how many of the pods the fleet takes with each.
 type scarceShape struct {
 	Pods    string   `json:"pods"`
 	Asks    string   `json:"asks"`

@@ -10,9 +10,9 @@ import (
 type total struct {
 	Nodes int `json:"nodes"`
 	Pods  int `json:"pods"`
-	// Assigned counts exclusive CPUs and CPUs in pools, Shared the CPUs that only the node shared
-	// pool can use, and Free those that could become exclusive. Stranded is the part of Free that
-	// typical requests leave over, in hundredths of a CPU.
+	// Assigned counts exclusive CPUs and CPUs in pools. Shared counts the CPUs that only the node
+	// shared pool can use, and Free those that could become exclusive. Stranded is the part of Free
+	// that typical requests leave over, in hundredths of a CPU.
 	Assigned int `json:"assigned"`
 	Shared   int `json:"shared"`
 	Free     int `json:"free"`
@@ -21,8 +21,8 @@ type total struct {
 	// Others are devices and huge pages.
 	Memory [2]int64      `json:"memory"`
 	Others []otherAmount `json:"others"`
-	// Largest is the number of CPUs of the largest pod of one container that fits, and On a node
-	// on which it does. The amounts of the node count as well.
+	// Largest is the number of CPUs of the largest pod with one container that fits, and On is a
+	// node on which it fits. The amounts of the node count as well.
 	Largest int    `json:"largest"`
 	On      string `json:"on"`
 
@@ -72,8 +72,9 @@ func (s *snapshot) sum(before *snapshot, was []int) []total {
 	return totals
 }
 
-// largestBefore sets the largest pods that are known: those whose nodes have not changed. It
-// returns the kinds of which they are. Only changed nodes can take a larger pod there.
+// largestBefore sets the largest pods that are already known because their nodes have not changed.
+// It returns the kinds to which these pods belong. For such a kind, only a changed node can take a
+// larger pod.
 func (s *snapshot) largestBefore(before *snapshot, was []int, totals []total) []bool {
 	known := make([]bool, len(totals))
 	if before == nil {
@@ -105,7 +106,7 @@ func (t *total) addOthers(v *fleet.View) {
 	}
 }
 
-// enlarge takes a node into account. Most nodes are skipped, or take one plan.
+// enlarge takes a node into account. It skips most nodes, or plans once.
 func (t *total) enlarge(v *fleet.View) {
 	left := int((v.Allocatable.Milli - v.Used.Milli) / 1000)
 	if left <= t.Largest {

@@ -13,7 +13,8 @@ import (
 
 // Caches are the L3 caches of the map, if the node divides them.
 type Caches struct {
-	// Classes is how many classes can exist beside the default one, and UsedClasses how many do.
+	// Classes is the number of classes that can exist beside the default one, and UsedClasses the
+	// number that exist.
 	Classes     int     `json:"classes"`
 	UsedClasses int     `json:"usedClasses"`
 	L3          []Cache `json:"l3"`
@@ -26,14 +27,14 @@ type Cache struct {
 	Cells []Way `json:"cells,omitempty"`
 }
 
-// Way is one way of a cache. Its use is exclusive for the class of a container, pooled for that of
-// a pool, moving for the new place of a pod, reserved if no class can have it, or shared if it is
-// free.
+// Way is one way of a cache. Its use is exclusive if the class of a container has it, pooled if the
+// class of a pool has it, moving if it belongs to the new place of a pod, reserved if no class can
+// have it, or shared if it is free.
 type Way struct {
 	Way int `json:"way"`
 	Use Use `json:"use"`
-	// Default is set if the default class uses the way, and Hardware if hardware uses it beside the
-	// CPUs.
+	// Default is set if the default class uses the way, and Hardware if hardware other than the
+	// CPUs also uses it.
 	Default  bool `json:"default,omitempty"`
 	Hardware bool `json:"hardware,omitempty"`
 	// UID is the UID of the pod that has the way. Container is empty for the class of its pool.
@@ -140,7 +141,7 @@ func (m Map) bandwidthOf(c *Cache) amounts {
 	return bar
 }
 
-// aboutWay describes in one sentence who has a way.
+// aboutWay describes in one sentence which container or pool has a way.
 func (m Map) aboutWay(c *Cache, w *Way) string {
 	text := "way " + strconv.Itoa(w.Way) + " of L3 " + strconv.Itoa(c.ID) + ": "
 	switch {

@@ -80,7 +80,7 @@ func (m Map) WithoutLegend() Map {
 }
 
 // NarrowWidth is the width of a picture for a phone, in pixels. It has room for one NUMA node.
-// MediumWidth is that for a tablet, which has room for two.
+// MediumWidth is the width for a tablet. It has room for two.
 const (
 	NarrowWidth = 358
 	MediumWidth = 736
@@ -100,8 +100,9 @@ func ParseWidth(text string) (int, error) {
 	return 0, fmt.Errorf("%q is unknown: expected narrow, medium, or nothing", text)
 }
 
-// OfWidth returns the map as a picture that is at most so wide, in pixels. With width 0, it is as
-// wide as it likes. NUMA nodes that have no room beside each other are below each other.
+// OfWidth returns the map as a picture that is at most as wide as width, in pixels. With width 0,
+// its width is not limited. NUMA nodes that do not fit beside each other are placed below each
+// other.
 func (m Map) OfWidth(width int) Map {
 	m.width = width
 	return m

@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// mostInterrupted is how many CPUs a terminal lists.
+// mostInterrupted is how many CPUs are listed in a terminal.
 const mostInterrupted = 8
 
-// WithInterruptions returns the map with how often CPUs are interrupted in a second, by their ids.
+// WithInterruptions returns the map with the number of interruptions per second of CPUs, by CPU id.
 func (m Map) WithInterruptions(perSecond map[int]float64) Map {
 	m.CPUs = slices.Clone(m.CPUs)
 	for id, n := range perSecond {
@@ -26,7 +26,7 @@ func (m Map) WithInterruptions(perSecond map[int]float64) Map {
 	return m
 }
 
-// interruptionsText formats how often a CPU is interrupted.
+// interruptionsText formats a number of interruptions per second.
 func interruptionsText(perSecond float64) string {
 	digits := 0
 	if perSecond < 10 {
@@ -35,14 +35,14 @@ func interruptionsText(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', digits, 64)
 }
 
-// loudness is the share of a cell's height that shows how often its CPU is interrupted: the whole
-// height is 10,000 times a second, and each quarter less is a tenth of that. The page draws the
-// same.
+// loudness returns the share of a cell's height that shows how often its CPU is interrupted. The
+// whole height means 10,000 times a second, and each quarter less means a tenth of that. The page
+// draws the same.
 func loudness(perSecond float64) float64 {
 	return min(1, max(0, math.Log10(max(1, perSecond))/4))
 }
 
-// interruptionLines lists the CPUs that are interrupted most, for a terminal.
+// interruptionLines lists the CPUs with the most interruptions, for a terminal.
 func (m Map) interruptionLines(style terminal.Style) string {
 	var loud []CPU
 	for _, c := range m.CPUs {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// key explains the fillings. Rare fillings are explained only if they occur.
+// key explains the fillings. It explains rare fillings only if they occur.
 func (l layout) key(width int) *box {
 	type sample struct {
 		use  Use

@@ -107,7 +107,7 @@ type CPU struct {
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
 	Tag       string `json:"tag,omitempty"`
-	// Interruptions is how often the CPU is interrupted in a second. An agent counts that for
+	// Interruptions is the number of interruptions of the CPU per second. An agent counts them for
 	// exclusive CPUs.
 	Interruptions float64 `json:"interruptionsPerSecond,omitempty"`
 	pod           int     // position in Pods, or -1

@@ -60,7 +60,7 @@ func (p *Picture) chart(bars []bar, unit string) chart {
 	return c
 }
 
-// x returns where a number of CPUs is.
+// x returns the position of a number of CPUs.
 func (c chart) x(cpus float64) float64 { return margin + chartNames + cpus/c.most*chartWidth }
 
 func (c chart) bar(b bar, y float64) {
@@ -108,7 +108,7 @@ type entry struct {
 // legendY is the baseline of a legend.
 const legendY = Height - 36
 
-// entries draws the entries of a legend, and returns where they end.
+// entries draws the entries of a legend, and returns the position at which they end.
 func (p *Picture) entries(all ...entry) float64 {
 	x := float64(margin)
 	for _, e := range all {

@@ -23,13 +23,13 @@ const (
 	lastRow    = Height - 70 // the legend is below
 )
 
-// grid has the sizes of tiles. A picture with few tiles has larger ones.
+// grid has the sizes of tiles. A picture with few tiles uses larger ones.
 type grid struct{ tile, numa float64 }
 
 func gridOf(scale float64) grid { return grid{84 * scale, math.Round(13 * scale)} }
 
-// coarsest is the largest step to which numbers of CPUs are rounded. Nodes that differ by more do
-// not look alike.
+// coarsest is the largest step to which numbers of CPUs are rounded. Nodes that differ by more
+// would not look alike.
 const coarsest = 16
 
 // row is the height of a row of tiles.
@@ -41,23 +41,22 @@ type tile struct {
 	of    string
 	numa  []fleet.Stock
 	nodes int
-	// memory is the assigned part of the memory, from 0 to 1. It is shown where memory is the
-	// limit.
+	// memory is the assigned part of the memory, from 0 to 1. It is shown if memory is the limit.
 	memory float64
 }
 
-// kind is a heading with its tiles, those of the most nodes first.
+// kind is a heading with its tiles. Tiles that represent the most nodes come first.
 type kind struct {
 	name, policy string
 	nodes        int
 	tiles        []tile
-	// memory is true if more of the memory than of the CPUs is assigned.
+	// memory is set if a larger part of the memory is assigned than of the CPUs.
 	memory bool
 }
 
 // Fleet returns the picture of a fleet: a tile for every group of equal nodes, with a bar for each
 // NUMA node. If there is no room for all tiles, nodes whose numbers of CPUs differ by less than a
-// step are drawn as one, with the mean.
+// step share one tile, which shows the mean.
 func Fleet(title string, answer *view.Fleet, views []*fleet.View) *Picture {
 	p := &Picture{title: title}
 	p.label(label{x: margin, y: 74, size: 40, bold: true, text: title}, Width-2*margin)
@@ -100,7 +99,7 @@ func together(kinds []kind) []kind {
 	return []kind{all}
 }
 
-// height returns how high the kinds are.
+// height returns the height of the kinds.
 func (g grid) height(kinds []kind) (sum float64) {
 	for _, k := range kinds {
 		x, rows := float64(margin), 1.0
@@ -239,7 +238,7 @@ func memoryOf(v *fleet.View) float64 {
 	return 1 - float64(free)/float64(all)
 }
 
-// kind draws a kind below y, as far as there is room, and returns where the next one begins.
+// kind draws a kind below y, as far as there is room, and returns the position of the next one.
 func (p *Picture) kind(g grid, k kind, y float64, hidden int) (next float64, nowHidden int) {
 	if y+headHeight+g.row() > lastRow {
 		return y, hidden + k.nodes

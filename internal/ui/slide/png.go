@@ -56,8 +56,8 @@ func (t tone) image() *image.Uniform {
 	return image.NewUniform(color.RGBA{uint8(c >> 16), uint8(c >> 8), uint8(c), 0xff}) //nolint:gosec // Each is one byte of the colour.
 }
 
-// measure returns the width of a text in pixels, as PNG draws it. The fonts of a viewer of SVG can
-// be narrower or wider by some percent.
+// measure returns the width of a text in pixels, as PNG draws it. The fonts of an SVG viewer can be
+// narrower or wider by some percent.
 func measure(text string, size float64, bold bool) float64 {
 	face, err := faceOf(size, bold)
 	if err != nil {
@@ -71,8 +71,8 @@ type faceKey struct {
 	bold bool
 }
 
-// faces are fonts in the sizes that were used. A face is not safe for concurrent use, and a program
-// draws one picture at a time.
+// faces has the fonts in the sizes that were used. A face is not safe for concurrent use, but a
+// program draws only one picture at a time.
 var faces = struct {
 	mu sync.Mutex
 	by map[faceKey]font.Face

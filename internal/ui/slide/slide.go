@@ -1,7 +1,7 @@
-// Package slide draws pictures for a presentation: a fleet with what is exclusive, free and
-// stranded, the comparison of settings, and numbers of nodes. The same shapes are written as SVG
-// and as PNG. A picture is Width by Height pixels, and light, because it is shown on paper and on
-// projectors.
+// Package slide draws pictures for a presentation: a fleet with its exclusive, free and stranded
+// CPUs, the comparison of settings, and numbers of nodes. It writes the same shapes as SVG and as
+// PNG. A picture has Width by Height pixels and a light background, because it is shown on paper
+// and on projectors.
 package slide
 
 import (
@@ -49,7 +49,7 @@ var colours = [tones]uint32{
 	good: 0x1f8a5b, unaligned: 0xd39bbd, unknown: 0xf0d9a0, noRoom: 0xdde2e8, never: 0xa83248,
 }
 
-// anchor is the point of a text that its position means.
+// anchor is the point of a text to which its position refers.
 type anchor int
 
 const (
@@ -108,7 +108,8 @@ func shortened(text string, size float64, bold bool, width float64) string {
 	return ""
 }
 
-// paragraph adds text in lines of the width, at most as many as most, and returns the height.
+// paragraph adds text in lines of the given width, at most as many as most, and returns their
+// height.
 func (p *Picture) paragraph(l label, width float64, most int) float64 {
 	step := l.size * 1.35
 	words := strings.Fields(terminal.Clean(l.text))

@@ -8,12 +8,12 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// maxBars is how many bars are shown. Of settings, they are the best one, those of the nodes as
-// they are, and then those that align the most.
+// maxBars is the maximum number of bars. For settings, it is the best setting, the nodes as they
+// are, and then the settings that align the most.
 const maxBars = 12
 
-// Trials returns the picture of a comparison of settings: a bar for each, with the CPUs that the
-// pods request, by what happens to the pods.
+// Trials returns the picture of a comparison of settings. Each setting has a bar with the CPUs that
+// the pods request, divided by what happens to the pods.
 func Trials(title string, trials []view.Trial) *Picture {
 	results := view.TrialBars(trials)
 	rank := func(b *view.TrialBar) int {
@@ -38,7 +38,7 @@ func Trials(title string, trials []view.Trial) *Picture {
 }
 
 // charted returns a picture with a title, a summary and the bars of at most maxBars results, and
-// how many results have none. axis is what the length of a bar means.
+// the number of results without a bar. axis describes the length of a bar.
 func charted[R any](title, summary string, results []R, barOf func(*R) bar, axis string) (p *Picture, rest int) {
 	p = &Picture{title: title}
 	p.label(label{x: margin, y: 74, size: 40, bold: true, text: title}, Width-2*margin)
@@ -52,8 +52,8 @@ func charted[R any](title, summary string, results []R, barOf func(*R) bar, axis
 	return p, rest
 }
 
-// alignments returns the entries of a legend about placed pods. some is set if it is not known of
-// some whether they are aligned.
+// alignments returns the entries of a legend about placed pods. some is set if it is unknown for
+// some of them whether they are aligned.
 func alignments(some bool) []entry {
 	all := []entry{{good, "CPUs of aligned pods"}, {unaligned, "placed, not aligned"}}
 	if some {

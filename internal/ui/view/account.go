@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Account has a sentence for what is missing on the places, and one for each reservation that keeps
-// the pods off.
+// Account returns a sentence about what is missing on the places, and one for each reservation that
+// keeps the pods off.
 func (s *FleetScarce) Account() []string {
 	lines := s.apart()
 	total := s.NUMANodes + s.Nodes
@@ -24,8 +24,8 @@ func (s *FleetScarce) Account() []string {
 	return lines
 }
 
-// parts describes what is missing or keeps the pods off on how many of the places, in the order in
-// which a reader can act on it.
+// parts describes the missing resources, and the reasons that keep the pods off, with the number of
+// places of each. They are in the order in which a reader can act on them.
 func (s *FleetScarce) parts(total int) (parts []string) {
 	on := func(places int) string {
 		switch {
@@ -72,8 +72,8 @@ func (s *FleetScarce) parts(total int) (parts []string) {
 	return parts
 }
 
-// together describes the missing resources if none is missing alone, with those first that are
-// missing on the most places. It returns "" if none is missing.
+// together describes the missing resources if none of them is missing alone, beginning with those
+// that are missing on the most places. It returns "" if none is missing.
 func (s *FleetScarce) together() string {
 	total := s.NUMANodes + s.Nodes
 	var everywhere, elsewhere []string
@@ -126,7 +126,7 @@ func reservedWords(r FleetReserved) string {
 	return request.Words(r.Resource, r.Reserved) + " reserved for the system"
 }
 
-// apart describes the nodes that are not among the places.
+// apart describes the nodes that do not count as places.
 func (s *FleetScarce) apart() (lines []string) {
 	if s.NotAllowed > 0 {
 		lines = append(lines, "node selector, affinity or taints keep them off "+Nodes(s.NotAllowed))

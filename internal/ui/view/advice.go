@@ -10,20 +10,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 )
 
-// Advice is what a person can do on a node whose kubelet decides, in place of moves. No program
-// does it.
+// Advice describes what a person can do, instead of moves, on a node whose kubelet decides. No
+// program carries it out.
 type Advice struct {
-	// Delete are the pods to delete. When the larger pod has come first, each of them fits on the
-	// node again, in whatever order they are created again.
+	// Delete lists the pods to delete. Once the larger pod is there, each of them fits on the node
+	// again, in whatever order they are created again.
 	Delete []Deletion `json:"delete"`
-	// Steps are what to do, in this order.
+	// Steps are the steps to take, in this order.
 	Steps []string `json:"steps,omitempty"`
 }
 
-// Order sets the steps. A scheduler that compares only sums would bind the larger pod before there
-// is room on one NUMA node, and the kubelet rejects a pod for good. It would also bind a deleted
-// pod that a controller creates again before the larger pod. So the node is cordoned until the
-// larger pod runs. node is the name of the node, or empty.
+// Order sets the steps. node is the name of the node, or empty. A scheduler that compares only sums
+// would bind the larger pod before there is room on one NUMA node, and the kubelet rejects a pod
+// for good. If a controller created a deleted pod again, that scheduler would also bind it before
+// the larger pod. The steps therefore cordon the node until the larger pod runs.
 func (a *Advice) Order(node string) {
 	a.Steps = nil
 	if len(a.Delete) == 0 {
@@ -54,7 +54,7 @@ func (a *Advice) Order(node string) {
 	}
 }
 
-// Deletion is a pod to delete: what it has, and what it gets when it is created again.
+// Deletion is a pod to delete, with what it has and what it gets when it is created again.
 type Deletion struct {
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
@@ -62,8 +62,8 @@ type Deletion struct {
 	ToCPUs    string `json:"toCPUs"`
 	FromNodes []int  `json:"fromNUMANodes"`
 	ToNodes   []int  `json:"toNUMANodes"`
-	// Recreated is how the pod is created again: "by its controller", "by hand" if it has none, so
-	// that its manifest has to be saved before, or "unknown".
+	// Recreated describes how the pod is created again: "by its controller", "by hand" if it has
+	// none, so that its manifest must be saved before, or "unknown".
 	Recreated podspec.Recreation `json:"recreated"`
 }
 
@@ -76,7 +76,7 @@ func DeletionOf(m *machine.Machine, d moves.Deletion) Deletion {
 	}
 }
 
-// advice writes which pods to delete.
+// advice writes the list of pods to delete.
 func (d *Defragmentation) advice(out *strings.Builder, style terminal.Style) {
 	t := &terminal.Table{Columns: terminal.Columns("DELETE", "CPUS", ">NUMA", "THEN CPUS", ">NUMA")}
 	for _, p := range d.Advice.Delete {

@@ -10,11 +10,12 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// maxAligned is how many resources are named with their NUMA nodes unless all are requested.
+// maxAligned is how many resources are listed with their NUMA nodes, unless the caller requests all
+// of them.
 const maxAligned = 6
 
-// aligned prints whether each resource of the pod is aligned: in one sentence if all are, and
-// otherwise as a table that begins with those that are not.
+// aligned prints whether each resource of the pod is aligned. It prints one sentence if all are,
+// and otherwise a table that begins with the resources that are not.
 func (w *explanation) aligned(all []explain.Aligned) {
 	if len(all) == 0 {
 		return
@@ -56,8 +57,9 @@ func worstFirst(all []explain.Aligned) []explain.Aligned {
 	return all
 }
 
-// alignments returns which pods are aligned, of which it is not known, and a line for each pod that
-// is not, with its resources that are not. Notes have the reasons why it is not known.
+// alignments returns which pods are aligned, for which pods this is unknown, and a line for each
+// pod that is not aligned, with the resources that are not. Notes have the reasons why an answer is
+// unknown.
 func (p Plan) alignments(wide bool) (lines [][]terminal.Cell) {
 	pods := map[string][]string{}
 	for i := range p.Pods {
@@ -99,7 +101,7 @@ func ofSeveral(all []explain.Aligned) bool {
 	return slices.ContainsFunc(all, func(a explain.Aligned) bool { return a.Container != all[0].Container })
 }
 
-// ofContainer returns what an answer is about, with its container if there are several.
+// ofContainer returns the subject of an answer, with its container if there are several.
 func ofContainer(a explain.Aligned, several bool) string {
 	if several && a.Container != "" {
 		return a.Container + ": " + a.Of
@@ -127,8 +129,8 @@ func (w *explanation) alignedTable(all []explain.Aligned) {
 	w.table(rows)
 }
 
-// alignedPods formats how many of the pods with resources of their own are aligned, and of how many
-// this is not known.
+// alignedPods formats the number of aligned pods among those with resources of their own, and the
+// number for which this is unknown.
 func alignedPods(n, unknown, of int64) string {
 	switch {
 	case unknown > 0 && unknown == of:
@@ -141,7 +143,8 @@ func alignedPods(n, unknown, of int64) string {
 	return grouped(n) + "/" + grouped(of)
 }
 
-// aligned continues a sentence with how many of the pods with resources of their own are aligned.
+// aligned continues a sentence with the number of aligned pods among those with resources of their
+// own.
 func (p *FleetPods) aligned() string {
 	known, unknown := "", ""
 	if p.Own > p.AlignmentUnknown {

@@ -13,12 +13,13 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Share is what a class has of one L3 cache.
+// Share is the part of one L3 cache that a class has.
 type Share struct {
 	L3 int `json:"l3"`
-	// Ways is a list. It is empty for the ways of the default class.
+	// Ways is a list of ways. It is empty if the class has the ways of the default class.
 	Ways string `json:"ways,omitempty"`
-	// Bandwidth is the part of the memory bandwidth. It is 0 for the limit of the default class.
+	// Bandwidth is the part of the memory bandwidth. It is 0 if the class has the limit of the
+	// default class.
 	Bandwidth int `json:"bandwidthPercent,omitempty"`
 }
 
@@ -35,8 +36,8 @@ func SharesOf(c cache.Class) []Share {
 	return out
 }
 
-// SharesText describes a class briefly: "ways 0-3 of L3 0, 20% of the bandwidth". Caches in which
-// it has the same are named together.
+// SharesText describes a class briefly: "ways 0-3 of L3 0, 20% of the bandwidth". It names caches
+// together if the class has the same part of them.
 func SharesText(shares []Share) string {
 	var parts []string
 	for len(shares) > 0 {
@@ -82,8 +83,8 @@ func listOf(ids []int) string {
 	return strings.Join(parts, ",")
 }
 
-// cacheText describes what a container has of the caches and, if asked is not empty, what it asks
-// for.
+// cacheText describes the part of the caches that a container has and, if asked is not empty, the
+// part that it asks for.
 func cacheText(shares []Share, asked string) string {
 	text := SharesText(shares)
 	switch {
@@ -96,7 +97,8 @@ func cacheText(shares []Share, asked string) string {
 	return text
 }
 
-// cacheCell is a cell for a part of the caches, with what was asked for if wide is set.
+// cacheCell is a cell for a part of the caches. If wide is set, it also has the part that was asked
+// for.
 func cacheCell(shares []Share, asked string, wide bool) terminal.Cell {
 	if !wide {
 		asked = ""
@@ -104,7 +106,7 @@ func cacheCell(shares []Share, asked string, wide bool) terminal.Cell {
 	return terminal.Cell{Text: cacheText(shares, asked)}
 }
 
-// partOf returns how much of an amount is free. It is empty if there is none.
+// partOf formats how much of an amount is free. It returns "" for an amount of zero.
 func partOf(free, all int, unit string) string {
 	if all == 0 {
 		return ""
@@ -112,7 +114,7 @@ func partOf(free, all int, unit string) string {
 	return fmt.Sprintf("%d%s of %d%s", free, unit, all, unit)
 }
 
-// hasOfCaches is the end of a sentence about what a pod has: its parts of the caches.
+// hasOfCaches returns the end of a sentence about what a pod has: its parts of the caches.
 func hasOfCaches(g *node.Grant) string {
 	text := ""
 	for i := range g.Containers {
@@ -126,8 +128,8 @@ func hasOfCaches(g *node.Grant) string {
 	return text
 }
 
-// poolCacheRow returns the row for what the containers that share a pool ask of the caches, if they
-// do.
+// poolCacheRow returns the row for the part of the caches that the containers that share a pool ask
+// for, if they ask for any.
 func poolCacheRow(asks []explain.Amount) [][]terminal.Cell {
 	if len(asks) == 0 {
 		return nil
@@ -135,7 +137,7 @@ func poolCacheRow(asks []explain.Amount) [][]terminal.Cell {
 	return [][]terminal.Cell{{{Text: "pool"}, {}, {}, {}, {Text: amountsText(asks)}}}
 }
 
-// addCaches adds what is free of the caches of a NUMA node.
+// addCaches adds the free parts of the caches of a NUMA node.
 func (n *NodeTotal) addCaches(c *explain.Caches) {
 	if c == nil {
 		return

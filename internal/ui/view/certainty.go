@@ -10,33 +10,31 @@ import (
 
 // The values of Certainty.Answer.
 const (
-	// Exact means that the answer is what the kubelet does.
+	// Exact means that the kubelet does what the answer describes.
 	Exact = v1alpha1.CertaintyExact
 	// Pending means that pods are bound to the node and the kubelet has not decided about them. The
-	// answer is the same in whatever order it does, and before.
+	// answer is the same before these decisions, and after them in whatever order they come.
 	Pending = v1alpha1.CertaintyPending
-	// Unsure means that the kubelet, or the scheduler before it, can act in another way than the
-	// answer.
+	// Unsure means that the kubelet, or the scheduler before it, may act differently.
 	Unsure = v1alpha1.CertaintyUnsure
 )
 
-// Certainty is how sure an answer about a kubelet is. Every document that has such an answer has it
-// in the same form, with the name "certainty". It is nil where Paddock decides, unless the answer
-// is unsure.
+// Certainty describes how sure an answer about a kubelet is. Every document with such an answer has
+// it in the same form, under the name "certainty". It is nil where Paddock decides, unless the
+// answer is unsure.
 type Certainty struct {
 	// Answer is Exact, Pending or Unsure.
 	Answer string `json:"answer"`
-	// Doubts are why an answer is unsure.
+	// Doubts are the reasons why an answer is unsure.
 	Doubts []Doubt `json:"doubts"`
 	// Pods are the bound pods about which the kubelet has not decided, as "namespace/name".
 	Pods []string `json:"pending"`
 }
 
-// Doubt is a reason why a kubelet, or the scheduler before it, can act in another way than an
-// answer.
+// Doubt is a reason why a kubelet, or the scheduler before it, may act differently from an answer.
 type Doubt struct {
 	Reason string `json:"reason"`
-	// Give is what to give or to do to be sure.
+	// Give describes what to provide, or to do, to be sure.
 	Give string `json:"give"`
 }
 
@@ -48,7 +46,7 @@ func (d Doubt) String() string {
 	return d.Reason + "; to be sure, " + d.Give
 }
 
-// CertaintyOf returns how sure an answer with these doubts is, while these pods wait for the
+// CertaintyOf returns the certainty of an answer with these doubts, while these pods wait for the
 // kubelet's decision.
 func CertaintyOf(doubts []Doubt, pending []string) *Certainty {
 	c := &Certainty{Answer: Exact, Doubts: []Doubt{}, Pods: append([]string{}, pending...)}
@@ -66,7 +64,7 @@ func CertaintyOf(doubts []Doubt, pending []string) *Certainty {
 // IsUnsure reports whether there is an answer, and it is unsure.
 func (c *Certainty) IsUnsure() bool { return c != nil && c.Answer == Unsure }
 
-// unsureLines returns the doubts of an answer that is unsure, each as a paragraph.
+// unsureLines returns the doubts of an unsure answer, each as a paragraph.
 func (c *Certainty) unsureLines(style terminal.Style) string {
 	var out strings.Builder
 	if c.IsUnsure() {
@@ -88,8 +86,8 @@ func (p Plan) unsure() int {
 	return n
 }
 
-// certainties returns why answers are unsure, each reason with all the pods to which it applies,
-// and then which answers are pending.
+// certainties returns the reasons why answers are unsure, each with all the pods to which it
+// applies, followed by the pending answers.
 func (p Plan) certainties() [][]terminal.Cell {
 	var order []string
 	pods := map[string][]string{}
@@ -128,7 +126,7 @@ func (c *Certainty) lines() []string {
 	return all
 }
 
-// certainty prints, before the answer, that it is unsure or pending, and why.
+// certainty prints, before an answer, that the answer is unsure or pending, and the reason.
 func (w *explanation) certainty(pod string, c *Certainty) {
 	if c == nil || c.Answer == Exact {
 		return

@@ -10,19 +10,19 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// Defragmentation is what paddock defragment prints.
+// Defragmentation is the answer of paddock defragment.
 type Defragmentation struct {
 	Machine string `json:"machine"`
 	Policy  string `json:"policy"`
 	explain.Defragmentation
 
-	// Advice is set in place of moves where a kubelet decides. Certainty is how surely the answer
-	// is that of this kubelet.
+	// Advice is set instead of moves where a kubelet decides. Certainty is how sure it is that this
+	// kubelet acts in this way.
 	Advice    *Advice    `json:"advice,omitempty"`
 	Certainty *Certainty `json:"certainty,omitempty"`
 }
 
-// Gains reports whether there is something to do that makes room for a larger pod.
+// Gains reports whether the answer makes room for a larger pod.
 func (d *Defragmentation) Gains() bool {
 	return len(d.Moves) > 0 || d.Advice != nil && len(d.Advice.Delete) > 0
 }

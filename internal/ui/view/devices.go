@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// mostNames is how many devices of one kind in one place are named if not all of them must be.
+// mostNames is how many devices of one kind in one place are listed by name, unless the caller
+// requests all of them.
 const mostNames = 8
 
 // DevicesText formats devices with the NUMA nodes near them, such as "nvidia.com/gpu gpu0,gpu1
@@ -112,8 +113,8 @@ func (r Report) remote() *terminal.Table {
 	return t
 }
 
-// freeDevices prints where the devices are that a rejected pod asks for, but for those that the
-// account of the rejection has.
+// freeDevices prints the places of the devices that a rejected pod asks for, except for those in
+// the account of the rejection.
 func (w *explanation) freeDevices(r *PlanRejection, all []explain.DeviceCount) {
 	for _, c := range all {
 		if c.Resource == r.Resource && len(r.Nodes) > 0 {

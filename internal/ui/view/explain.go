@@ -19,28 +19,28 @@ type Explanation struct {
 	Policy  string `json:"policy,omitempty"`
 	// Kubelet is the kubelet that decides, such as "kubelet-1.36.4". If empty, Paddock decides.
 	Kubelet string `json:"kubelet,omitempty"`
-	// Repair is what to repair before anything else. It is nil if the kubelet starts again, or if
-	// that is not known.
+	// Repair describes the repair that must come first. It is nil if the kubelet starts again, or
+	// if that is unknown.
 	Repair *Repair `json:"repair,omitempty"`
-	// Standing has sentences about a pod on a running node that the answer does not cover: since
-	// when the pod is admitted, or what was decided at another time.
+	// Standing has sentences about a pod on a running node that the answer does not cover, such as
+	// the time of its admission, or an earlier decision.
 	Standing []string `json:"standing,omitempty"`
-	// Now describes a pod that is on the node, or that has ended: what it has. The answer is then
+	// Now describes what a pod has that is on the node, or that it has ended. The answer is then
 	// about a new pod like it.
 	Now string `json:"now,omitempty"`
-	// PodStatus is the status of a pod of the cluster. It is nil for the pod of a manifest.
+	// PodStatus is the status of a pod in the cluster. It is nil for a pod from a manifest.
 	PodStatus *PodStatus `json:"podStatus,omitempty"`
-	// Answer is what the pod gets, or why it gets nothing.
+	// Answer is what the pod gets, or the reason why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
-	// Devices are the devices of the pod, or those that others chose for it.
+	// Devices are the devices of the pod, or those that other components chose for it.
 	Devices []explain.ContainerDevice `json:"devices,omitempty"`
-	// Missing is what a rejected pod lacks on each NUMA node, or on the node as a whole. It is nil
-	// if the pod was rejected before its resources were compared, or for another reason: by a fault
-	// of the kubelet, or because the node counts what the pod itself has.
+	// Missing describes what a rejected pod lacks on each NUMA node, or on the whole node. It is
+	// absent if the pod was rejected before its resources were compared, by a fault of the kubelet,
+	// or because the node counts what the pod itself has.
 	Missing *explain.Missing `json:"missing,omitempty"`
-	// FreeMemory has what is free of the memory that a rejected pod lacks beside the resource of
-	// the rejection, if nothing is missing alone anywhere.
+	// FreeMemory lists the free memory of the types that a rejected pod lacks in addition to the
+	// resource of the rejection, if no resource is missing alone anywhere.
 	FreeMemory []explain.FreeMemory `json:"freeMemory,omitempty"`
 	// FreeDevices counts the devices of the extended resources that a rejected pod asks for.
 	FreeDevices []explain.DeviceCount `json:"freeDevices,omitempty"`
@@ -79,12 +79,12 @@ func HasOn(s *node.State, g *node.Grant) string {
 	return strings.Join(parts, " and ") + " on " + Plural(on.Len(), "NUMA node") + " " + on.List() + hasOfCaches(g)
 }
 
-// maxNearest is how many reasons why sets lost, and how many sets per reason, are shown unless all
-// are requested.
+// maxNearest is how many reasons why sets lost, and how many sets for each reason, are printed,
+// unless the caller requests all of them.
 const maxNearest = 3
 
-// Text formats the explanation for people: first the answer and what would change it, then how it
-// was reached. If verbose is set, nothing is left out.
+// Text formats the explanation for people: the answer, what would change it, and then how it was
+// reached. If verbose is set, it leaves nothing out.
 func (e Explanation) Text(style terminal.Style, verbose bool) string {
 	w := explanation{style: style, verbose: verbose, kubelet: e.Kubelet}
 	if e.Machine != "" {
@@ -148,7 +148,7 @@ func (w *explanation) decision(e Explanation) {
 	}
 }
 
-// explanation is the text under construction. If record is set, its sections are kept, too.
+// explanation is a text under construction. If record is set, it keeps its sections, too.
 type explanation struct {
 	out      strings.Builder
 	style    terminal.Style
@@ -159,7 +159,7 @@ type explanation struct {
 }
 
 // ruled returns a sentence. It adds the ids of the rules only if verbose is set, because they mean
-// nothing to most people.
+// nothing to most readers.
 func ruled(text, rule string, verbose bool) string {
 	if !verbose {
 		return text
@@ -212,8 +212,8 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 	w.out.WriteString(t.Text(w.style))
 }
 
-// answer prints the answer about a pod. A pod that was rejected is not admitted by an answer that
-// it fits now, so the words differ. status may be nil.
+// answer prints the answer about a pod. If a rejected pod fits now, that answer does not admit it,
+// so the wording differs. status may be nil.
 func (w *explanation) answer(p PlanPod, status *PodStatus, missing *explain.Missing) {
 	if p.Rejection != nil {
 		pending := status != nil && status.Phase == "Pending"
@@ -265,7 +265,7 @@ func (w *explanation) remedies(r explain.Remedies) {
 	w.table(rows)
 }
 
-// settings describes what it takes to change a setting of a kubelet that decides.
+// settings describes how to change a setting of a kubelet that decides.
 func (w *explanation) settings(r explain.Remedies) {
 	var changed []explain.Setting
 	for _, p := range r.Proposals {
@@ -403,7 +403,7 @@ func (w *explanation) alignment(a explain.Alignment) {
 	w.losers(a.Losers)
 }
 
-// losers prints the sets that lost, nearest first. Sets with the same reason share a line.
+// losers prints the sets that lost, the nearest first. Sets with the same reason share a line.
 func (w *explanation) losers(losers []explain.Loser) {
 	var whys []string
 	sets := map[string][]string{}

@@ -19,37 +19,37 @@ type Fleet struct {
 	Question string `json:"question"` // fit, fill, now, size or mix
 	Scoring  string `json:"scoring"`
 	Order    string `json:"order"` // in which the pods were placed: given, largest-first or drawn
-	// NotCounted are extended resources that pods ask for and no node lists.
+	// NotCounted lists the extended resources that pods ask for and that no node lists.
 	NotCounted []string `json:"notCounted,omitempty"`
-	// Unplaced are extended resources that pods ask for and that have devices of which the NUMA
-	// nodes are not given.
+	// Unplaced lists the extended resources that pods ask for and that have devices with unknown
+	// NUMA nodes.
 	Unplaced []string `json:"unplaced,omitempty"`
 	Seed     *uint64  `json:"seed,omitempty"`
 	Nodes    int      `json:"nodes"`
 	// LowerBound is a number of nodes below which the pods do not fit, whatever the placement is.
-	// Optimal is set if Nodes is that number. Both are for size.
+	// Optimal is set if Nodes equals it. Only answers to size have them.
 	LowerBound int  `json:"lowerBound,omitempty"`
 	Optimal    bool `json:"optimal,omitempty"`
 	// LeftOut counts the rejected pods that no node of the kind, or of the kinds of a mix, takes,
-	// however empty: Nodes is the number for all others. TooFew is set if Nodes, the most that were
-	// tried, do not take these. Both are for size.
+	// however empty. Nodes is the number for all other pods. TooFew is set if Nodes, the largest
+	// number that was tried, does not take these. Only answers to size have them.
 	LeftOut int64 `json:"leftOut,omitempty"`
 	TooFew  bool  `json:"tooFew,omitempty"`
-	// AtMost is set for size if the search was interrupted, or its time was over: Nodes take all
-	// pods, and fewer may.
+	// AtMost is set for size if the search was interrupted, or ran out of time: Nodes takes all
+	// pods, but a smaller number may do so, too.
 	AtMost bool `json:"atMost,omitempty"`
-	// Interrupted is set for all answers to size if it was interrupted, and describes what they
-	// leave open.
+	// Interrupted is set for all answers to size if the search was interrupted. It describes what
+	// the answers leave open.
 	Interrupted string `json:"interrupted,omitempty"`
 	// Price is the price of the nodes, in the unit of the given prices.
 	Price *float64     `json:"price,omitempty"` // for size
 	Mix   *FleetMix    `json:"mix,omitempty"`   // for a mix of kinds
 	Pods  FleetPods    `json:"pods"`
 	CPUs  FleetAllCPUs `json:"cpus"`
-	// Typical are the requests that leave the stranded CPUs over, in words.
+	// Typical describes the requests that leave the stranded CPUs over.
 	Typical   string          `json:"typical"`
 	Stranding *FleetStranding `json:"stranding,omitempty"`
-	// Scarcity is what is missing for the rejected pods. It is nil if no pod is rejected.
+	// Scarcity describes what is missing for the rejected pods. It is nil if no pod is rejected.
 	Scarcity   *FleetScarcity   `json:"scarcity,omitempty"`
 	Kinds      []FleetKind      `json:"kinds"`
 	Causes     []FleetCause     `json:"causes"`
@@ -58,8 +58,8 @@ type Fleet struct {
 
 // FleetMix describes how good a mix of kinds of nodes is.
 type FleetMix struct {
-	// LowerBound is a price below which the pods do not fit, whatever the placement is. Gap
-	// is the excess of the price of the mix over it, as a fraction of it. Tried is how many mixes
+	// LowerBound is a price below which the pods do not fit, whatever the placement is. Gap is how
+	// far the price of the mix exceeds it, as a fraction of it. Tried is the number of mixes that
 	// were tried.
 	LowerBound float64 `json:"lowerBound"`
 	Gap        float64 `json:"gap"`
@@ -71,19 +71,19 @@ type FleetPods struct {
 	Asked    int64 `json:"asked"`
 	Placed   int64 `json:"placed"`
 	Rejected int64 `json:"rejected"`
-	// Own counts the placed pods that have CPUs, memory or devices of their own, Aligned those of
-	// them that are aligned, and AlignmentUnknown those of which this is not known.
+	// Own counts the placed pods that have CPUs, memory or devices of their own. Aligned counts the
+	// aligned ones among them, and AlignmentUnknown those for which this is unknown.
 	Own              int64 `json:"own"`
 	Aligned          int64 `json:"aligned"`
 	AlignmentUnknown int64 `json:"alignmentUnknown"`
-	// Never counts the rejected pods that would be rejected even by a node without pods.
+	// Never counts the rejected pods that even a node without pods would reject.
 	Never int64 `json:"never"`
 }
 
-// FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request,
-// of which Aligned is the part of aligned pods, and AlignmentUnknown that of pods of which this is
-// not known. Free counts whole CPUs that could become exclusive at the end. Stranded is the part of
-// them that typical requests leave over.
+// FleetCPUs counts CPUs as the scheduler does: allocatable CPUs, and CPUs that placed pods request.
+// Aligned is the part that aligned pods request, and AlignmentUnknown the part of pods for which
+// alignment is unknown. Free counts whole CPUs that could become exclusive at the end. Stranded is
+// the part of Free that typical requests leave over.
 type FleetCPUs struct {
 	Allocatable      float64 `json:"allocatable"`
 	Placed           float64 `json:"placed"`
@@ -93,8 +93,8 @@ type FleetCPUs struct {
 	Stranded         float64 `json:"stranded"`
 }
 
-// FleetAllCPUs counts the CPUs of all nodes. Asked is the number that all pods request, and Never
-// the part of it of the pods that would be rejected even by a node without pods.
+// FleetAllCPUs counts the CPUs of all nodes. Asked is the number that all pods request. Never is
+// the part requested by pods that even a node without pods would reject.
 type FleetAllCPUs struct {
 	FleetCPUs
 	Asked float64 `json:"asked"`
@@ -110,7 +110,7 @@ type FleetKind struct {
 	CPUs   FleetCPUs     `json:"cpus"`
 }
 
-// FleetKindPods counts the pods on nodes as FleetPods does.
+// FleetKindPods counts the pods on the nodes of one kind, as FleetPods does.
 type FleetKindPods struct {
 	Placed           int64 `json:"placed"`
 	Own              int64 `json:"own"`
@@ -122,13 +122,13 @@ type FleetKindPods struct {
 type FleetCause struct {
 	Reason string         `json:"reason"` // of the nodes that came nearest to taking them
 	Pods   FleetCausePods `json:"pods"`
-	// Nodes is how many nodes give that reason for Example, the first of these pods. Others has the
-	// reasons of the other nodes.
+	// Nodes is the number of nodes that give this reason for the first of these pods, Example.
+	// Others has the reasons of the other nodes.
 	Nodes   int             `json:"nodes"`
 	Others  []FleetNodeText `json:"others,omitempty"`
 	Example string          `json:"example"`
 	// Detail is the rejection by Node. Remedy is a change of the pod or of the node with which Node
-	// would take the pod, verified by planning. It is empty if there is none.
+	// would take the pod, verified by planning. Remedy is empty if there is none.
 	Node   string `json:"node,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -139,7 +139,7 @@ type FleetCause struct {
 // FleetCausePods counts the pods that are rejected for one reason.
 type FleetCausePods struct {
 	Rejected int64 `json:"rejected"`
-	// Never counts those that would be rejected even by a node without pods.
+	// Never counts the pods that even a node without pods would reject.
 	Never int64 `json:"never"`
 }
 
@@ -149,8 +149,8 @@ type FleetNodeText struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// FleetPlacement is the place of a pod. If Node is empty, no node takes the pod, for Reason. CPUs
-// are those that no other pod has.
+// FleetPlacement is the place of a pod. If Node is empty, no node takes the pod, and Reason has the
+// reason. CPUs are those that no other pod has.
 type FleetPlacement struct {
 	Pod    string `json:"pod"`
 	Node   string `json:"node,omitempty"`
@@ -201,11 +201,11 @@ func (c *FleetCause) add(reason string, nodes int) {
 }
 
 // maxRemedies limits how many causes are explained. A remedy takes up to 100 ms, and a reader fixes
-// one thing at a time.
+// one cause at a time.
 const maxRemedies = 10
 
-// Explain adds what is missing for the rejected pods and, to the first causes, the reason that the
-// node's planner gives, and a remedy. It returns the error of the context.
+// Explain adds what is missing for the rejected pods. To the first causes, it also adds the reason
+// that the node's planner gives, and a remedy. It returns the error of the context.
 func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
 	scarcity, err := r.Scarcity(ctx)
 	if err != nil {
@@ -323,7 +323,7 @@ func (f *Fleet) Text(style terminal.Style) string {
 	return out.String()
 }
 
-// sharedText describes what limits pods that have nothing of their own.
+// sharedText describes what limits pods that have no resources of their own.
 func (f *Fleet) sharedText() string {
 	if f.Question == "now" || f.Pods.Placed == 0 || f.Pods.Own > 0 {
 		return ""
@@ -375,7 +375,7 @@ func orderText(order string) string {
 	return "The pods were placed in the given order. With --order largest-first, large pods do not find the nodes full of small ones."
 }
 
-// Now describes in one line what is on the nodes.
+// Now describes the present content of the nodes in one line.
 func (f *Fleet) Now() string {
 	return fmt.Sprintf("%s with %s, which request %s of %s CPUs (%s)", Nodes(f.Nodes), podCount(f.Pods.Placed), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs.FleetCPUs))
 }

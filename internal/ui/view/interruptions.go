@@ -6,27 +6,28 @@ import (
 	"github.com/paddock-project/paddock/internal/node/noise"
 )
 
-// Interruptions is how often the exclusive CPUs of a node were interrupted, as its agent has
-// counted it. The page marks the CPUs with it.
+// Interruptions describes how often the exclusive CPUs of a node were interrupted, according to its
+// agent. The page uses it to mark the CPUs.
 type Interruptions struct {
-	// Seconds is how long was counted. It is 0 until there are two readings.
+	// Seconds is the length of the count. It is 0 until there are two readings.
 	Seconds float64 `json:"seconds"`
-	// Age is how old the last reading is, in seconds.
+	// Age is the age of the last reading, in seconds.
 	Age float64 `json:"age"`
-	// CPUs maps the id of a CPU to how often it was interrupted. Only exclusive CPUs are counted.
+	// CPUs maps the id of a CPU to its interruptions. Only exclusive CPUs are counted.
 	CPUs map[int]CPUInterruptions `json:"cpus"`
-	// Missing is why some classes are not counted, or "".
+	// Missing is the reason why some classes are not counted, or "".
 	Missing string `json:"missing,omitempty"`
 }
 
 // CPUInterruptions is how often a CPU was interrupted.
 type CPUInterruptions struct {
 	PerSecond float64 `json:"perSecond"`
-	// Sources has the classes of sources that did, each with how often in a second.
+	// Sources maps each class of sources that interrupted the CPU to the number of interruptions
+	// per second.
 	Sources map[noise.Class]float64 `json:"sources"`
 }
 
-// InterruptionsOf returns what a tally has counted. age is that of its last reading.
+// InterruptionsOf returns the counts of a tally. age is the age of its last reading.
 func InterruptionsOf(t *noise.Tally, age time.Duration, missing string) *Interruptions {
 	rates, interval := t.Rates()
 	all := &Interruptions{Age: rounded(age.Seconds()), CPUs: make(map[int]CPUInterruptions, len(rates)), Missing: missing}

@@ -17,7 +17,7 @@ const LikeHelp = `  MOST CPUS               with the memory of the manifest
   IN PROPORTION           CPUs with as much memory for each as in the manifest
   MOST CPUS, THEN MEMORY  the most CPUs with any amount of memory, and then the most memory with them`
 
-// FleetLargest has the largest pods that the nodes of a fleet would take now.
+// FleetLargest lists the largest pods that the nodes of a fleet would take now.
 type FleetLargest struct {
 	Nodes int `json:"nodes"`
 	// Pods counts the pods that were placed before. It is nil if there were none.
@@ -72,12 +72,12 @@ func likeText(l *explain.Like, nodes bool, style terminal.Style) string {
 	return out.String()
 }
 
-// quantity formats bytes such that a manifest can have them.
+// quantity formats bytes so that a manifest can contain them.
 func quantity(bytes int64) string {
 	return explain.Amount{Resource: request.Memory, Value: bytes}.Quantity()
 }
 
-// likeColumn is a pod of each row.
+// likeColumn is the column of one pod in each row.
 type likeColumn struct {
 	title string
 	of    func(r *explain.LikeSizes) *explain.LikeSize
@@ -152,8 +152,8 @@ func likeCell(s *explain.LikeSize, text func(*explain.LikeSize) string) terminal
 	return terminal.Cell{Text: words}
 }
 
-// likeWhys returns why no pod is found: for each number of devices with which no pod is, and for
-// the first one with which some are.
+// likeWhys returns the reasons why no pod is found: one for each number of devices without any pod,
+// and one for the first number with only some of the pods.
 func likeWhys(l *explain.Like, columns []likeColumn) (whys []string) {
 	some := false
 	for i := range l.Sizes {

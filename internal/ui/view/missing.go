@@ -11,10 +11,10 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// lacksSentence names the resources that alone are missing on some NUMA nodes, with the least that
-// is missing: "only CPUs are missing on 3 of 8 NUMA nodes: at least 2 CPUs more are needed, on NUMA
-// node 5". Without such a resource, it names those that are missing together. It returns "" if
-// there are none of either kind. m may be nil.
+// lacksSentence names the resources that alone are missing on some NUMA nodes, with the smallest
+// missing amount: "only CPUs are missing on 3 of 8 NUMA nodes: at least 2 CPUs more are needed, on
+// NUMA node 5". If there is no such resource, it names those that are missing together. It returns
+// "" if there are neither. m may be nil.
 func lacksSentence(m *explain.Missing) string {
 	if m == nil {
 		return ""
@@ -59,8 +59,8 @@ func missingText(m *explain.Missing, amounts []explain.Amount, at, count int) st
 	return text
 }
 
-// onPlaces formats on how many places something is so: " on 3 of 8 NUMA nodes". It returns "" if
-// there is only one.
+// onPlaces formats the number of places to which a sentence applies: " on 3 of 8 NUMA nodes". It
+// returns "" if there is only one place.
 func onPlaces(m *explain.Missing, count int) string {
 	with := ""
 	if len(m.WithoutCPUs) > 0 {
@@ -92,7 +92,8 @@ func needed(amounts []explain.Amount) string {
 	return "at least " + missingWords(amounts) + " more are needed"
 }
 
-// freeMemory prints what is free of memory that is missing beside the resource of the rejection.
+// freeMemory prints the free memory of the types that are missing in addition to the resource of
+// the rejection.
 func (w *explanation) freeMemory(all []explain.FreeMemory) {
 	for _, f := range all {
 		parts := make([]string, len(f.Places))

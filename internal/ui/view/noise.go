@@ -11,12 +11,13 @@ import (
 	"github.com/paddock-project/paddock/internal/node/noise"
 )
 
-// mostSources is how many sources of a container are printed, unless all are wanted.
+// mostSources is how many sources of a container are printed, unless the caller requests all of
+// them.
 const mostSources = 15
 
-// NoiseText formats who interrupted containers for people. If all is set, it has every source and
-// every setting. Otherwise it has the sources that cost most, and the settings that let something
-// interrupt the container.
+// NoiseText formats for people what interrupted containers. If all is set, it has every source and
+// every setting. Otherwise it has the sources that cost most, and the settings that allow an
+// interruption.
 func NoiseText(r *noise.Report, style terminal.Style, all bool) string {
 	var out strings.Builder
 	out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of(fmt.Sprintf(
@@ -76,7 +77,7 @@ func writeNoise(out *strings.Builder, n *noise.Noise, style terminal.Style, all 
 	}
 }
 
-// noiseTitle returns what the CPUs are of.
+// noiseTitle returns the owner of the CPUs.
 func noiseTitle(n *noise.Noise) string {
 	switch {
 	case n.Pod != "":
@@ -97,7 +98,7 @@ func sourceTable(sources []noise.Source) *terminal.Table {
 	return t
 }
 
-// sourceName names a source as a user finds it on the node.
+// sourceName returns the name under which a user finds a source on the node.
 func sourceName(s *noise.Source) string {
 	var name string
 	switch s.Class {
@@ -127,7 +128,7 @@ func sourceName(s *noise.Source) string {
 	return name
 }
 
-// digits formats a number that has three digits.
+// digits formats a number with three digits.
 func digits(x float64) string {
 	if x >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)

@@ -64,8 +64,8 @@ type PlanPod struct {
 	Notes  []string    `json:"notes,omitempty"`
 	// NotCounted are the extended resources of the pod that no inventory has.
 	NotCounted []string `json:"notCounted,omitempty"`
-	// Quirks are the faults because of which a kubelet answers differently. They are set if its
-	// answer was requested.
+	// Quirks are the faults because of which a kubelet answers differently. They are set if the
+	// answer of a kubelet was requested.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
 	Rejection *PlanRejection `json:"rejection,omitempty"`
 	// Certainty is nil where Paddock decides, unless the answer is unsure.
@@ -98,7 +98,7 @@ type PlanContainer struct {
 	// Shares is why the container has no exclusive CPUs, and Rule is the rule for that.
 	Shares string `json:"shares,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Affinity is what the Topology Manager chose. It is absent if the Topology Manager was not
+	// Affinity is the choice of the Topology Manager. It is absent if the Topology Manager was not
 	// asked.
 	Affinity *PlanAffinity `json:"affinity,omitempty"`
 }
@@ -147,15 +147,16 @@ type PlanHolder struct {
 type NodeTotals struct {
 	SharedCPUs   string `json:"sharedCPUs"`
 	ReservedCPUs string `json:"reservedCPUs"`
-	// IsolatedCPUs are the CPUs that are in no shared pool (isolated-cpus). FreeIsolatedCPUs are
-	// those of them that no pod has.
+	// IsolatedCPUs are the CPUs that are in no shared pool (isolated-cpus). FreeIsolatedCPUs is the
+	// part of them that no pod has.
 	IsolatedCPUs     string      `json:"isolatedCPUs,omitempty"`
 	FreeIsolatedCPUs string      `json:"freeIsolatedCPUs,omitempty"`
 	NUMANodes        []NodeTotal `json:"numaNodes"`
 	ManagesCPUs      bool        `json:"managesCPUs"`
 	ManagesBytes     bool        `json:"managesMemory"`
-	// Classes is how many classes of the caches can exist beside the default one, and FreeClasses
-	// how many more. Both are 0 if the node does not divide its caches.
+	// Classes is the number of classes of the caches that can exist beside the default one, and
+	// FreeClasses the number that can still be added. Both are 0 if the node does not divide its
+	// caches.
 	Classes     int       `json:"cacheClasses,omitempty"`
 	FreeClasses int       `json:"freeCacheClasses,omitempty"`
 	Groups      []([]int) `json:"memoryGroups,omitempty"`
@@ -172,9 +173,9 @@ type NodeTotal struct {
 	Memory   []TypeTotal `json:"memory,omitempty"`
 	// A device on several NUMA nodes counts on each of them.
 	Devices []DeviceTotal `json:"devices,omitempty"`
-	// Ways is how many ways a class can have of an L3 cache of this NUMA node, and FreeWays how
-	// many one more class can have, in the cache with the most. Bandwidth and FreeBandwidth are the
-	// same for the memory bandwidth, in percent.
+	// Ways is the number of ways that a class can have of an L3 cache of this NUMA node. FreeWays
+	// is the number that one more class can have, in the cache with the most free ways. Bandwidth
+	// and FreeBandwidth are the same for the memory bandwidth, in percent.
 	Ways          int `json:"l3Ways,omitempty"`
 	FreeWays      int `json:"freeL3Ways,omitempty"`
 	Bandwidth     int `json:"bandwidthPercent,omitempty"`

@@ -69,8 +69,8 @@ func (p Plan) Text(style terminal.Style, wide bool) string {
 	return out.String()
 }
 
-// notCounted returns the end of the first line: the extended resources that no inventory has. An
-// unsure answer has them in its reasons.
+// notCounted returns the end of the first line, which lists the extended resources that no
+// inventory has. An unsure answer has them among its reasons.
 func (p Plan) notCounted() string {
 	var names []string
 	for i := range p.Pods {
@@ -85,8 +85,8 @@ func (p Plan) notCounted() string {
 	return "; not counting " + strings.Join(slices.Compact(names), ", ") + ", which no device inventory has"
 }
 
-// head lists the machine, the policy, and the kubelet that decides, "kubelet-1.36.4". If kubelet is
-// empty, Paddock decides. certainty is that of the one answer below, if it is not nil.
+// head lists the machine, the policy, and the kubelet that decides, such as "kubelet-1.36.4". If
+// kubelet is empty, Paddock decides. If certainty is not nil, it belongs to the only answer below.
 func head(style terminal.Style, machine, policy, kubelet string, certainty *Certainty) string {
 	t := terminal.Table{Columns: make([]terminal.Column, 2)}
 	t.Cells(terminal.Faint.Of("Machine"), terminal.Plain.Of(machine))

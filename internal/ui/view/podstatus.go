@@ -8,30 +8,31 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// PodStatus is what the status of a pod shows, and what happened on its node after a rejection.
+// PodStatus describes the status of a pod, and what happened on its node after a rejection.
 type PodStatus struct {
 	Node string `json:"node,omitempty"`
-	// Phase, Reason and Message are those of the status. For a pod that has no node yet, Reason and
-	// Message are the scheduler's.
+	// Phase, Reason and Message come from the status. For a pod that has no node yet, Reason and
+	// Message come from the scheduler.
 	Phase   string `json:"phase"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Rejected is true if the kubelet rejected the pod: before any container ran, or, with AtStart,
-	// when the kubelet started again while the pod ran.
+	// Rejected is true if the kubelet rejected the pod before any container ran. With AtStart, the
+	// kubelet rejected it while it ran, because the kubelet started again.
 	Rejected bool `json:"rejected,omitempty"`
 	AtStart  bool `json:"rejectedAtStart,omitempty"`
-	// Why is why the kubelet rejected the pod then, if the pod fits now and the files show it.
+	// Why is the reason for the earlier rejection, if the pod fits now and the files show the
+	// reason.
 	Why string `json:"why,omitempty"`
-	// At is when the pod was rejected, or else when it started. For a pod that ran, it is when its
-	// last container ended. It is nil if that is not known.
+	// At is the time of the rejection, or else of the start. For a pod that ran, it is the time at
+	// which its last container ended. It is nil if the time is unknown.
 	At *time.Time `json:"at,omitempty"`
-	// Ended and Started are the pods of the node that ended, and that started and run, after a
-	// rejection, in the order of time.
+	// Ended has the pods of the node that ended after a rejection, and Started those that started
+	// then and still run, ordered by time.
 	Ended   []Event `json:"endedSince,omitempty"`
 	Started []Event `json:"startedSince,omitempty"`
-	// Also are the other pods that the kubelet rejected and that are still listed, by name.
+	// Also has the names of the other pods that the kubelet rejected and that are still listed.
 	Also []string `json:"alsoRejected,omitempty"`
-	// Remarks are sentences about the present answer beside all that.
+	// Remarks are additional sentences about the present answer.
 	Remarks []string `json:"remarks,omitempty"`
 }
 
@@ -44,7 +45,7 @@ type Event struct {
 // Clock returns a time as people compare it with the events of a cluster.
 func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// maxEvents is how many pods are named of those that ended, and of those that started.
+// maxEvents is how many of the ended pods, and how many of the started pods, are listed by name.
 const maxEvents = 5
 
 func eventsText(events []Event) string {
@@ -59,14 +60,14 @@ func eventsText(events []Event) string {
 	return text
 }
 
-// remarks prints the sentences about the present answer, directly below it.
+// remarks prints the additional sentences about the present answer, directly below it.
 func (w *explanation) remarks(f *PodStatus) {
 	for _, sentence := range f.Remarks {
 		w.sentence(terminal.Strong.Of(sentence))
 	}
 }
 
-// podStatus prints what the status of a pod shows.
+// podStatus prints the status of a pod.
 func (w *explanation) podStatus(f *PodStatus) {
 	at := "recorded by the scheduler"
 	switch {

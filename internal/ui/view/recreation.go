@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// SaveFirst returns what to do before a pod with the name "namespace/name" is deleted, so that it
-// can be created again. It is empty if a controller creates it again.
+// SaveFirst returns what to do before deleting a pod with the name "namespace/name", so that the
+// pod can be created again. It returns "" if a controller creates the pod again.
 func SaveFirst(pod string, again podspec.Recreation) string {
 	namespace, name, _ := strings.Cut(pod, "/")
 	save := fmt.Sprintf("save its manifest first (kubectl get pod -n %s %s -o yaml > %s.yaml)", namespace, name, name)
@@ -22,10 +22,10 @@ func SaveFirst(pod string, again podspec.Recreation) string {
 	return "it is not known whether a controller creates it again: " + save
 }
 
-// KeepPods ends an unsure answer in place of what to delete.
+// KeepPods ends an unsure answer, which does not propose to delete pods.
 const KeepPods = "the answer is unsure: be sure before you delete a pod"
 
-// Replace returns how to replace a pod that the kubelet does not try again with a new one.
+// Replace returns how to replace a pod that the kubelet does not try again.
 func Replace(pod string, again podspec.Recreation) string {
 	if save := SaveFirst(pod, again); save != "" {
 		return save + ", delete it, and create it again without its nodeName"

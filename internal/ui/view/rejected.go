@@ -19,7 +19,7 @@ type rejected struct {
 	pods []string
 	// PlanRejection is the rejection of the last pod.
 	*PlanRejection
-	// pending is set for a pod about which no kubelet has decided.
+	// pending is set if no kubelet has decided about the pod.
 	pending bool
 	// lacks is a sentence about the resources that are missing. It may be empty.
 	lacks string
@@ -51,8 +51,7 @@ func (p Plan) rejections() []*rejected {
 	return all
 }
 
-// AccountOf returns the explanation of a rejection of which only the reason and the account are
-// known.
+// AccountOf returns the explanation of a rejection if only its reason and its account are known.
 func AccountOf(pod request.Pod, r *rejection.Rejection) Explanation {
 	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
 		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
@@ -124,8 +123,8 @@ func names(pods []string) string {
 	return strings.Join(pods[:maxNames], ", ") + " and " + Number(len(pods)-maxNames) + " more"
 }
 
-// asAsked formats an amount in the account of a rejection so that it can be compared with what the
-// pod asks for.
+// asAsked formats an amount in the account of a rejection so that readers can compare it with the
+// request of the pod.
 func asAsked(resource string, n int64) string {
 	if request.IsMemory(resource) {
 		return request.RoundedQuantity(n)
@@ -133,8 +132,8 @@ func asAsked(resource string, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// maxHolders is how many pods are named for one NUMA node. The largest come first, because acting
-// on them has the most effect.
+// maxHolders is how many pods are listed for one NUMA node. The largest pods come first, because
+// removing or shrinking them has the most effect.
 const maxHolders = 4
 
 func holders(resource string, all []PlanHolder) string {

@@ -7,29 +7,30 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// FleetRejections describes what the nodes of a cluster rejected. `paddock fleet rejections` prints
-// it.
+// FleetRejections describes the rejections by the nodes of a cluster. `paddock fleet rejections`
+// prints it.
 type FleetRejections struct {
 	RejectionRate
-	// From and To are the earliest and the latest time since which an agent counts, in RFC 3339.
-	// They are empty if no agent publishes it.
+	// From and To are the earliest and the latest start of an agent's count, in RFC 3339. They are
+	// empty if no agent publishes its start.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Later is set if only what came after an earlier output counts.
+	// Later is set if only rejections after an earlier output count.
 	Later bool `json:"later,omitempty"`
-	// Kinds has every kind of node, and Rejections what they rejected, the most frequent first.
+	// Kinds has every kind of node. Rejections has the rejections, beginning with the most
+	// frequent.
 	Kinds      []RejectingKind `json:"kinds"`
 	Rejections []RejectedClass `json:"rejections"`
 }
 
-// RejectionRate compares rejections with all decisions about pods and resizes. A known pod that is
-// admitted again is no decision.
+// RejectionRate compares rejections with all decisions about pods and resizes. Admitting a known
+// pod again does not count as a decision.
 type RejectionRate struct {
 	Nodes    int   `json:"nodes"`
 	Rejected int64 `json:"rejected"`
-	// Decided counts what was admitted or rejected, and Rate is the rejected part of it, from 0 to
-	// 1. Both are absent if the agents of some nodes, Uncounted, are of a version that publishes
-	// only rejections. Rate is also absent if nothing was decided.
+	// Decided counts admissions and rejections, and Rate is the rejected part, from 0 to 1. Both
+	// are absent if the agents of some nodes, counted by Uncounted, have a version that publishes
+	// only rejections. Rate is also absent if there were no decisions.
 	Decided   *int64   `json:"decided,omitempty"`
 	Rate      *float64 `json:"rate,omitempty"`
 	Uncounted int      `json:"uncounted,omitempty"`
@@ -52,7 +53,7 @@ type RejectedClass struct {
 	Nodes    int    `json:"nodes"`
 }
 
-// RateOf returns the rate of nodes that rejected so many of what they decided about. uncounted is
+// RateOf returns the rate of a number of nodes with these rejections and decisions. uncounted is
 // the number of nodes whose agents do not publish their decisions.
 func RateOf(nodes int, rejected, decided int64, uncounted int) RejectionRate {
 	r := RejectionRate{Nodes: nodes, Rejected: rejected, Uncounted: uncounted}

@@ -8,33 +8,33 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// Repair is what to repair before anything else: a kubelet runs and does not start again on its
-// files.
+// Repair describes the repair that must come first if a kubelet runs and would not start again on
+// its files.
 type Repair struct {
-	// Faults are why the kubelet does not start again.
+	// Faults are the reasons why the kubelet does not start again.
 	Faults []FileFault `json:"faults"`
-	// Steps are what to do, in this order.
+	// Steps are the steps to take, in this order.
 	Steps []string `json:"steps"`
-	// Command shows what a repair of the files changes.
+	// Command is a command that shows what a repair of the files changes.
 	Command string `json:"command"`
-	// Before are the pods that the start after the repair changes because of a fault of the
-	// kubelet, and what to do about each before it.
+	// Before lists the pods that the start after the repair changes because of a fault of the
+	// kubelet, and what to do about each of them beforehand.
 	Before []BeforeStart `json:"before,omitempty"`
-	// Admits is whether the pod is admitted after that, as planned.
+	// Admits reports whether the node admits the pod after the repair, according to a plan.
 	Admits bool `json:"admits"`
-	// Then is what the pod then has, or why it is rejected even then.
+	// Then describes what the pod then has, or why it is rejected even then.
 	Then string `json:"then"`
 }
 
-// FileFault is why a kubelet does not start on a file.
+// FileFault is the reason why a kubelet does not start on a file.
 type FileFault struct {
 	File string `json:"file"`
 	What string `json:"what"`
 }
 
-// Order sets the steps. The kubelet must still run when a pod is deleted, because it ends the pod.
-// A pod that is deleted before the node is cordoned can come back to it. node is the name of the
-// node, or empty.
+// Order sets the steps. node is the name of the node, or empty. The kubelet must still run when a
+// pod is deleted, because it ends the pod. If a pod is deleted before the node is cordoned, it can
+// come back to the node.
 func (r *Repair) Order(node string) {
 	cordoned := slices.ContainsFunc(r.Before, func(b BeforeStart) bool { return b.Deleted != "" })
 	for _, b := range r.Before {
@@ -58,7 +58,7 @@ func (r *Repair) Order(node string) {
 	}
 }
 
-// cordon and uncordon return the step for a node with a name, or for one whose name is not known.
+// cordon and uncordon return the step for a node, whose name may be unknown.
 func cordon(node string) string { return onNode("cordon", node) }
 
 func uncordon(node string) string { return onNode("uncordon", node) }
@@ -76,12 +76,12 @@ type BeforeStart struct {
 	Quirk string `json:"quirk,omitempty"`
 	Why   string `json:"why"`
 	Do    string `json:"do"`
-	// Deleted is how the pod is created again if it has to be deleted on a cordoned node, or empty
-	// if it has not.
+	// Deleted describes how the pod is created again if it must be deleted on a cordoned node. It
+	// is empty if the pod need not be deleted.
 	Deleted podspec.Recreation `json:"deleted,omitempty"`
 }
 
-// saveDeleted returns how to save the manifest of a pod that has to be deleted, or "".
+// saveDeleted returns how to save the manifest of a pod that must be deleted, or "".
 func saveDeleted(b BeforeStart) string {
 	if b.Deleted == "" {
 		return ""
@@ -106,7 +106,7 @@ func (b *BeforeStart) step() string {
 	return fmt.Sprintf("%s; otherwise the next start of the kubelet changes what the pod has (%s)", do, why)
 }
 
-// repair prints what to repair first.
+// repair prints the repair that must come first.
 func (w *explanation) repair(pod string, r *Repair) {
 	w.paragraph("", "  ", terminal.Bad.Of("repair first:"), terminal.Strong.Of("the kubelet does not start again on the files of this node"))
 	for _, f := range r.Faults {

@@ -21,12 +21,12 @@ type Report struct {
 	Usage   explain.Report `json:"usage"`
 	// Stranded is nil if the policy gives no exclusive CPUs.
 	Stranded *StrandedCPUs `json:"stranded,omitempty"`
-	// Like has the largest pods like the one that was asked about. LikePod is its name.
+	// Like has the largest pods like the requested one, and LikePod has the name of that pod.
 	LikePod string        `json:"likePod,omitempty"`
 	Like    *explain.Like `json:"like,omitempty"`
 	// Certainty is nil where Paddock decides, unless the report is unsure.
 	Certainty *Certainty `json:"certainty,omitempty"`
-	// ReservedAndIdle is what an agent has measured. It is nil without one.
+	// ReservedAndIdle has the measurements of an agent. It is nil without an agent.
 	ReservedAndIdle *OwnersUse `json:"reservedAndIdle,omitempty"`
 }
 

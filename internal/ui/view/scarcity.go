@@ -12,38 +12,39 @@ import (
 
 // FleetScarcity describes what is missing for the rejected pods after all pods were placed.
 type FleetScarcity struct {
-	// Pods counts the rejected pods. Alone counts those for which a resource alone is missing on
-	// some place, by the resource for which this is so on the most places. NotAlone counts those
-	// for which no resource alone is missing anywhere, and NotKnown those that were not looked at.
+	// Pods counts the rejected pods. Alone counts, by resource, the pods for which one resource
+	// alone is missing on some place; a pod with several such resources counts for the one that is
+	// missing on the most places. NotAlone counts the pods for which no resource alone is missing
+	// anywhere, and NotKnown those that were not examined.
 	Pods     int64           `json:"pods"`
 	Alone    []FleetScarcest `json:"alone,omitempty"`
 	NotAlone int64           `json:"notAlone,omitempty"`
 	NotKnown int64           `json:"notKnown,omitempty"`
-	// Shapes has the shapes with the most pods: pods that differ only in their names are one shape.
-	// MoreShapes and MorePods count the other shapes, and their pods.
+	// Shapes has the shapes with the most pods. All pods that differ only in their names have one
+	// shape. MoreShapes and MorePods count the other shapes and their pods.
 	Shapes     []FleetScarce `json:"shapes"`
 	MoreShapes int           `json:"moreShapes,omitempty"`
 	MorePods   int64         `json:"morePods,omitempty"`
 }
 
-// FleetScarcest is the number of pods for which a resource alone is missing.
+// FleetScarcest is the number of pods for which one resource alone is missing.
 type FleetScarcest struct {
 	Resource string `json:"resource"`
 	Pods     int64  `json:"pods"`
 }
 
-// FleetScarce describes what is missing for one shape of pods. A place is a NUMA node or, where the
-// policy lets a pod be split over NUMA nodes, the node as a whole. NUMANodes and Nodes count the
+// FleetScarce describes what is missing for one shape of pods. A place is a NUMA node, or the node
+// as a whole where the policy lets a pod be split over NUMA nodes. NUMANodes and Nodes count the
 // places.
 type FleetScarce struct {
 	Pods    int64  `json:"pods"`
 	Example string `json:"example"`
-	// Empty is set for pods that a number of nodes leaves out. The places are those of one empty
-	// node of each kind.
+	// Empty is set for pods that a number of nodes leaves out. The places are then those of one
+	// empty node of each kind.
 	Empty bool `json:"empty,omitempty"`
 	// Container is the container of the pod that finds no place, under scope container.
 	Container string `json:"container,omitempty"`
-	// Wanted has what the pod or the container asks for on a place: CPUs, bytes, and devices.
+	// Wanted lists what the pod or the container asks for on a place: CPUs, bytes, and devices.
 	Wanted    []explain.Amount `json:"wanted"`
 	NUMANodes int              `json:"numaNodes"`
 	Nodes     int              `json:"nodes"`
@@ -54,24 +55,24 @@ type FleetScarce struct {
 	Ruled      int `json:"ruled,omitempty"`
 	Limited    int `json:"limited,omitempty"`
 	NotAllowed int `json:"notAllowed,omitempty"`
-	// Nothing counts the places on which nothing is missing. Several counts those on which an
-	// amount is missing beside others or beside a reason in Bars, and Barred those on which such a
-	// reason keeps the pods off without a missing amount. The others are the sum of Alone in
-	// Missing.
+	// Nothing counts the places on which nothing is missing. Several counts the places on which an
+	// amount is missing together with others or with a reason in Bars. Barred counts the places on
+	// which such a reason keeps the pods off without a missing amount. The remaining places are the
+	// sum of Alone in Missing.
 	Nothing int         `json:"nothing"`
 	Several int         `json:"several"`
 	Barred  int         `json:"barred"`
 	Missing []FleetLack `json:"missing,omitempty"`
 	Bars    []FleetBar  `json:"bars,omitempty"`
-	// Reserved has the reservations for the system that keep the pods off places, however empty.
+	// Reserved lists the reservations for the system that keep the pods off places, however empty.
 	Reserved []FleetReserved `json:"reserved,omitempty"`
-	// Smaller has smaller requests with which the fleet takes more of the pods, the largest first.
-	// The pods were placed on the fleet as it is in the end.
+	// Smaller lists smaller requests with which the fleet takes more of the pods, the largest
+	// first. The pods were placed on the fleet as it is at the end.
 	Smaller []FleetSmaller `json:"smaller,omitempty"`
 }
 
-// FleetLack counts the places on which a resource is missing: alone or with others. Least and Most
-// are the amounts that are missing where it is alone.
+// FleetLack counts the places on which a resource is missing, alone or with others. Least and Most
+// are the missing amounts on the places where it is missing alone.
 type FleetLack struct {
 	Resource   string `json:"resource"`
 	Alone      int    `json:"alone"`
@@ -80,19 +81,19 @@ type FleetLack struct {
 	Most       int64  `json:"most,omitempty"`
 }
 
-// FleetBar counts the places that a reason other than an amount keeps the pods off: memory that
-// belongs to another group of NUMA nodes (memoryGroup), devices that were chosen near other NUMA
-// nodes (chosenDevices), CPUs that are no whole number of cores (partialCores), or what init
-// containers leave or an empty pool (pod). Alone counts the places on which no amount is missing,
-// and WithAmounts the others.
+// FleetBar counts the places that the pods cannot use for a reason other than an amount: memory
+// that belongs to another group of NUMA nodes (memoryGroup), devices that were chosen near other
+// NUMA nodes (chosenDevices), CPUs that are not a whole number of cores (partialCores), or what
+// init containers leave, or an empty pool (pod). Alone counts the places on which no amount is
+// missing, and WithAmounts the others.
 type FleetBar struct {
 	Reason      explain.Bar `json:"reason"`
 	Alone       int         `json:"alone"`
 	WithAmounts int         `json:"withAmounts"`
 }
 
-// FleetReserved counts the places that have the wanted amount only without what is reserved for the
-// system. Reserved is the most that is reserved on such a place.
+// FleetReserved counts the places that would have the wanted amount without the reservation for the
+// system. Reserved is the largest reservation on such a place.
 type FleetReserved struct {
 	Resource string `json:"resource"`
 	Wanted   int64  `json:"wanted"`
@@ -100,7 +101,7 @@ type FleetReserved struct {
 	Places   int    `json:"places"`
 }
 
-// FleetSmaller is a smaller request, and how many more of the pods are placed with it.
+// FleetSmaller is a smaller request, with the number of additional pods that are placed with it.
 type FleetSmaller struct {
 	explain.Change
 	Pods int64 `json:"pods"`
@@ -233,7 +234,7 @@ func is(resource string) string {
 	return "is"
 }
 
-// missingWord formats an amount that is missing. That of a part of the caches is a number of CPUs.
+// missingWord formats a missing amount. For a part of the caches, it is a number of CPUs.
 func missingWord(a explain.Amount) string {
 	if request.IsCache(a.Resource) {
 		return noun(a.Resource) + " for " + Count(int(a.Value), "CPU")
@@ -244,8 +245,8 @@ func missingWord(a explain.Amount) string {
 	return wantedWord(a)
 }
 
-// roundedUp returns an amount that is missing, so that people can lower a request by it and compare
-// it with the request: in whole MiB and, from 10Gi of ordinary memory on, in tenths of 1 GiB.
+// roundedUp rounds a missing amount so that people can lower a request by it and compare it with
+// the request: to whole MiB and, from 10Gi of ordinary memory on, to tenths of 1 GiB.
 func roundedUp(resource string, n int64) string {
 	const mebi, gibi = 1 << 20, 1 << 30
 	if n = (n + mebi - 1) / mebi * mebi; n >= 10*gibi && resource == request.Memory {
@@ -254,7 +255,7 @@ func roundedUp(resource string, n int64) string {
 	return request.Bytes(n)
 }
 
-// wantedWord formats an amount that is asked for.
+// wantedWord formats a requested amount.
 func wantedWord(a explain.Amount) string {
 	if a.Resource == "pods" {
 		return podCount(a.Value)
@@ -296,7 +297,7 @@ func (s *FleetScarce) places() string {
 	return and(texts)
 }
 
-// all formats the number of places if something is so on all of them: "all 1,920 NUMA nodes".
+// all formats the number of places if a sentence applies to all of them: "all 1,920 NUMA nodes".
 func (s *FleetScarce) all() string {
 	places, total := s.places(), s.NUMANodes+s.Nodes
 	switch {
@@ -328,7 +329,7 @@ func (s *FleetScarce) Count() string { return podCount(s.Pods) }
 // Which names the pod, or an example if there are several: "such as team-a/train-0".
 func (s *FleetScarce) Which() string { return which(s.Pods, s.Example) }
 
-// which names the only one of so many pods, or an example.
+// which names the only pod, or an example if there are several.
 func which(pods int64, example string) string {
 	if pods == 1 {
 		return example
@@ -336,8 +337,8 @@ func which(pods int64, example string) string {
 	return "such as " + example
 }
 
-// Asks describes what a pod of the shape asks for, and where: "64 CPUs and 256Gi of memory on one
-// NUMA node".
+// Asks describes the request of a pod of the shape, and where it must fit: "64 CPUs and 256Gi of
+// memory on one NUMA node".
 func (s *FleetScarce) Asks() string {
 	text := wantedWords(s.Wanted)
 	if text == "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 )
 
-// Section is one step of an explanation, for pages, which have tables of their own. It has the
-// words of Explanation.Text.
+// Section is one step of an explanation, for pages, which have tables of their own. Its words are
+// those of Explanation.Text.
 type Section struct {
 	Title string `json:"title"`
 	// About describes the title. It may be empty.
@@ -27,8 +27,8 @@ type Word struct {
 	Tone string `json:"tone,omitempty"`
 }
 
-// Sections returns the steps of the decision, and whether each resource is aligned. The answer
-// itself, the remedies and the notes are not in it.
+// Sections returns the steps of the decision, and whether each resource is aligned. It does not
+// include the answer itself, the remedies and the notes.
 func (e Explanation) Sections() []Section {
 	w := explanation{record: true, sections: []Section{}}
 	if len(e.Answer.Aligned) > 0 {

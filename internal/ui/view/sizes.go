@@ -49,7 +49,7 @@ func SizesText(answers []Fleet, style terminal.Style) string {
 	return t.Text(style) + below.String() + "\n" + order
 }
 
-// interruptedText describes what the answers leave open, if the search was interrupted.
+// interruptedText describes what the answers leave open if the search was interrupted.
 func interruptedText(answers []Fleet) string {
 	if len(answers) == 0 || answers[0].Interrupted == "" {
 		return ""
@@ -72,7 +72,7 @@ func ordersText(answers []Fleet) string {
 	return text
 }
 
-// Name names what the answer to size is about: a kind of node, or a mix of kinds.
+// Name returns the subject of an answer to size: a kind of node, or a mix of kinds.
 func (f *Fleet) Name() string {
 	if f.Question == "mix" {
 		return "mix"
@@ -129,7 +129,7 @@ func (f *Fleet) belowSize(style terminal.Style) string {
 	return out.String()
 }
 
-// leftOut describes which pods the number of nodes is for.
+// leftOut describes the pods for which the number of nodes is valid.
 func (f *Fleet) leftOut() string {
 	never := fmt.Sprintf("no node of this kind takes %s, however empty", these(f.LeftOut))
 	switch {
@@ -176,7 +176,7 @@ func share(c FleetCPUs) string {
 	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
 }
 
-// SizesSummary describes what the numbers of nodes are for.
+// SizesSummary describes the pods for which the numbers of nodes are valid.
 func SizesSummary(answers []Fleet) string {
 	if len(answers) == 0 {
 		return ""

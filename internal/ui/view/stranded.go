@@ -12,20 +12,20 @@ import (
 type FleetStranding struct {
 	CPUs     int     `json:"cpus"`
 	Stranded float64 `json:"stranded"`
-	// With Less CPUs, the request would strand only Left. Less is left out if no smaller request
-	// strands half as much.
+	// With Less CPUs, the request would strand only Left. Less is absent if no smaller request
+	// strands at most half as much.
 	Less int     `json:"less,omitempty"`
 	Left float64 `json:"left,omitempty"`
 }
 
-// The typical requests of which stranded CPUs are left over.
+// The typical requests that leave stranded CPUs over.
 const (
 	typicalAssumed = "requests for 1, 2, 4, 8, 16 and 32 CPUs"
 	typicalRunning = "requests like those of the running pods"
 	typicalAsked   = "requests like those of the pods to place"
 )
 
-// typicalOf returns which requests are typical in an answer.
+// typicalOf returns which requests count as typical in an answer.
 func typicalOf(r *capacity.Result, question string) string {
 	switch {
 	case r.Stranded.Assumed:
@@ -43,8 +43,8 @@ func strandingOf(s *fleet.Stranding) *FleetStranding {
 	return &FleetStranding{s.CPUs, rounded(s.Stranded), s.Less, rounded(s.Left)}
 }
 
-// StrandedText describes the free CPUs. Pods without CPUs of their own run on free CPUs, so that
-// what is placed and what is free can be more than there is: then it names the difference.
+// StrandedText describes the free CPUs. Pods without CPUs of their own run on free CPUs, so placed
+// and free CPUs together can exceed the existing ones. In this case, the text names the difference.
 func (f *Fleet) StrandedText() string {
 	text := strandedText(f.CPUs.Free, f.CPUs.Stranded, f.Typical, f.Stranding)
 	if both := f.CPUs.Placed + float64(f.CPUs.Free) - f.CPUs.Allocatable; both > 0 && f.CPUs.Free > 0 {

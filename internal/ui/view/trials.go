@@ -27,7 +27,7 @@ type Trial struct {
 	// the first.
 	Best bool `json:"best"`
 	// Interrupted is set for all trials of a comparison that was interrupted, and describes how far
-	// it came. Best is then the best one so far.
+	// it got. Best is then the best trial so far.
 	Interrupted string `json:"interrupted,omitempty"`
 	// Wrong describes why a kubelet would not start with these settings.
 	Wrong string        `json:"wrong,omitempty"`
@@ -130,8 +130,8 @@ func rowsOf(trials []Trial) []trialRow {
 	return out
 }
 
-// withoutOption returns the trial that differs only in that no option is changed, if it has the
-// same result.
+// withoutOption returns the trial that is equal except that it changes no option, if that trial has
+// the same result.
 func (t *Trial) withoutOption(others []Trial) *Trial {
 	if t.Option == "" {
 		return nil
@@ -176,9 +176,9 @@ func (t *Trial) sameResult(other *Trial) bool {
 	return t.Pods == nil || *t.Pods == *other.Pods && *t.CPUs == *other.CPUs
 }
 
-// TrialsText formats trials for people. Trials with equal results are one row. The files of nodes
-// are shown if there are several. The first row of a file has the nodes as they are. NEVER counts
-// the rejected pods that an empty node would reject.
+// TrialsText formats trials for people. Trials with equal results share one row. If there are
+// several files of nodes, each row names its file. The first row of a file has the nodes as they
+// are. NEVER counts the rejected pods that an empty node would reject.
 func TrialsText(trials []Trial, style terminal.Style) string {
 	t := &terminal.Table{}
 	several := slices.ContainsFunc(trials, func(x Trial) bool { return x.Nodes != trials[0].Nodes })
@@ -338,7 +338,7 @@ func bestText(trials []Trial) string {
 	return text
 }
 
-// oneOf begins a clause about each of some other pods.
+// oneOf returns the beginning of a clause about each of some other pods.
 func oneOf(n int64) string {
 	if n == 1 {
 		return "another pod"

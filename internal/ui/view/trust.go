@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-project/paddock/internal/node/observe"
 )
 
-// Trust is how the predictions about a kubelet compare with what it did. `paddock trust` prints it.
+// Trust compares the predictions about a kubelet with its decisions. `paddock trust` prints it.
 type Trust struct {
 	// Kubelet is the kubelet that decides, such as "kubelet-1.36.4". Policy describes how it
 	// decides.
 	Kubelet string `json:"kubelet"`
 	Policy  string `json:"policy"`
-	// Since is when the agent began to compare.
+	// Since is the time at which the agent began to compare.
 	Since time.Time `json:"since"`
-	// Certainty is how sure the state is that the agent shows.
+	// Certainty describes how sure the state is that the agent shows.
 	Certainty *Certainty `json:"certainty"`
 	// Admissions and Rejections count the decisions of the kubelet about pods that get CPUs, memory
 	// or devices of their own.
@@ -28,7 +28,7 @@ type Trust struct {
 	Rejections TrustCount `json:"rejections"`
 	// Unpredicted has the reasons why decisions were not predicted.
 	Unpredicted []Unpredicted `json:"unpredicted"`
-	// Differences are the last decisions that were predicted in another way, the oldest first.
+	// Differences are the last decisions that differ from their predictions, the oldest first.
 	Differences []Difference `json:"differences"`
 }
 
@@ -36,11 +36,11 @@ type Trust struct {
 type TrustCount struct {
 	All         int `json:"all"`
 	AsPredicted int `json:"asPredicted"`
-	// Reordered are decisions that are as predicted in another order of the pods, which the
-	// kubelet's files do not show.
+	// Reordered counts decisions that match the prediction for another order of the pods. The
+	// kubelet's files do not show the order.
 	Reordered int `json:"reordered"`
 	Differ    int `json:"differ"`
-	// Unsure are decisions for which there was no prediction.
+	// Unsure counts decisions for which there was no prediction.
 	Unsure int `json:"unsure"`
 }
 
@@ -50,7 +50,7 @@ type Unpredicted struct {
 	Count  int    `json:"count"`
 }
 
-// Difference is a decision that was predicted in another way.
+// Difference is a decision that differs from its prediction.
 type Difference struct {
 	At        time.Time `json:"at"`
 	Pod       string    `json:"pod"`
@@ -59,7 +59,7 @@ type Difference struct {
 	Actual    string    `json:"actual"`
 }
 
-// TrustOf returns what a ledger has.
+// TrustOf returns the content of a ledger.
 func TrustOf(l *observe.Ledger) Trust {
 	t := Trust{Admissions: trustCount(l.Admissions()), Rejections: trustCount(l.Rejections()), Unpredicted: []Unpredicted{}, Differences: []Difference{}}
 	reasons := l.Unpredicted()
@@ -78,7 +78,7 @@ func trustCount(c observe.Count) TrustCount {
 	return n
 }
 
-// Differs reports whether a decision was predicted in another way.
+// Differs reports whether a decision differs from its prediction.
 func (t *Trust) Differs() bool { return t.Admissions.Differ+t.Rejections.Differ > 0 }
 
 // Text formats the comparison for people.

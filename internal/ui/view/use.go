@@ -14,17 +14,17 @@ import (
 	"github.com/paddock-project/paddock/internal/node/usage"
 )
 
-// Use describes how much of its CPUs a node uses, as its agent has measured it. The page shades the
-// CPUs with it, and the report lists what is reserved and idle.
+// Use describes how much of its CPUs a node uses, according to the measurements of its agent. The
+// page uses it to shade the CPUs, and the report to list what is reserved and idle.
 type Use struct {
 	// At is the time of the last reading, and Seconds is the time since the one before. At is nil
 	// until there are two readings.
 	At      *time.Time `json:"at,omitempty"`
 	Seconds float64    `json:"seconds"`
-	// Age is how old the last reading is, in seconds.
+	// Age is the age of the last reading, in seconds.
 	Age float64 `json:"age"`
 	// CPUs maps the id of each CPU to the share of the last interval in which it was busy, from 0
-	// to 1. What it ran does not matter.
+	// to 1, whatever it ran.
 	CPUs map[int]float64 `json:"cpus"`
 	OwnersUse
 }
@@ -47,12 +47,12 @@ type CPUUse struct {
 	Container string `json:"container,omitempty"`
 	// CPUs is the number of CPUs that only this owner runs on.
 	CPUs int `json:"cpus"`
-	// Mean, Peak and Last are the CPUs that were used: on average, in the busiest interval, and in
-	// the newest one. An interval is usually a minute.
+	// Mean, Peak and Last are the numbers of CPUs that were used on average, in the busiest
+	// interval, and in the newest interval. An interval is usually a minute.
 	Mean float64 `json:"mean"`
 	Peak float64 `json:"peak"`
 	Last float64 `json:"last"`
-	// Seconds is how long was measured, at most an hour. It is 0 if nothing is known yet.
+	// Seconds is the length of the measurement, at most an hour. It is 0 if nothing is known yet.
 	Seconds float64 `json:"seconds"`
 	// Idle is the number of whole CPUs that the owner did not need in any interval.
 	Idle int `json:"idleCPUs"`
@@ -61,7 +61,8 @@ type CPUUse struct {
 // measuredEnough is how long an owner must have been measured before its idle CPUs are listed.
 const measuredEnough = 5 * time.Minute
 
-// UseOf returns what a meter has measured on a node in a state, the most idle CPUs first.
+// UseOf returns the measurements of a meter on a node in a state, beginning with the owners with
+// the most idle CPUs.
 func UseOf(s *node.State, m *usage.Meter, now time.Time) *Use {
 	u := &Use{CPUs: map[int]float64{}, OwnersUse: OwnersUse{Owners: []CPUUse{}}}
 	if at, length := m.Newest(); length > 0 {
@@ -96,8 +97,8 @@ type owner struct {
 	keys []usage.Key
 }
 
-// owners returns who runs alone on CPUs of a grant. CPUs of standard init containers are those of
-// later containers, or idle once they have ended.
+// owners returns the containers and pools that run alone on CPUs of a grant. CPUs of standard init
+// containers belong to later containers, or are idle once the init containers have ended.
 func owners(g *node.Grant) []owner {
 	var list []owner
 	shared := owner{CPUUse: CPUUse{Pod: g.Pod.ID(), UID: g.Pod.UID}}

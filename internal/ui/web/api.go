@@ -49,8 +49,8 @@ type Pod struct {
 	nodemap.Pod
 	// Since is the time of admission. It is absent if the time is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// DecisionUnknown is true if the original decision is not known. The explanation is then that
-	// of the decision that would be made if the pod came to this state now.
+	// DecisionUnknown is true if the original decision is unknown. The explanation then describes
+	// the decision that would be made if the pod came to this state now.
 	DecisionUnknown bool   `json:"decisionUnknown,omitempty"`
 	Explanation     string `json:"explanation"`
 	// Decided has the steps of the decision, for the page.

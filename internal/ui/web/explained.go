@@ -27,8 +27,8 @@ type Explained struct {
 	// admitted.
 	Since         *time.Time `json:"since,omitempty"`
 	SinceRevision uint64     `json:"sinceRevision,omitempty"`
-	// DecisionUnknown is true if the original decision is not known. The explanation is then that
-	// of the decision that would be made if the pod came to the node now.
+	// DecisionUnknown is true if the original decision is unknown. The explanation then describes
+	// the decision that would be made if the pod came to the node now.
 	DecisionUnknown bool `json:"decisionUnknown,omitempty"`
 	// Rejected is the newest rejection of a pod with that name.
 	Rejected *RejectedWhen `json:"rejected,omitempty"`
@@ -154,8 +154,8 @@ func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n
 }
 
 // admissionOf returns the plan that gave a pod its place. Planning on the same state gives that
-// plan, unless a scheduler chose the place. In that case the grant is planned again as it was then,
-// and a note has the CPUs that the node would have chosen.
+// plan, unless a scheduler chose the place. In that case, the grant is planned again as it was
+// then, and a note names the CPUs that the node would have chosen.
 func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 	own := base.Plan(g.Pod)
 	if own.Grant == nil || own.Known || own.Grant.CPUs().Equal(g.CPUs()) {

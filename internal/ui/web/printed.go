@@ -99,8 +99,8 @@ func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveInterruptions serves how often exclusive CPUs are interrupted, which is about the present
-// state, too.
+// serveInterruptions serves the interruptions of exclusive CPUs. They concern the present state,
+// too.
 func (w *Web) serveInterruptions(rw http.ResponseWriter, r *http.Request) {
 	if w.config.Interruptions == nil {
 		fail(rw, http.StatusNotFound, "this agent does not count what interrupts CPUs: it does not run on the machine that it shows")
@@ -109,8 +109,8 @@ func (w *Web) serveInterruptions(rw http.ResponseWriter, r *http.Request) {
 	w.answer(rw, r, func() (any, error) { return w.config.Interruptions(), nil })
 }
 
-// serveUse serves how busy the node is. It is about the present state, because nothing is kept of
-// the past.
+// serveUse serves how busy the node is. The answer concerns the present state, because no earlier
+// measurements are kept.
 func (w *Web) serveUse(rw http.ResponseWriter, r *http.Request) {
 	last, there := w.now()
 	if !there {

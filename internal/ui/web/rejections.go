@@ -21,8 +21,8 @@ const (
 	maxRejectionBytes = 16 << 20
 )
 
-// notAdmitted is a pod that was rejected, with everything that an explanation needs. It keeps
-// only the names of other pods, in the account. A stored rejection never changes.
+// notAdmitted is a rejected pod, with everything that an explanation needs. Of other pods, it keeps
+// only the names, in the account. A stored rejection never changes.
 type notAdmitted struct {
 	pod       request.Pod
 	revision  uint64               // of the state on which the decision is based
@@ -108,7 +108,7 @@ func (n notAdmitted) same(m notAdmitted) bool {
 	return n.rejection.Error() == m.rejection.Error()
 }
 
-// outside reports whether something else than the managers rejected the pod.
+// outside reports whether something other than the managers rejected the pod.
 func (n notAdmitted) outside() bool {
 	_, is := errors.AsType[*engine.OutsideError](n.err)
 	return is

@@ -11,8 +11,8 @@ import (
 var ErrBusy = errors.New("too many others ask at the same time: try again in a few seconds")
 
 // Turns limits what a server computes. A few computations run at the same time, a few more wait,
-// and all others are rejected at once. So the number of readers affects neither the number of CPUs
-// nor the amount of memory that the program uses. Turns is safe for concurrent use.
+// and all others are rejected at once. The number of readers therefore affects neither the number
+// of CPUs nor the amount of memory that the program uses. Turns is safe for concurrent use.
 type Turns struct{ running, present chan struct{} }
 
 // NewTurns returns Turns with limits on the computations that run and that wait.
