@@ -69,8 +69,12 @@ func (d *draft) chooseNodes(container string, ask *Ask, hintSets []hint.Set) (hi
 
 // recordAlignment adds an alignment to the trace.
 func (d *draft) recordAlignment(container string, ask *Ask, hintSets []hint.Set, choice hint.Choice) *Alignment {
+	given := ask.Given
+	if d.s.policy.Behavior.GivenUnaligned { // They have no hint sets, and are no reason of anything.
+		given = nil
+	}
 	d.trace.Alignments = append(d.trace.Alignments, Alignment{
-		Container: container, Given: ask.Given, HintSets: hintSets, Choice: choice, Outcome: outcomeOf(hintSets, choice),
+		Container: container, Given: given, HintSets: hintSets, Choice: choice, Outcome: outcomeOf(hintSets, choice),
 	})
 	return &d.trace.Alignments[len(d.trace.Alignments)-1]
 }
