@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -44,11 +45,9 @@ type Scratch struct {
 // It applies the rules as Plan does, in the same code, and stops where nothing can change the
 // verdict any more: it does not choose the CPUs of the last container that gets some, if enough are
 // free, because package cpu can take any number of CPUs that there are. The same is true for the
-// last memory, after its place is known. Where the planner does what a kubelet does, and where a
-// container gets classes of the caches of its CPUs, Admits plans.
+// last memory, after its place is known. Where that is not enough, Admits plans (plansToAnswer).
 func (s *State) Admits(pod *request.Pod, in *Scratch) Verdict {
-	_, known := s.Grant(pod.UID)
-	if known || s.policy.Behavior != (Behavior{}) || s.policy.CPU.DividesCaches || s.room(pod.UID) != nil {
+	if s.plansToAnswer(pod.UID) {
 		return s.Preview(*pod).Verdict()
 	}
 	defer in.clear()
@@ -61,6 +60,21 @@ func (s *State) Admits(pod *request.Pod, in *Scratch) Verdict {
 		chooser: chooser{way: asking}, containers: in.containers, buffer: in.hintSets,
 	}
 	return verdictOf(d.decide(s.policy.MaxContainers), in.trace.Cause)
+}
+
+// plansToAnswer reports whether only a plan has the verdict about a pod: it has a grant or a place
+// that is reserved, its containers can get classes of the caches of their CPUs, or a kubelet
+// decides that has something of the pod or of a rejected one, or that does not take every number of
+// CPUs that there are (cpu.Behavior, which changes nothing on most machines).
+func (s *State) plansToAnswer(uid string) bool {
+	if k := s.past; k != nil && (k.stale != nil || k.cpusOf == uid || k.memoryOf == uid) {
+		return true
+	}
+	if s.policy.CPU.DividesCaches || s.policy.CPU.Effective(s.machine).Behavior != (cpu.Behavior{}) || s.room(uid) != nil {
+		return true
+	}
+	_, known := s.Grant(uid)
+	return known
 }
 
 // mostKept is the number of containers of the largest pod whose slices are kept.
@@ -132,10 +146,11 @@ func (d *draft) lastCPUs(i int) bool {
 	return true
 }
 
-// lastMemory reports whether no container after container i takes memory.
+// lastMemory reports whether no container after container i takes memory, or asks a kubelet for
+// NUMA nodes for none (pinNothing).
 func (d *draft) lastMemory(i int) bool {
 	for k := i + 1; k < len(d.demand.Containers); k++ {
-		if len(d.demand.Containers[k].Memory) > 0 {
+		if len(d.demand.Containers[k].Memory) > 0 || d.s.policy.Behavior.PinsNothing && d.demand.Containers[k].MemoryBasis == NotEquivalent {
 			return false
 		}
 	}
