@@ -75,6 +75,11 @@ func (s store) Replace(all []any, _ string) error {
 	for _, key := range s.cluster.Keys(kind) {
 		gone[key] = true
 	}
+	if s.resource == "pods" {
+		for key := range s.problems {
+			gone[key] = true
+		}
+	}
 	for _, o := range all {
 		key, err := cache.MetaNamespaceKeyFunc(o)
 		if err == nil {
@@ -95,6 +100,20 @@ func (s store) Replace(all []any, _ string) error {
 	return nil
 }
 
+// note records that a pod cannot be kept, or that it can. The time is that of the first error in a
+// row. The caller must have locked mu.
+func (w *Watch) note(pod string, err error) {
+	before, was := w.problems[pod]
+	switch {
+	case err == nil:
+		delete(w.problems, pod)
+	case was:
+		w.problems[pod] = trouble{before.since, err.Error()}
+	default:
+		w.problems[pod] = trouble{w.now(), err.Error()}
+	}
+}
+
 // Resync implements cache.ReflectorStore.
 func (store) Resync() error { return nil }
 
@@ -104,10 +123,7 @@ func (s store) set(key string, o any) error {
 	case *v1.Node:
 		s.cluster.SetNode(key, o)
 	case *v1.Pod:
-		delete(s.problems, key)
-		if err := s.cluster.SetPod(key, o); err != nil {
-			s.problems[key] = err
-		}
+		s.note(key, s.cluster.SetPod(key, o))
 	case nil:
 		if s.resource == "nodes" {
 			s.cluster.SetNode(key, nil)

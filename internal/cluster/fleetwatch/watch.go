@@ -2,7 +2,8 @@ package fleetwatch
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,14 +40,14 @@ type Watch struct {
 	listed   map[string]bool // "nodes" and "pods", after their first list
 	changed  chan struct{}
 	recent   recent
-	problems map[string]error // of pods that cannot be kept
+	problems map[string]trouble // of pods that cannot be kept, by namespace/name
 }
 
 // New returns a watch of a cluster. It sends no request.
 func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 	w := &Watch{
 		now: now, shown: map[string]bool{}, listed: map[string]bool{}, changed: make(chan struct{}), recent: recent{},
-		problems: map[string]error{},
+		problems: map[string]trouble{},
 	}
 	w.contact = &contact{now: now, changed: w.wake, trouble: map[string]trouble{}, allowed: map[string]*authorizer.Watch{}}
 	watched := rest.CopyConfig(config)
@@ -166,16 +167,18 @@ func (w *Watch) Shapes() []fleet.Shape {
 	return w.cluster.Shapes()
 }
 
-// Trouble returns since when something cannot be read, and why. why is empty if everything can be
-// read. If only a pod cannot be kept, since is zero.
+// Trouble returns since when something cannot be read, and why: the oldest reason of the API server
+// or, if it answers, of a pod that cannot be kept. why is empty if everything can be read.
 func (w *Watch) Trouble() (since time.Time, why string) {
 	if since, why = w.contact.worst(); why != "" {
 		return since, why
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, err := range w.problems {
-		return time.Time{}, fmt.Sprintf("pod %s cannot be read: %v", name, err)
+	for _, name := range slices.Sorted(maps.Keys(w.problems)) {
+		if p := w.problems[name]; why == "" || p.since.Before(since) {
+			since, why = p.since, "pod "+name+" cannot be read: "+p.why
+		}
 	}
-	return time.Time{}, ""
+	return since, why
 }

@@ -47,11 +47,24 @@ func Listen(path string) (net.Listener, error) {
 	if err := makeDirectory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	return ListenWith(path, socketMode)
+	p, err := Prepare(path, socketMode)
+	if err != nil {
+		return nil, err
+	}
+	return p.Listen()
 }
 
-// ListenWith is Listen with another mode of the socket, in a directory that exists.
-func ListenWith(path string, mode fs.FileMode) (net.Listener, error) {
+// Prepared is a socket that exists under a temporary name, so that everything that can fail has
+// been tried. No client finds it yet.
+type Prepared struct {
+	listener  *listener
+	temporary string
+}
+
+// Prepare makes a socket as Listen does, with another mode and in a directory that exists. A program
+// that has much to do before it can answer prepares the socket first, so that a path that is not
+// usable is noticed at once. Call Listen or Close afterwards.
+func Prepare(path string, mode fs.FileMode) (*Prepared, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err
 	}
@@ -61,11 +74,36 @@ func ListenWith(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := checkVacant(path); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	l, err := listenAndRename(path, mode)
+	p, err := bind(path, mode)
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	return l, nil
+	return p, nil
+}
+
+// Listen gives the socket its name. It checks the path again, because another process may have
+// begun to listen there. If it fails, nothing is left of the socket.
+func (p *Prepared) Listen() (net.Listener, error) {
+	err := checkVacant(p.listener.path)
+	if err == nil {
+		err = os.Rename(p.temporary, p.listener.path) //nolint:forbidigo // A socket has no data that must be durable.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", p.listener.path, errors.Join(err, p.Close()))
+	}
+	p.temporary = ""
+	return p.listener, nil
+}
+
+// Close removes the socket if it has only its temporary name. Otherwise it does nothing: the
+// listener has a Close of its own.
+func (p *Prepared) Close() error {
+	if p.temporary == "" {
+		return nil
+	}
+	temporary := p.temporary
+	p.temporary = ""
+	return errors.Join(p.listener.UnixListener.Close(), os.Remove(temporary))
 }
 
 func checkPath(path string, limit int) error {
@@ -121,10 +159,11 @@ func checkVacant(path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return fmt.Errorf("cannot tell whether another process listens there: %w", err)
+	return fmt.Errorf("it is not known whether another process listens there: %w", err)
 }
 
-func listenAndRename(path string, mode fs.FileMode) (net.Listener, error) {
+// bind makes the socket under a temporary name.
+func bind(path string, mode fs.FileMode) (*Prepared, error) {
 	temporary := path + "." + rand.Text()[:suffixLength-1]
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
 	if err != nil {
@@ -136,13 +175,10 @@ func listenAndRename(path string, mode fs.FileMode) (net.Listener, error) {
 	if err == nil {
 		file, err = os.Lstat(temporary)
 	}
-	if err == nil {
-		err = os.Rename(temporary, path) //nolint:forbidigo // A socket has no data that must be durable.
-	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), os.Remove(temporary))
 	}
-	return &listener{UnixListener: l, path: path, file: file}, nil
+	return &Prepared{&listener{UnixListener: l, path: path, file: file}, temporary}, nil
 }
 
 // listener is a listener together with the file of its socket.

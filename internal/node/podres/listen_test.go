@@ -82,6 +82,44 @@ func TestListenKeepsDirectory(t *testing.T) {
 	}
 }
 
+// TestPrepare checks that no client finds a socket that is prepared, that its name is checked again,
+// and that nothing is left of one that is closed.
+func TestPrepare(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	prepare := func() *Prepared {
+		t.Helper()
+		p, err := Prepare(path, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first, second := prepare(), prepare()
+	if _, err := Dial(t.Context(), path); err == nil {
+		t.Error("a client finds a socket that is only prepared")
+	}
+	l, err := first.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := modeOf(t, path), fs.ModeSocket|0o600; got != want {
+		t.Errorf("socket: %v, want %v", got, want)
+	}
+	if _, err := second.Listen(); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second process listens: %v", err)
+	}
+	if got := entries(t, dir); len(got) != 1 {
+		t.Errorf("in the directory are %q", got)
+	}
+	if err := errors.Join(first.Close(), second.Close(), l.Close(), prepare().Close()); err != nil {
+		t.Error(err) // The third one is prepared on a path that is free again.
+	}
+	if got := entries(t, dir); len(got) != 0 {
+		t.Errorf("in the directory are %q", got)
+	}
+}
+
 func TestListenReplacesStale(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

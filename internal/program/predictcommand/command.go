@@ -85,6 +85,11 @@ func serve(cmd *cobra.Command, flags *fleetcommand.NodesFlags, socket string, mo
 	s := console.StreamsOf(cmd)
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	prepared, err := podres.Prepare(socket, mode) // A large cluster takes seconds to read.
+	if err != nil {
+		return fmt.Errorf("--socket: %w", err)
+	}
+	defer prepared.Close()
 	watch, file, err := flags.Open(ctx, s)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -98,7 +103,7 @@ func serve(cmd *cobra.Command, flags *fleetcommand.NodesFlags, socket string, mo
 			return err
 		}
 	}
-	listener, err := podres.ListenWith(socket, mode)
+	listener, err := prepared.Listen()
 	if err != nil {
 		return fmt.Errorf("--socket: %w", err)
 	}

@@ -83,19 +83,24 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestFlags checks the errors of flags. None of them leaves a file behind.
 func TestFlags(t *testing.T) {
+	dir := t.TempDir()
 	for want, arguments := range map[string][]string{
 		"--socket-mode":     {"--nodes", "n", "--socket", "s", "--socket-mode", "0444"},
 		"less than 1s":      {"--nodes", "n", "--socket", "s", "--max-age", "1ms"},
 		"--nodes":           {"--socket", "s"},
 		"given 2 times":     {"--nodes", "a", "--nodes", "b", "--socket", "s"},
-		"no such file":      {"--nodes", "missing.yaml", "--socket", "s"},
-		"does not exist":    {"--nodes", "../../../examples/fleet/nodes.yaml", "--socket", filepath.Join(t.TempDir(), "missing", "s")},
-		"choose a shorter ": {"--nodes", "../../../examples/fleet/nodes.yaml", "--socket", "/" + strings.Repeat("x", 200)},
+		"no such file":      {"--nodes", "missing.yaml", "--socket", filepath.Join(dir, "s")},
+		"does not exist":    {"--nodes", "missing.yaml", "--socket", filepath.Join(t.TempDir(), "missing", "s")}, // before the nodes are read
+		"choose a shorter ": {"--nodes", "missing.yaml", "--socket", "/" + strings.Repeat("x", 200)},
 	} {
 		cmd, _ := command(arguments...)
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want an error with %q", arguments, err, want)
 		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left behind, %v", left, err)
 	}
 }
