@@ -11,8 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/spec"
 )
 
-// MaxContainers is the largest number of containers of a pod.
-const MaxContainers = spec.MaxContainers
+// MaxContainers is the largest number of containers of a pod, and MaxGiven of devices that others
+// chose for it.
+const (
+	MaxContainers = spec.MaxContainers
+	MaxGiven      = spec.MaxGiven
+)
 
 // Pod is a pod as its owner wrote it, in numbers. What the API server and the kubelet conclude from
 // it (missing requests, the QoS class, who qualifies for exclusive CPUs) is concluded here.
@@ -121,10 +125,16 @@ func NewRequest(pod Pod, p *Policy) (*Request, error) {
 	}
 	out, err := in.Request(p.gates)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, unusableError{err}
 	}
 	return &Request{out, p.gates}, nil
 }
+
+// unusableError is an error about a pod whose words are complete: it wraps ErrInvalid and does not repeat
+// it.
+type unusableError struct{ error }
+
+func (e unusableError) Unwrap() []error { return []error{ErrInvalid, e.error} }
 
 func (r *Resources) spec() spec.Resources {
 	return spec.Resources{Requests: r.Requests.amounts(), Limits: r.Limits.amounts()}

@@ -231,6 +231,7 @@ func TestErrors(t *testing.T) {
 		"the limit is 1":    {UID: "a", Containers: []predict.Container{{Name: "c", Resources: predict.Resources{Requests: predict.Amounts{Memory: 2}, Limits: predict.Amounts{Memory: 1}}}}},
 		"two containers":    {UID: "a", Containers: []predict.Container{{Name: "c"}, {Name: "c"}}},
 		"no app container":  {UID: "a", Containers: []predict.Container{{Name: "c", Type: predict.Init}}},
+		"more than 1024":    {UID: "a", Containers: []predict.Container{{Name: "c", Given: make([]predict.GivenDevice, predict.MaxGiven+1)}}},
 		"unknown type":      {UID: "a", Containers: []predict.Container{{Name: "c", Type: 7}}},
 	} {
 		if _, err := predict.NewRequest(pod, p); !errors.Is(err, predict.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -37,8 +37,8 @@ type PredictClient interface {
 	// Ask answers whether a node takes a pod. The errors are
 	//
 	//	NOT_FOUND            there is no such node
-	//	FAILED_PRECONDITION  the node cannot be planned for; the message says why
-	//	INVALID_ARGUMENT     the pod is not usable, or the answers do not fit into a message
+	//	FAILED_PRECONDITION  the node is in the cluster and cannot be planned for: the message has the reason
+	//	INVALID_ARGUMENT     the pod is not usable, no node is named, or the answers do not fit into a message
 	//	RESOURCE_EXHAUSTED   too many calls are being answered: ask again later
 	Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallOption) (*AskResponse, error)
 	// AskBatch asks each of the nodes about each of the pods. Each pod is alone beside the pods of the node.
@@ -103,8 +103,8 @@ type PredictServer interface {
 	// Ask answers whether a node takes a pod. The errors are
 	//
 	//	NOT_FOUND            there is no such node
-	//	FAILED_PRECONDITION  the node cannot be planned for; the message says why
-	//	INVALID_ARGUMENT     the pod is not usable, or the answers do not fit into a message
+	//	FAILED_PRECONDITION  the node is in the cluster and cannot be planned for: the message has the reason
+	//	INVALID_ARGUMENT     the pod is not usable, no node is named, or the answers do not fit into a message
 	//	RESOURCE_EXHAUSTED   too many calls are being answered: ask again later
 	Ask(context.Context, *AskRequest) (*AskResponse, error)
 	// AskBatch asks each of the nodes about each of the pods. Each pod is alone beside the pods of the node.

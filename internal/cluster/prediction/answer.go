@@ -2,12 +2,14 @@ package prediction
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	api "github.com/paddock-project/paddock/api/predict/v1alpha1"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/core/spec"
@@ -36,9 +38,27 @@ func questionOf(p *api.Pod) (*question, error) {
 		case api.Container_SIDECAR:
 			out.Type = request.Sidecar
 		}
+		var err error
+		if out.Given, err = givenOf(c.GetGiven()); err != nil {
+			return nil, fmt.Errorf("container %s: %w", c.GetName(), err)
+		}
 		q.pod.Containers = append(q.pod.Containers, out)
 	}
 	return q, nil
+}
+
+func givenOf(list []*api.GivenDevice) (out []request.Given, err error) {
+	for _, d := range list {
+		g := request.Given{Resource: d.GetResource(), Driver: d.GetDriver(), Pool: d.GetPool(), Claim: d.GetClaim(), Name: d.GetName()}
+		for _, n := range d.GetNumaNodes() {
+			if n < 0 || n > mask.MaxNode {
+				return nil, fmt.Errorf("device %s: NUMA node %d is outside 0 to %d", g.Name, n, mask.MaxNode)
+			}
+			g.Nodes = g.Nodes.With(int(n))
+		}
+		out = append(out, g)
+	}
+	return out, nil
 }
 
 func resources(r *api.Resources) spec.Resources {

@@ -2,6 +2,7 @@ package prediction
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	api "github.com/paddock-project/paddock/api/predict/v1alpha1"
+	"github.com/paddock-project/paddock/internal/base/spelling"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -168,12 +170,32 @@ func (c *snapshot) next(m *Moment) *snapshot {
 	return out
 }
 
-// missing returns the error for a node without a state.
+// missing returns the error for a node without a state: NOT_FOUND for one that is not in the
+// cluster, and FAILED_PRECONDITION for one that is there and cannot be planned for.
 func (c *snapshot) missing(name string) error {
-	if why, ok := c.moment.Problems[name]; ok {
-		return status.Errorf(codes.FailedPrecondition, "node %q cannot be planned for: %s", name, strings.ToValidUTF8(why, "?"))
+	if name == "" {
+		return status.Error(codes.InvalidArgument, "the name of the node is empty: give one, or ask AskBatch without nodes for all of them")
 	}
-	return status.Errorf(codes.NotFound, "there is no node %q", name)
+	if why, ok := c.moment.Problems[name]; ok {
+		return status.Errorf(codes.FailedPrecondition, "node %q is in the cluster and cannot be planned for: %s", name, strings.ToValidUTF8(why, "?"))
+	}
+	text := fmt.Sprintf("there is no node %q among the %d nodes that this server knows", name, len(c.names)+len(c.moment.Problems))
+	if meant := c.nearest(name); meant != "" {
+		return status.Errorf(codes.NotFound, "%s: did you mean %q?", text, meant)
+	}
+	return status.Errorf(codes.NotFound, "%s: AskBatch without nodes has the names of those that can be planned for", text)
+}
+
+// A call with a name that is not known compares it with as many others, in their order, if it has
+// no more bytes. That bounds its time to about 10 ms.
+const mostCompared, longestTyped = 1000, 64
+
+// nearest returns the name of the node that a typo most likely means, or "".
+func (c *snapshot) nearest(name string) string {
+	if len(name) > longestTyped {
+		return ""
+	}
+	return spelling.Nearest(name, c.names[:min(len(c.names), mostCompared)])
 }
 
 // begin takes one of the places for calls. The error is RESOURCE_EXHAUSTED.

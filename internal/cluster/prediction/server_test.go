@@ -151,9 +151,16 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	_, err := c.Ask(t.Context(), &api.AskRequest{Node: "node-problem", Pod: pod("a", 1)})
-	if want := `node "node-problem" cannot be planned for: its machine is missing`; status.Convert(err).Message() != want {
-		t.Errorf("got %v, want %s", err, want)
+	for name, want := range map[string]string{
+		"node-problem": `node "node-problem" is in the cluster and cannot be planned for: its machine is missing`,
+		"node-00001":   `there is no node "node-00001" among the 3 nodes that this server knows: did you mean "node-0000"?`,
+		"other":        `there is no node "other" among the 3 nodes that this server knows: AskBatch without nodes has the names of those that can be planned for`,
+		"":             `the name of the node is empty: give one, or ask AskBatch without nodes for all of them`,
+	} {
+		_, err := c.Ask(t.Context(), &api.AskRequest{Node: name, Pod: pod("a", 1)})
+		if got := status.Convert(err).Message(); got != want {
+			t.Errorf("node %q: got %s, want %s", name, got, want)
+		}
 	}
 	if _, err := c.Ask(t.Context(), &api.AskRequest{Node: "node-0001"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("without a pod: %v", err)

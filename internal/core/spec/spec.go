@@ -28,6 +28,10 @@ const MaxContainers = 10_000
 // more is an error: what they ask for is compared resource by resource.
 const MaxResources = 256
 
+// MaxGiven is the largest number of devices that others chose for a pod. A pod with more is an
+// error: each node compares all of them. A ResourceClaim has at most 32.
+const MaxGiven = 1024
+
 // Resources are what a container or a pod requests and may use at most. Amounts of CPU are in
 // thousandths of a CPU, of memory and huge pages in bytes, of devices in devices.
 type Resources struct{ Requests, Limits request.Amounts }
@@ -307,7 +311,7 @@ func (p *Pod) check() error {
 		return fmt.Errorf("pod-level resources: %w", err)
 	}
 	names, sums := make(map[string]bool, len(p.Containers)), map[request.Resource]int64{}
-	apps := false
+	apps, given := false, 0
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		switch {
@@ -321,6 +325,9 @@ func (p *Pod) check() error {
 			return fmt.Errorf("container %s is an init container after an app container: init containers come first", c.Name)
 		}
 		names[c.Name], apps = true, apps || c.Type == request.App
+		if given += len(c.Given); given > MaxGiven {
+			return fmt.Errorf("others chose more than %d devices for it", MaxGiven)
+		}
 		if err := c.check(sums); err != nil {
 			return fmt.Errorf("container %s: %w", c.Name, err)
 		}
