@@ -41,7 +41,8 @@ func fleet(b *testing.B, by string, nodes int) (*predict.Policy, []*predict.Node
 	return p, out
 }
 
-// BenchmarkFleet asks 10, 1,000 and 5,000 nodes, each in another state, one after the other about one pod.
+// BenchmarkFleet asks 10, 1,000 and 5,000 nodes, each in another state, one after the other about
+// one pod.
 func BenchmarkFleet(b *testing.B) {
 	for _, by := range []string{"", "kubelet-1.37"} {
 		for _, nodes := range []int{10, 1000, 5000} {

@@ -88,6 +88,10 @@ var rooms = []room{
 	{"core/quota", []string{"core/node", "core/request"}},
 	{"core/spec", []string{"core/request", "core/device", "core/mask"}},
 	{"core/behavior", []string{"core/node"}},
+	{"core/form", append([]string{"core/cache", "core/device"}, vocabulary...)},
+	{"core/grantform", append([]string{"core/form", "core/node"}, deciders...)},
+	{"core/annotation", append([]string{"core/form", "core/grantform", "core/node"}, deciders...)},
+	{"core/shown", append([]string{"core/annotation", "core/node"}, deciders...)},
 	{"core/converge", append([]string{"core/node", "core/quota"}, deciders...)},
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // Node is the content of a PaddockNode. It is immutable.
@@ -140,78 +141,41 @@ func is(o *v1alpha1.PaddockNode, condition string) bool {
 type Bound = handover.Bound
 
 // Built is a state that was built from what a cluster shows.
-type Built struct {
-	State *node.State
-	// Provisional has the UIDs of the pods that are planned here until the node publishes their
-	// grants. They have no usable annotation, or their grant contradicts those of other pods.
-	Provisional []string
-	// Missing has the UIDs of bound pods without a grant that do not fit: the node will reject
-	// them, or it knows more.
-	Missing []string
-	// Findings describe published grants and annotations that could not be kept unchanged.
-	Findings []node.Finding
-}
+type Built = shown.Built
 
 // State returns the state of the node with the pods that are bound to it. The error is about the
 // node's machine, policy and devices, never about a pod.
-func (n *Node) State(bound []Bound) (*Built, error) {
-	here := make(map[string]bool, len(bound))
-	known := make([]Known, 0, len(n.Published)+len(bound))
-	for _, b := range bound {
-		here[b.Pod.UID] = true
-		if g := n.grant(b); g != nil && n.Kubelet == nil {
-			known = append(known, Known{Annotated, true, g})
-		}
-	}
-	for uid, g := range n.Published {
-		known = append(known, Known{Published, here[uid], g})
-	}
-	state, findings, err := n.Adopt(Settle(known))
-	if err != nil {
-		return nil, err
-	}
-	out := &Built{State: state.Resume(n.Revision), Findings: findings}
-	for _, b := range bound {
-		if _, known := out.State.Grant(b.Pod.UID); known {
-			continue
-		}
-		plan := out.State.Plan(b.Pod)
-		next, err := out.State.Apply(plan)
-		if err != nil || plan.Grant == nil {
-			out.Missing = append(out.Missing, b.Pod.UID)
-			continue
-		}
-		out.State = next
-		if plan.Grant.OwnsAnything() {
-			out.Provisional = append(out.Provisional, b.Pod.UID)
-		}
-	}
-	return out, nil
-}
+func (n *Node) State(bound []Bound) (*Built, error) { return n.shown().State(bound) }
 
 // Adopt returns the state of the node in which pods have these grants. Where a kubelet decides, it
 // also has what the kubelet has beside them. The findings and the error are those of node.Adopt.
 func (n *Node) Adopt(grants []*node.Grant) (*node.State, []node.Finding, error) {
-	state, findings, err := node.Adopt(n.Machine, n.Policy.As(node.Behavior{}), n.Inventory, grants)
-	if err != nil || n.Kubelet == nil {
-		return state, findings, err
-	}
-	return state.As(n.Policy.Behavior).Found(n.Kubelet.Shared, n.Kubelet.Memory), findings, nil
+	return n.shown().Adopt(grants)
 }
 
-// grant returns the grant in a pod's annotation. It returns nil if the node has published a grant
-// for the pod, or if there is no annotation that the node would apply.
-func (n *Node) grant(b Bound) *node.Grant {
-	if b.Annotation == "" || n.Published[b.Pod.UID] != nil {
-		return nil
+func (n *Node) shown() *shown.Node {
+	out := &shown.Node{
+		Name: n.Here.Node, Machine: n.Machine, Policy: n.Policy, Inventory: n.Inventory, Revision: n.Revision, Published: n.Published,
 	}
-	t, err := handover.Decode(b.Annotation)
-	if err != nil || t.Node != n.Here.Node {
-		return nil
+	if n.Kubelet != nil {
+		out.Kubelet = &shown.Kubelet{Shared: n.Kubelet.Shared, Memory: n.Kubelet.Memory}
 	}
-	g, err := t.For(b.Pod)
-	if err != nil {
-		return nil
-	}
-	return g
+	return out
 }
+
+// Origin is the source from which a grant is known.
+type Origin = shown.Origin
+
+// The origins of grants.
+const (
+	Published   = shown.Published
+	Annotated   = shown.Annotated
+	Reserved    = shown.Reserved
+	Provisional = shown.Provisional
+)
+
+// Known is a known grant of a pod on a node.
+type Known = shown.Known
+
+// Settle sorts the known grants of a node's pods: shown.Settle.
+func Settle(known []Known) []*node.Grant { return shown.Settle(known) }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestPodsThatCannotBeKept checks since when a pod is a trouble: since its first error in a row, and
-// not after it can be kept or is gone. Who asks computes an age from it.
+// TestPodsThatCannotBeKept checks since when a pod is a trouble: since its first error in a row,
+// and not after it can be kept or is gone. Who asks computes an age from it.
 func TestPodsThatCannotBeKept(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w, err := New(&rest.Config{}, func() time.Time { return now })

@@ -12,18 +12,25 @@ import (
 	api "github.com/paddock-project/paddock/api/predict/v1alpha1"
 )
 
-// TestGiven asks about pods with devices that others chose: a claim's, and one that a kubelet chose.
-// CPUs are aligned with them. If their NUMA nodes are not known, or not those of the machine, the
-// answer is unsure.
-func TestGiven(t *testing.T) {
+// claimed and chosen return a device of a claim and one that a kubelet chose.
+func claimed(at ...int32) *api.GivenDevice {
+	return &api.GivenDevice{Driver: "gpu.example.com", Pool: "node-0000", Claim: "gpu", Name: "gpu0", NumaNodes: at}
+}
+
+func chosen(at ...int32) *api.GivenDevice {
+	return &api.GivenDevice{Resource: "example.com/nic", Name: "nic0", NumaNodes: at}
+}
+
+func serverOfOne(t *testing.T) *Server {
+	t.Helper()
 	w := &world{moment: nodes(t, 1), now: time.Unix(1000, 0)}
-	s := New(w, Options{MaxAge: time.Minute, Now: w.clock, After: time.After})
-	claimed := func(at ...int32) *api.GivenDevice {
-		return &api.GivenDevice{Driver: "gpu.example.com", Pool: "node-0000", Claim: "gpu", Name: "gpu0", NumaNodes: at}
-	}
-	chosen := func(at ...int32) *api.GivenDevice {
-		return &api.GivenDevice{Resource: "example.com/nic", Name: "nic0", NumaNodes: at}
-	}
+	return New(w, Options{MaxAge: time.Minute, Now: w.clock, After: time.After})
+}
+
+// TestGiven asks about pods with devices that others chose. CPUs are aligned with them. If their
+// NUMA nodes are not known, or not those of the machine, the answer is unsure.
+func TestGiven(t *testing.T) {
+	s := serverOfOne(t)
 	for name, c := range map[string]struct {
 		given     []*api.GivenDevice
 		cpus      string // "" if the pod is rejected
@@ -64,6 +71,11 @@ func TestGiven(t *testing.T) {
 			t.Errorf("%s: without detail %v, %v", name, short, err)
 		}
 	}
+}
+
+// TestGivenErrors asks about devices that are not usable, and about too many.
+func TestGivenErrors(t *testing.T) {
+	s := serverOfOne(t)
 	for want, g := range map[string]*api.GivenDevice{
 		"NUMA node 64 is outside 0 to 63": claimed(64),
 		"NUMA node -1 is outside 0 to 63": claimed(-1),

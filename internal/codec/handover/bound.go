@@ -3,17 +3,11 @@ package handover
 import (
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // Bound is a pod that is bound to a node and has not terminated.
-type Bound struct {
-	// Pod is what the pod asks for. Its UID is the one by which the node knows the pod.
-	Pod request.Pod
-	// Annotation is the text of the pod's annotation. It is empty for static pods and mirror pods,
-	// whose annotations are ignored.
-	Annotation string
-}
+type Bound = shown.Bound
 
 // Name is the name of a pod.
 type Name struct{ Namespace, Name string }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -93,33 +94,15 @@ func (o *Outcome) Contested() bool {
 // Here is what a node compares a text with: its own name and the digests of its machine and policy.
 type Here struct{ Node, Machine, Policy string }
 
-// For returns the grant of a text for a pod. The error is an *Error if the text was planned for
-// another pod, or if the pod asks for something else now.
-func (t *Text) For(pod request.Pod) (*node.Grant, error) {
-	if t.UID != pod.UID {
-		return nil, &Error{OtherPod, fmt.Sprintf("it is for the pod with UID %s, this pod has %s", t.UID, pod.UID)}
-	}
-	digest, err := RequestDigest(pod)
-	if err != nil {
-		return nil, &Error{OtherRequest, err.Error()}
-	}
-	if t.Request != digest || len(t.Grant.Containers) != len(pod.Containers) {
-		return nil, &Error{OtherRequest, fmt.Sprintf("it was planned for a request with digest %s, the pod's request has %s", t.Request, digest)}
-	}
-	g := *t.Grant
-	g.Pod = pod
-	return &g, nil
-}
-
 // Check returns the plan that gives a pod the grant in its annotation. It returns an *Error unless
 // the text is for this node and pod, was planned with the same machine, policy and request, and
 // every rule of the node allows the grant in this state. Check changes nothing. For the empty text,
 // the Reason is Absent.
-func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.Plan, error) {
-	if annotation == "" {
+func Check(s *node.State, here Here, pod request.Pod, text string) (*node.Plan, error) {
+	if text == "" {
 		return nil, &Error{Absent, "the pod has no annotation " + Annotation}
 	}
-	t, err := Decode(annotation)
+	t, err := Decode(text)
 	switch {
 	case errors.Is(err, ErrVersion):
 		return nil, &Error{UnknownVersion, err.Error()}
@@ -135,8 +118,12 @@ func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.
 		return nil, &Error{OtherPolicy, fmt.Sprintf("it was planned with the policy %s, this node has %s", t.Policy, here.Policy)}
 	}
 	g, err := t.For(pod)
-	if err != nil {
-		return nil, err
+	if other := (*annotation.OtherError)(nil); errors.As(err, &other) {
+		reason := OtherPod
+		if other.Request {
+			reason = OtherRequest
+		}
+		return nil, &Error{reason, other.Detail}
 	}
 	p, err := s.PlanGrant(pod, g)
 	if wrong := (*node.MisplacedError)(nil); errors.As(err, &wrong) {

@@ -2,15 +2,12 @@ package statefile
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Changes returns the differences between this machine and policy and those for which the file was
@@ -24,10 +21,10 @@ func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 	if was, is := f.Machine.Isolated, m.Isolation().Isolated; f.knowsIsolated() && !was.Equal(is) {
 		lines = append(lines, fmt.Sprintf("isolated CPUs (boot parameter isolcpus): was %s, now %s", orNone(was.String()), orNone(is.String())))
 	}
-	then := settings(f.Policy)
-	for i, s := range settings(p) {
-		if s.value != then[i].value {
-			lines = append(lines, fmt.Sprintf("%s: was %s, now %s", s.name, orNone(then[i].value), orNone(s.value)))
+	then := grantform.Settings(f.Policy)
+	for i, s := range grantform.Settings(p) {
+		if s.Value != then[i].Value {
+			lines = append(lines, fmt.Sprintf("%s: was %s, now %s", s.Name, orNone(then[i].Value), orNone(s.Value)))
 		}
 	}
 	return lines
@@ -43,10 +40,10 @@ func (f *File) knowsIsolated() bool {
 // value".
 func OtherSettings(p, other node.Policy) []string {
 	var found []string
-	others := settings(other)
-	for i, s := range settings(p) {
-		if s.value != others[i].value {
-			found = append(found, s.name+" "+orNone(s.value))
+	others := grantform.Settings(other)
+	for i, s := range grantform.Settings(p) {
+		if s.Value != others[i].Value {
+			found = append(found, s.Name+" "+orNone(s.Value))
 		}
 	}
 	return found
@@ -111,51 +108,9 @@ func (m *Machine) node(id int) *Node {
 	return nil
 }
 
-type setting struct{ name, value string }
-
-// settings returns the settings of a policy, under the names that they have in a file.
-func settings(p node.Policy) []setting {
-	var reserved []string
-	for _, id := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
-		if list := amountsOf(p.ReservedMemory[id]); len(list) > 0 {
-			reserved = append(reserved, fmt.Sprintf("NUMA node %d: %s", id, list))
-		}
-	}
-	cpus, _ := cpuPolicyNames.Of(p.StaticCPU)
-	memory, _ := memoryPolicyNames.Of(p.StaticMemory)
-	return []setting{
-		{"topologyManagerPolicy", p.Topology.String()},
-		{"topologyManagerScope", p.Scope.String()},
-		{"topologyManagerPolicyOptions", strings.Join(topologyOptions.On(&p), ", ")},
-		{"cpuManagerPolicy", cpus},
-		{"cpuManagerPolicyOptions", strings.Join(cpuOptions.On(&p), ", ")},
-		{"isolated-cpus", p.CPU.Isolated.String()},
-		{"reserved CPUs", p.ReservedCPUs.String()},
-		{"memoryManagerPolicy", memory},
-		{"reserved memory", strings.Join(reserved, "; ")},
-		{"feature gates on", strings.Join(featureGates.On(&p), ", ")},
-		{"moves", moves(p.Moves)},
-	}
-}
-
 func orNone(text string) string {
 	if text == "" {
 		return "none"
-	}
-	return text
-}
-
-// moves describes how far a policy moves running pods. It is empty if the policy moves none.
-func moves(m node.MovePolicy) string {
-	if m.Pods == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%d pods with %s", m.Pods, request.Bytes(m.Bytes))
-	if m.All {
-		text += ", with or without consent"
-	}
-	if m.AnyKernel {
-		text += ", on every kernel"
 	}
 	return text
 }

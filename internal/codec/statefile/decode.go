@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/paddock-project/paddock/internal/codec/form"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -62,14 +62,14 @@ func decode(data []byte) (*File, error) {
 func read(data []byte) (*File, error) {
 	var c content
 	if err := fileFields.Read(data, &c); err != nil {
-		return nil, kindOf(err)
+		return nil, grantform.KindOf(err)
 	}
 	f := &c.File
 	if f.Generation > node.MaxGeneration {
 		return nil, fmt.Errorf("%w: it has revision %d, and the last one is %d", ErrDamaged, f.Generation, uint64(node.MaxGeneration))
 	}
 	for i, g := range f.Grants {
-		complete(g)
+		grantform.Complete(g)
 		switch {
 		case i > 0 && f.Grants[i-1].Pod.UID >= g.Pod.UID:
 			return nil, fmt.Errorf("%w: pod %s with UID %q follows UID %q", ErrDamaged, g.Pod.ID(), g.Pod.UID, f.Grants[i-1].Pod.UID)
@@ -80,21 +80,6 @@ func read(data []byte) (*File, error) {
 		}
 	}
 	return f, nil
-}
-
-// kindOf returns an error of package form as ErrNewer or ErrDamaged.
-func kindOf(err error) error {
-	if errors.Is(err, form.ErrUnknown) {
-		return fmt.Errorf("%w: %w", ErrNewer, err)
-	}
-	return fmt.Errorf("%w: %w", ErrDamaged, err)
-}
-
-// complete fills in what the place to which a pod is being moved has in common with the grant.
-func complete(g *node.Grant) {
-	if to := g.Moving; to != nil {
-		to.Pod, to.Sequence, to.Resized = g.Pod, g.Sequence, g.Resized
-	}
 }
 
 // identify checks the first bytes, which are the same in all versions, and returns an error if this

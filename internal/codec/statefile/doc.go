@@ -51,12 +51,13 @@
 //
 // # Fields
 //
-// The tables in fields.go have every member with the field of the Go value that it shows. Encode,
-// Decode and the check that a file is as Paddock writes it use these tables and nothing else, so a
-// new field is one line there and one value in the test that every field survives. A member or a
-// name of a value that is in no table means that a newer Paddock wrote the file (ErrNewer). Any
-// other value that cannot be read means that the file is damaged (ErrDamaged). All members are of
-// version 1: those that came later are optional, and a file without them is read as before.
+// The tables in fields.go, and for policies and grants those of core/grantform, have every member
+// with the field of the Go value that it shows. Encode, Decode and the check that a file is as
+// Paddock writes it use these tables and nothing else, so a new field is one line there and one
+// value in the test that every field survives. A member or a name of a value that is in no table
+// means that a newer Paddock wrote the file (ErrNewer). Any other value that cannot be read means
+// that the file is damaged (ErrDamaged). All members are of version 1: those that came later are
+// optional, and a file without them is read as before.
 //
 // # Checksum
 //

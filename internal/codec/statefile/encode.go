@@ -4,12 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 const (
@@ -56,45 +54,12 @@ func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(D
 func newHead(m Machine, p node.Policy) (Head, error) {
 	b, err := machineFields.Append([]byte(`"machine":`), &m)
 	if err == nil {
-		b, err = policyFields.Append(append(b, ",\n\"policy\":"...), &p)
+		b, err = grantform.PolicyFields.Append(append(b, ",\n\"policy\":"...), &p)
 	}
 	if err != nil {
 		return Head{}, fmt.Errorf("%w: %w", ErrNotEncodable, err)
 	}
 	return Head{b}, nil
-}
-
-func amountsOf(m map[string]int64) request.Amounts {
-	var list request.Amounts
-	for _, resource := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, request.Amount{Resource: resource, Value: m[resource]})
-	}
-	return list
-}
-
-// AppendGrant appends the line of one pod to b and returns the extended slice. The line depends
-// only on the grant and can be cached with it. The error wraps ErrNotEncodable.
-func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
-	out, err := b, whole(g)
-	if err == nil {
-		out, err = podFields.Append(b, g)
-	}
-	if err != nil {
-		return b, fmt.Errorf("pod %s: %w: %w", g.Pod.ID(), ErrNotEncodable, err)
-	}
-	return out, nil
-}
-
-// whole returns an error if the number of containers of a grant, or of the place to which its pod
-// is being moved, differs from that of its request.
-func whole(g *node.Grant) error {
-	if len(g.Containers) != len(g.Pod.Containers) {
-		return fmt.Errorf("containers %d, the pod has %d", len(g.Containers), len(g.Pod.Containers))
-	}
-	if to := g.Moving; to != nil && (len(to.Containers) != len(g.Containers) || to.Moving != nil) {
-		return fmt.Errorf("moving to a place with %d containers, the pod has %d", len(to.Containers), len(g.Containers))
-	}
-	return nil
 }
 
 // Assemble returns a file that consists of a head and of pods in the form of AppendGrant. The pods

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -22,15 +23,15 @@ const MaxSize = 16 << 20
 // overwritten, because it may have assignments that are still needed.
 var (
 	// ErrDamaged means that the file is from Paddock but is not as Paddock wrote it.
-	ErrDamaged = errors.New("damaged")
+	ErrDamaged = grantform.ErrDamaged
 	// ErrForeign means that the file is from another program.
 	ErrForeign = errors.New("not a state of Paddock")
 	// ErrNewer means that the file is from a Paddock that knows more than this one.
-	ErrNewer = errors.New("written by a newer Paddock")
+	ErrNewer = grantform.ErrNewer
 )
 
 // ErrNotEncodable is wrapped by the error for a grant that could not be read back.
-var ErrNotEncodable = errors.New("cannot be written to a state file")
+var ErrNotEncodable = grantform.ErrNotEncodable
 
 // ErrTooLarge is wrapped by the error for a state that does not fit into a file. The state itself
 // is valid. Only the last pod does not fit, and a smaller one may.

@@ -61,9 +61,9 @@ type Prepared struct {
 	temporary string
 }
 
-// Prepare makes a socket as Listen does, with another mode and in a directory that exists. A program
-// that has much to do before it can answer prepares the socket first, so that a path that is not
-// usable is noticed at once. Call Listen or Close afterwards.
+// Prepare makes a socket as Listen does, with another mode and in a directory that exists. A
+// program that has much to do before it can answer prepares the socket first, so that a path that
+// is not usable is noticed at once. Call Listen or Close afterwards.
 func Prepare(path string, mode fs.FileMode) (*Prepared, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err

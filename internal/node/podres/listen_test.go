@@ -82,8 +82,8 @@ func TestListenKeepsDirectory(t *testing.T) {
 	}
 }
 
-// TestPrepare checks that no client finds a socket that is prepared, that its name is checked again,
-// and that nothing is left of one that is closed.
+// TestPrepare checks that no client finds a socket that is prepared, that its name is checked
+// again, and that nothing is left of one that is closed.
 func TestPrepare(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")

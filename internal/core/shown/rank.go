@@ -1,4 +1,4 @@
-package fleetsource
+package shown
 
 import (
 	"cmp"

@@ -1,10 +1,10 @@
-package handover
+package annotation
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -26,7 +26,7 @@ func Digest(text []byte) string {
 // PolicyDigest returns the digest of a policy in the form of the state file. The digest does not
 // cover the quota policy and the bound on containers, because no grant depends on them.
 func PolicyDigest(p node.Policy) (string, error) {
-	text, err := statefile.EncodePolicy(p)
+	text, err := grantform.EncodePolicy(p)
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +43,7 @@ func RequestDigest(p request.Pod) (string, error) {
 	if asks.CacheUnclear != "" {
 		asks.CacheUnclear = "yes" // The reason is for people, and may have other words in another version.
 	}
-	text, err := statefile.EncodeGrant(&node.Grant{Pod: asks, Containers: make([]node.ContainerGrant, len(asks.Containers))})
+	text, err := grantform.Encode(&node.Grant{Pod: asks, Containers: make([]node.ContainerGrant, len(asks.Containers))})
 	if err != nil {
 		return "", err
 	}

@@ -1,8 +1,8 @@
-package statefile
+package grantform
 
 import (
-	"github.com/paddock-project/paddock/internal/codec/form"
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/form"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
