@@ -151,7 +151,7 @@ format: $(LINT) ## Format all Go files and group their imports.
 # A package that has none of these imports, in its files and in its tests, and no go statement, starts no goroutine: no two can
 # race there. RACE_TOO are the others that start some, or import one of ours which does. internal/arch makes sure of that.
 RACING   := sync sync/atomic testing/synctest net net/http net/http/httptest os/signal golang.org/x/sync/errgroup
-RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/cli/stateview internal/cli/treatment internal/node/control internal/node/podsource/devicemetadata
+RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/cli/stateview internal/cli/treatment internal/node/control internal/node/podsource/devicemetadata internal/testing/predict
 # Of the scripts of cmd/paddock those that run a program beside another are called agent-*. The others, and the commands of
 # the documentation, take four of five minutes there and run what the packages below test.
 #

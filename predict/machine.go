@@ -177,13 +177,12 @@ type info struct {
 		NoHzFull   string `json:"nohz_full"`
 		ManagedIRQ string `json:"managed_irq"`
 	} `json:"isolation"`
-	Caches json.RawMessage `json:"resctrl"`
 }
 
 // ParseMachine reads a machine from the JSON that `paddock topology -o json` writes on a node and
 // that a PaddockMachine has as its description: the MachineInfo of cAdvisor, which a kubelet uses.
-// It does not read how caches can be divided: a policy with the option cache-allocation is not
-// usable with the machine.
+// It does not read how caches can be divided (resctrl), on which only the option cache-allocation
+// depends: NewPolicy rejects a policy with it.
 func ParseMachine(description []byte) (*Machine, error) {
 	if len(description) > MaxDescription {
 		return nil, fmt.Errorf("machine: %w: the description has %d bytes, more than %d", ErrInvalid, len(description), MaxDescription)

@@ -24,6 +24,8 @@ type Node struct {
 	policy  *Policy
 	state   *node.State
 	devices *device.Inventory
+	// doubts are those of every verdict about the node.
+	doubts []string
 }
 
 // NewNode returns a node without pods. devices are the devices of each extended resource that the

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -157,8 +158,11 @@ func (p *Policy) cpus(s *PolicySpec) error {
 	}
 	for _, name := range s.CPUManagerPolicyOptions {
 		option := cpuOptions(&out.CPU)[name]
-		if option == nil {
-			return fmt.Errorf("cpuManagerPolicyOptions: there is no option %q here", name)
+		switch {
+		case option == nil && name == "cache-allocation":
+			return fmt.Errorf("cpuManagerPolicyOptions: cache-allocation: this package does not plan parts of caches: ask paddock predict serve about such nodes")
+		case option == nil:
+			return fmt.Errorf("cpuManagerPolicyOptions: there is no option %q: expected some of %s", name, strings.Join(slices.Sorted(maps.Keys(cpuOptions(&out.CPU))), ", "))
 		}
 		*option = true
 	}

@@ -209,6 +209,7 @@ func TestErrors(t *testing.T) {
 		"expected none, best-effort":   change(func(s *predict.PolicySpec) { s.TopologyManagerPolicy = "best" }),
 		"needs memory for the system":  change(func(s *predict.PolicySpec) { s.MemoryManagerPolicy = "Static" }),
 		"expected one of kubelet-1.33": change(func(s *predict.PolicySpec) { s.DecidedBy = "kubelet-1.20" }),
+		"ask paddock predict serve":    change(func(s *predict.PolicySpec) { s.CPUManagerPolicyOptions = []string{"cache-allocation"} }),
 		"there is no option":           change(func(s *predict.PolicySpec) { s.CPUManagerPolicyOptions = []string{"full"} }),
 		"no kubelet has this option":   change(func(s *predict.PolicySpec) { s.DecidedBy, s.IsolatedCPUs = "kubelet-1.36", "only" }),
 		"needs PodLevelResources":      change(func(s *predict.PolicySpec) { s.FeatureGates = []string{"PodLevelResourceManagers"} }),

@@ -114,6 +114,7 @@ func (n *Node) verdict(r *Request, v node.Verdict) Verdict {
 	if out.Certainty == Unsure {
 		out.Doubts = append(out.Doubts, n.policy.doubt)
 	}
+	out.Doubts = append(out.Doubts, n.doubts...)
 	out.Doubts = append(out.Doubts, node.DeviceDoubts(&r.pod, n.devices, n.policy.machine.machine.NodeMask())...)
 	if len(out.Doubts) > 0 {
 		out.Certainty = Unsure

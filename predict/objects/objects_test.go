@@ -3,8 +3,10 @@ package objects_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +72,132 @@ func TestHostile(t *testing.T) {
 		o := &v1alpha1.PaddockNode{Status: v1alpha1.PaddockNodeStatus{Devices: []v1alpha1.DeviceResource{{Resource: "example.com/nic", Devices: []v1alpha1.Device{{ID: "0", NUMANodes: text}}}}}}
 		if _, err := objects.Devices(o); !errors.Is(err, predict.ErrInvalid) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// nodeObject returns a node of Paddock on the machine of machineObject, without pods.
+func nodeObject(t *testing.T) *v1alpha1.PaddockNode {
+	t.Helper()
+	o := &v1alpha1.PaddockNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1alpha1.PaddockNodeStatus{
+		Machine: machineObject().Name, Policy: v1alpha1.Policy{CPUManagerPolicy: "static", ReservedCPUs: "0", TopologyManagerPolicy: "restricted"},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionManaging, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
+	}}
+	sign(t, o)
+	return o
+}
+
+// sign sets the digest of the policy.
+func sign(t *testing.T, o *v1alpha1.PaddockNode) {
+	t.Helper()
+	text, err := json.Marshal(&o.Status.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	o.Status.PolicyDigest = hex.EncodeToString(sum[:])
+}
+
+// restored reads a node with one bound pod of two CPUs, which has the annotation.
+func restored(t *testing.T, o *v1alpha1.PaddockNode, annotation string) (*predict.Policy, *predict.Restored, error) {
+	t.Helper()
+	m, err := objects.Machine(machineObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := objects.Policy(o, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := objects.Node(o, p, []predict.BoundPod{{Request: request(t, p, "a"), Grant: annotation}})
+	return p, r, err
+}
+
+func request(t *testing.T, p *predict.Policy, uid string) *predict.Request {
+	t.Helper()
+	limits := predict.Amounts{CPUMilli: 2000, Memory: 1 << 30}
+	r, err := predict.NewRequest(predict.Pod{UID: uid, Namespace: "prod", Name: uid, Containers: []predict.Container{{Name: "c", Resources: predict.Resources{Limits: limits}}}}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestNode reads a node with a pod that has no grant and with one that has an annotation that is
+// damaged. internal/testing/predict compares nodes with those of the scheduler.
+func TestNode(t *testing.T) {
+	for annotation, certainty := range map[string]predict.Certainty{"": predict.Certain, "{": predict.Unsure} {
+		p, r, err := restored(t, nodeObject(t), annotation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Node.Plan(request(t, p, "b"))
+		if !r.Node.Has("a") || r.Node.FreeCPUs() != "2" || fmt.Sprint(r.Planned) != "[a]" || v.Fits || v.Certainty != certainty {
+			t.Errorf("annotation %q: %+v, free %s, verdict %+v", annotation, r, r.Node.FreeCPUs(), v)
+		}
+	}
+}
+
+// TestNodeErrors reads nodes that cannot be planned for. Each error names the node and what to do
+// or what is wrong.
+func TestNodeErrors(t *testing.T) {
+	kubelet := &v1alpha1.DecidedBy{Manager: "kubelet", Version: "1.36.4", SharedCPUs: "0-3"}
+	with := func(change func(*v1alpha1.DecidedBy)) func(*v1alpha1.PaddockNode) {
+		return func(o *v1alpha1.PaddockNode) {
+			d := kubelet.DeepCopy()
+			change(d)
+			o.Status.DecidedBy = d
+		}
+	}
+	for want, change := range map[string]func(*v1alpha1.PaddockNode){
+		"update the CRD and this program": func(o *v1alpha1.PaddockNode) { o.Status.PolicyDigest = "0" },
+		"ask paddock predict serve": func(o *v1alpha1.PaddockNode) {
+			o.Status.Policy.CPUManagerPolicyOptions = []string{"cache-allocation"}
+			sign(t, o)
+		},
+		"does not decide about pods (paused)": func(o *v1alpha1.PaddockNode) {
+			o.Status.Conditions[0].Status, o.Status.Summary.Condition = metav1.ConditionFalse, "paused"
+		},
+		"condition Complete":          func(o *v1alpha1.PaddockNode) { o.Status.Conditions = o.Status.Conditions[:1] },
+		`manager "other"`:             with(func(d *v1alpha1.DecidedBy) { d.Manager = "other" }),
+		"one of kubelet-1.33":         with(func(d *v1alpha1.DecidedBy) { d.Version = "1.99.0" }),
+		"sharedCPUs":                  with(func(d *v1alpha1.DecidedBy) { d.SharedCPUs = "3-1" }),
+		"no NUMA node 7":              with(func(d *v1alpha1.DecidedBy) { d.Memory = []v1alpha1.AccountedMemory{{NUMANode: 7}} }),
+		"no NUMA node -1":             with(func(d *v1alpha1.DecidedBy) { d.Memory = []v1alpha1.AccountedMemory{{Together: []int32{-1}}} }),
+		"grant of the pod with UID x": func(o *v1alpha1.PaddockNode) { o.Status.Grants = []v1alpha1.PublishedGrant{{UID: "x", Grant: "{"}} },
+		"written by a newer Paddock": func(o *v1alpha1.PaddockNode) {
+			o.Status.Grants = []v1alpha1.PublishedGrant{{UID: "x", Grant: `{"warp":1}`}}
+		},
+		"device 0 of example.com/nic": func(o *v1alpha1.PaddockNode) {
+			o.Status.Devices = []v1alpha1.DeviceResource{{Resource: "example.com/nic", Devices: []v1alpha1.Device{{ID: "0", NUMANodes: "x"}}}}
+		},
+	} {
+		o := nodeObject(t)
+		change(o)
+		if _, _, err := restored(t, o, ""); !errors.Is(err, predict.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "ode n") {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
+// TestDoubts checks that verdicts about a node of a kubelet have what is not known of it.
+func TestDoubts(t *testing.T) {
+	for want, certainty := range map[string]*v1alpha1.Certainty{
+		"has not published how surely": nil,
+		"its files changed":            {Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"its files changed"}},
+		"knows other rules":            {Answer: v1alpha1.CertaintyExact},
+	} {
+		o := nodeObject(t)
+		o.Status.DecidedBy = &v1alpha1.DecidedBy{Manager: "kubelet", Version: "1.36.4", SharedCPUs: "0-3", RulesDigest: "0"}
+		o.Status.Certainty = certainty
+		p, r, err := restored(t, o, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []*predict.Node{r.Node, r.Node.Without("a")} {
+			if v := n.Admits(request(t, p, "b")); v.Certainty != predict.Unsure || !strings.Contains(strings.Join(v.Doubts, "; "), want) {
+				t.Errorf("got %+v, want the doubt %q", v, want)
+			}
 		}
 	}
 }

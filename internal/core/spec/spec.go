@@ -50,6 +50,8 @@ type Pod struct {
 	request.Identity
 	// PodLevel is spec.resources of the pod. If it is empty, each container counts by itself.
 	PodLevel Resources
+	// SharesIsolated is that of request.Ask.
+	SharesIsolated bool
 	// Containers are the init containers (standard and sidecars) in the order of the pod, then the
 	// app containers.
 	Containers []Container
@@ -83,7 +85,7 @@ func (p *Pod) Request(g Gates) (request.Pod, error) {
 	if g.PodLevelResources && !level.empty() {
 		level = budget(level, containers)
 	}
-	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: qosOf(level, containers, g), Kind: g.Kind(!p.PodLevel.empty())}}
+	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: qosOf(level, containers, g), Kind: g.Kind(!p.PodLevel.empty()), SharesIsolated: p.SharesIsolated}}
 	out.BudgetCPUMilli, _ = level.Requests.Get(request.CPU)
 	out.CPULimit, _ = level.Limits.Get(request.CPU)
 	if out.Kind == request.PodLevel {
