@@ -31,11 +31,7 @@ type Node struct {
 // NewNode returns a node without pods. devices are the devices of each extended resource that the
 // node has; a nil map means that it has none.
 func NewNode(p *Policy, devices map[string][]Device) (*Node, error) {
-	s, err := node.New(p.machine.machine, p.policy)
-	if err != nil {
-		return nil, fmt.Errorf("node: %w: %w", ErrInvalid, err)
-	}
-	n := &Node{policy: p, state: s}
+	n := &Node{policy: p, state: p.empty}
 	if len(devices) == 0 {
 		return n, nil
 	}
@@ -50,8 +46,9 @@ func NewNode(p *Policy, devices map[string][]Device) (*Node, error) {
 			all[name] = append(all[name], device.Device{ID: d.ID, Healthy: !d.Unhealthy, Nodes: nodes})
 		}
 	}
+	var err error
 	if n.devices, err = device.NewInventory(p.machine.machine, all); err == nil {
-		n.state, err = s.WithDevices(n.devices)
+		n.state, err = p.empty.WithDevices(n.devices)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("node: %w: %w", ErrInvalid, err)

@@ -57,6 +57,9 @@ func Kubelets() []string { return behavior.Names() }
 type Policy struct {
 	machine *Machine
 	policy  node.Policy
+	// empty is the state of a node without pods, from which all nodes are made: they share what
+	// does not change.
+	empty *node.State
 	gates   spec.Gates
 	// kubelet is set if a kubelet decides. doubt is why it is not known how it decides.
 	kubelet bool
@@ -70,7 +73,8 @@ func NewPolicy(m *Machine, s PolicySpec) (*Policy, error) {
 	if err := p.set(&s); err != nil {
 		return nil, fmt.Errorf("policy: %w: %w", ErrInvalid, err)
 	}
-	if _, err := node.New(m.machine, p.policy); err != nil {
+	var err error
+	if p.empty, err = node.New(m.machine, p.policy); err != nil {
 		return nil, fmt.Errorf("policy: %w: %w", ErrInvalid, err)
 	}
 	return p, nil

@@ -22,8 +22,11 @@ type question struct {
 }
 
 func questionOf(p *api.Pod) (*question, error) {
-	if p.GetUid() == "" {
-		return nil, errors.New("it has no uid")
+	switch {
+	case p == nil:
+		return nil, errors.New("it is missing")
+	case p.GetUid() == "":
+		return nil, fmt.Errorf("%s/%s has no uid", p.GetNamespace(), p.GetName())
 	}
 	q := &question{requests: map[spec.Gates]request.Pod{}}
 	q.pod.Identity = request.Identity{UID: p.GetUid(), Namespace: p.GetNamespace(), Name: p.GetName()}

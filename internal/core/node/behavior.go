@@ -132,7 +132,7 @@ func (s *State) PlanAs(b Behavior, pod request.Pod) *Plan {
 		s = s.Swept()
 	}
 	other := *s
-	other.policy = s.policy.As(b)
+	other.basis = s.under(s.policy.As(b))
 	return other.Plan(pod)
 }
 

@@ -222,7 +222,7 @@ func (s *State) Stale() *Grant {
 // state of Paddock, which has no residue. PlanAs gives Paddock's answer on such a state.
 func (s *State) As(b Behavior) *State {
 	n := *s
-	n.policy = s.policy.As(b)
+	n.basis = s.under(s.policy.As(b))
 	if b != (Behavior{}) {
 		n.usage = s.usage.Kept()
 	}
@@ -301,7 +301,7 @@ func (s *State) RestartedWith(p Policy) (*State, error) {
 	n := s.Restarted()
 	if len(n.residue) > 0 {
 		with := *n
-		with.policy = p
+		with.basis = n.under(p)
 		return &with, nil
 	}
 	restored, err := Restore(s.machine, p, n.Grants())

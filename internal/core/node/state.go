@@ -21,17 +21,8 @@ var ErrStale = errors.New("plan was made for another state")
 // State is a Kubernetes node with everything that is assigned to its pods. It is immutable: methods
 // that change something return the next state, which shares the unchanged parts with the old one.
 type State struct {
-	machine    *machine.Machine
-	policy     Policy
+	*basis
 	generation uint64
-	capacity   *memory.Capacity
-	// withheld are the CPUs that never become exclusive: the reserved ones and, with
-	// cpu.IsolatedOnly, those that are not isolated. withheldPhysical has all threads of the cores
-	// that have one of them (R-CPU-24). isolated are the CPUs that are in no shared pool
-	// (R-CPU-130).
-	withheld, withheldPhysical, isolated cpuset.Set
-	// distances is set for prefer-closest-numa-nodes only.
-	distances [][]int
 
 	ledger
 	grants roster
@@ -45,6 +36,29 @@ type State struct {
 	past    *past
 }
 
+// basis is what all states of a node have in common, and all nodes that start as one state: it is
+// not in each of them, so that a question about the next node of a fleet reads little memory that
+// no question before has read. It never changes.
+type basis struct {
+	machine  *machine.Machine
+	policy   Policy
+	capacity *memory.Capacity
+	// withheld are the CPUs that never become exclusive: the reserved ones and, with
+	// cpu.IsolatedOnly, those that are not isolated. withheldPhysical has all threads of the cores
+	// that have one of them (R-CPU-24). isolated are the CPUs that are in no shared pool
+	// (R-CPU-130).
+	withheld, withheldPhysical, isolated cpuset.Set
+	// distances is set for prefer-closest-numa-nodes only.
+	distances [][]int
+}
+
+// under returns the basis with another policy for the same memory and reserved CPUs.
+func (b *basis) under(p Policy) *basis {
+	next := *b
+	next.policy = p
+	return &next
+}
+
 // New returns the state of a node without pods. Reserved CPUs that the machine does not have are
 // offline: they stay reserved, which matters when they come back online.
 func New(m *machine.Machine, p Policy) (*State, error) {
@@ -52,7 +66,7 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &State{machine: m, policy: p, capacity: capacity, ledger: ledger{usage: memory.NewUsage(capacity), caches: cache.NewUsage(m)}}
+	s := &State{basis: &basis{machine: m, policy: p, capacity: capacity}, ledger: ledger{usage: memory.NewUsage(capacity), caches: cache.NewUsage(m)}}
 	if p.Behavior != (Behavior{}) {
 		s.usage = s.usage.Kept()
 	}
