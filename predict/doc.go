@@ -7,16 +7,19 @@
 //	p, err := predict.NewPolicy(m, predict.PolicySpec{
 //		TopologyManagerPolicy: "single-numa-node", CPUManagerPolicy: "static", ReservedCPUs: "0,64", DecidedBy: "kubelet-1.36",
 //	})
-//	node, err := predict.NewNode(p)
+//	node, err := predict.NewNode(p, nil)
 //	r, err := predict.NewRequest(pod, p)
 //	verdict := node.Plan(r)
 //
 // # Values
 //
 // A [Machine] is hardware, a [Policy] is how a node with that machine decides, and a [Node] has
-// pods. All three are immutable and may be used by any number of goroutines at a time. Node.With
-// and Node.Without return the next node, which shares what did not change with the node before: a
-// copy of a cluster's nodes, for a simulation that is dropped afterwards, costs nothing.
+// pods. All three are immutable, and any number of goroutines may use them at a time. Node.With and
+// Node.Without return the next node, which shares what did not change with the node before. So a
+// simulation needs no copy of a cluster's nodes. Make one Policy for nodes that are alike: they
+// share what does not depend on their pods.
+//
+// [Restore] makes a node of what a cluster shows of its pods. Package objects reads the objects.
 //
 // A [Request] is a [Pod] as a policy counts it: its QoS class, and the containers that qualify for
 // exclusive CPUs and for memory of their own. It is made once and asked on any node whose policy
@@ -45,16 +48,16 @@
 //
 // The pods of a node must be those that the real node has. What a kubelet assigned depends on the
 // order in which it admitted its pods, and on pods that are gone. So Node.With predicts what a pod
-// was assigned; where that is known, as from the PodResources API, Node.WithAssigned uses it.
+// was assigned. If you know it, for example from the PodResources API, use Node.WithAssigned.
 //
 // # Errors and limits
 //
 // A rejection is a verdict. An error means that a value is not usable; it wraps [ErrInvalid] and
 // names what is wrong. No input panics. The work of a question is bounded in steps, so that the
 // same question has the same answer everywhere: the search for NUMA nodes ends after a fixed number
-// of them with the reason TopologySearchLimit. A pod has at most [MaxContainers] containers, a
-// machine of Facts at most [MaxCPUs] CPUs, a description at most [MaxDescription] bytes, and a
-// machine at most 64 NUMA nodes.
+// of them with the reason TopologySearchLimit. A pod has at most [MaxContainers] containers and
+// [MaxGiven] devices that others chose, a machine of Facts at most [MaxCPUs] CPUs, a description at
+// most [MaxDescription] bytes, and a machine at most 64 NUMA nodes.
 //
 // # Compatibility
 //

@@ -16,7 +16,17 @@ type hostile struct {
 	Devices     map[string][]predict.Device
 	Pods        []predict.Pod
 	Known       predict.Assignment
+	Shown       predict.Published
+	Annotation  string
 }
+
+// The texts of a grant of pod a, as published and as handed over.
+const (
+	publishedGrant = `{"uid":"a","namespace":"prod","name":"a","sequence":1,"qos":"Guaranteed","kind":"plain","cpuLimitMilli":2000,"containers":[` +
+		`{"name":"main","lane":"app","asks":{"cpus":2,"memory":{"memory":1073741824},"equivalent":true,"cpuRequestMilli":2000,"cpuLimitMilli":2000},` +
+		`"has":{"cpus":"1,9","memory":[{"type":"memory","bytes":1073741824,"nodes":[0]}],"memoryNodes":[0],"affinity":{"nodes":[0],"hasMask":true,"preferred":true,"admit":true}}}]}`
+	handedGrant = `{"v":1,"node":"n","uid":"a","machine":"m","policy":"p","request":"r","containers":[{"cpus":"1,9","memory":[{"type":"memory","bytes":1073741824,"nodes":[0]}],"nodes":[0],"aligned":true}]}`
+)
 
 // FuzzQuestions asks about values that nobody checked. Each is an error that wraps ErrInvalid, or a
 // value; no question panics, and a rejection has a reason.
@@ -31,6 +41,15 @@ func FuzzQuestions(f *testing.F) {
 			Devices: map[string][]predict.Device{"example.com/gpu": {{ID: "0", NUMANodes: []int{1}}}},
 			Pods:    []predict.Pod{pod("a", 2, 1<<30), pod("b", 4, 1<<30)},
 			Known:   predict.Assignment{Containers: []predict.ContainerAssignment{{Name: "main", CPUs: "1-2", NUMANodes: []int{0}, Memory: []predict.Memory{{Resource: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}}}}},
+		},
+		{
+			Facts: predict.Facts{Sockets: 2, CoresPerSocket: 4, ThreadsPerCore: 2, Memory: 16 << 30}, Annotation: handedGrant,
+			Policy: predict.PolicySpec{DecidedBy: "kubelet-1.36", CPUManagerPolicy: "static", ReservedCPUs: "0"},
+			Shown: predict.Published{
+				Name: "n", SharedCPUs: "1-7", Grants: map[string]string{"a": publishedGrant},
+				Memory: []predict.AccountedMemory{{NUMANode: 0, Together: []int{0, 1}, Assignments: 1, Assigned: map[string]int64{"memory": 1 << 30}}},
+			},
+			Pods: []predict.Pod{pod("a", 2, 1<<30), pod("b", 4, 1<<30)},
 		},
 		{Description: `{"num_cores":2,"num_sockets":1,"topology":[{"node_id":0,"memory":1073741824,"cores":[{"thread_ids":[0,1],"socket_id":0}]}]}`, Policy: predict.PolicySpec{CPUManagerPolicy: "static", ReservedCPUCount: 1}, Pods: []predict.Pod{pod("a", 1, 1<<20)}},
 	} {
@@ -67,10 +86,19 @@ func FuzzQuestions(f *testing.F) {
 }
 
 func ask(t *testing.T, n *predict.Node, p *predict.Policy, in *hostile) error {
+	var bound []predict.BoundPod
 	for _, pod := range in.Pods {
 		r, err := predict.NewRequest(pod, p)
 		if err != nil {
 			return err
+		}
+		bound = append(bound, predict.BoundPod{Request: r, Grant: in.Annotation})
+	}
+	restored, err := predict.Restore(p, in.Devices, &in.Shown, bound)
+	for _, b := range bound {
+		r := b.Request
+		if err == nil {
+			restored.Node.Without(r.UID()).Plan(r)
 		}
 		short := n.Admits(r)
 		next, v := n.With(r)
@@ -82,5 +110,5 @@ func ask(t *testing.T, n *predict.Node, p *predict.Policy, in *hostile) error {
 		}
 		n = next.Without("a")
 	}
-	return nil
+	return err
 }

@@ -60,7 +60,7 @@ type Policy struct {
 	// empty is the state of a node without pods, from which all nodes are made: they share what
 	// does not change.
 	empty *node.State
-	gates   spec.Gates
+	gates spec.Gates
 	// kubelet is set if a kubelet decides. doubt is why it is not known how it decides.
 	kubelet bool
 	doubt   string
