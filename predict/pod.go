@@ -25,6 +25,9 @@ type Pod struct {
 	UID, Namespace, Name string
 	// Resources is spec.resources of the pod, its pod-level budget.
 	Resources Resources
+	// EmptyResources is set if spec.resources is there and empty. Under the feature gate
+	// PodLevelResources, such a pod is of the class BestEffort.
+	EmptyResources bool
 	// SharesIsolatedCPUs is set by the annotation paddock-project.github.io/shared-pool: isolated:
 	// the containers that share the pod's pool may run on isolated CPUs. No kubelet reads it.
 	SharesIsolatedCPUs bool
@@ -101,7 +104,7 @@ type Request struct {
 func NewRequest(pod Pod, p *Policy) (*Request, error) {
 	in := spec.Pod{
 		Identity: request.Identity{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name},
-		PodLevel: pod.Resources.spec(), SharesIsolated: pod.SharesIsolatedCPUs,
+		PodLevel: pod.Resources.spec(), EmptyLevel: pod.EmptyResources, SharesIsolated: pod.SharesIsolatedCPUs,
 	}
 	if pod.UID == "" {
 		return nil, fmt.Errorf("pod %s/%s: %w: it has no UID", pod.Namespace, pod.Name, ErrInvalid)

@@ -453,7 +453,7 @@ type Pod struct {
 	Uid       string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// The pod-level budget, spec.resources.
+	// The pod-level budget, spec.resources. It is missing if the pod has none: an empty one decides the QoS class.
 	Resources *Resources `protobuf:"bytes,4,opt,name=resources,proto3" json:"resources,omitempty"`
 	// Init containers in the order of the pod, then app containers.
 	Containers    []*Container `protobuf:"bytes,5,rep,name=containers,proto3" json:"containers,omitempty"`

@@ -31,6 +31,7 @@ func questionOf(p *api.Pod) (*question, error) {
 	q := &question{requests: map[spec.Gates]request.Pod{}}
 	q.pod.Identity = request.Identity{UID: p.GetUid(), Namespace: p.GetNamespace(), Name: p.GetName()}
 	q.pod.PodLevel = resources(p.GetResources())
+	q.pod.EmptyLevel = p.GetResources() != nil
 	for _, c := range p.GetContainers() {
 		out := spec.Container{Name: c.GetName(), Resources: resources(c.GetResources()), Type: -1}
 		switch c.GetType() {

@@ -50,6 +50,10 @@ type Pod struct {
 	request.Identity
 	// PodLevel is spec.resources of the pod. If it is empty, each container counts by itself.
 	PodLevel Resources
+	// EmptyLevel is set if spec.resources is there and empty. The class of the pod then follows
+	// from it, which is BestEffort under the gate PodLevelResources. Nothing else does, and it has
+	// no effect if PodLevel is not empty.
+	EmptyLevel bool
 	// SharesIsolated is that of request.Ask.
 	SharesIsolated bool
 	// Containers are the init containers (standard and sidecars) in the order of the pod, then the
@@ -85,7 +89,7 @@ func (p *Pod) Request(g Gates) (request.Pod, error) {
 	if g.PodLevelResources && !level.empty() {
 		level = budget(level, containers)
 	}
-	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: qosOf(level, containers, g), Kind: g.Kind(!p.PodLevel.empty()), SharesIsolated: p.SharesIsolated}}
+	out := request.Pod{Identity: p.Identity, Ask: request.Ask{QoS: p.qos(level, containers, g), Kind: g.Kind(!p.PodLevel.empty()), SharesIsolated: p.SharesIsolated}}
 	out.BudgetCPUMilli, _ = level.Requests.Get(request.CPU)
 	out.CPULimit, _ = level.Limits.Get(request.CPU)
 	if out.Kind == request.PodLevel {
@@ -183,8 +187,8 @@ func (c *Container) equivalent() bool {
 	return true
 }
 
-// qosOf returns the class that follows from the resources (R-DEM-10 to R-DEM-14).
-func qosOf(level Resources, containers []Container, g Gates) request.QoS {
+// qos returns the class that follows from the resources (R-DEM-10 to R-DEM-14).
+func (p *Pod) qos(level Resources, containers []Container, g Gates) request.QoS {
 	var requests, limits [2]int64
 	limited := true
 	add := func(sum *[2]int64, list request.Amounts) (n int) {
@@ -196,7 +200,7 @@ func qosOf(level Resources, containers []Container, g Gates) request.QoS {
 		}
 		return n
 	}
-	if g.PodLevelResources && !level.empty() {
+	if g.PodLevelResources && (!level.empty() || p.EmptyLevel) {
 		add(&requests, level.Requests)
 		limited = add(&limits, level.Limits) == 2 || len(level.Limits) == 0
 	} else {

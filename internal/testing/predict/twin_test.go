@@ -45,7 +45,7 @@ func TestRequests(t *testing.T) {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "n", Name: "p"}}
 		mine := spec.Pod{Identity: request.Identity{UID: string(types.UID("u")), Namespace: "n", Name: "p"}}
 		if rapid.Bool().Draw(t, "pod-level") {
-			pod.Spec.Resources = &v1.ResourceRequirements{}
+			pod.Spec.Resources, mine.EmptyLevel = &v1.ResourceRequirements{}, true // Both lists can be empty.
 			pod.Spec.Resources.Limits, mine.PodLevel.Limits = amounts(t, "pod limits", true)
 			if rapid.Bool().Draw(t, "pod requests") {
 				pod.Spec.Resources.Requests, mine.PodLevel.Requests = amounts(t, "pod requests", false)
