@@ -69,8 +69,8 @@ type content struct {
 	version int
 }
 
-// fields are the members of a text. They are a view of the grant: without the request, which the
-// reader has, and with what follows from other members left out.
+// fields are the members of a text. They show the grant without the request, which the reader has,
+// and without what follows from other members.
 var fields = form.Object[content]{
 	form.Number("v", func(c *content) *int { return &c.version }).Always(),
 	form.Text("node", func(c *content) *string { return &c.Node }).Always(),

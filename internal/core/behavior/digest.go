@@ -13,8 +13,7 @@ import (
 )
 
 // Digest returns the digest of the rules by which a kubelet decides. It depends only on the
-// fields that are set, so that a field that a later version adds for another kubelet leaves it as
-// it is.
+// fields that are set, so a field that a later version adds for another kubelet does not change it.
 func Digest(b node.Behavior) (string, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
