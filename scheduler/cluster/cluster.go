@@ -42,6 +42,9 @@ type World struct {
 	// is called.
 	AgentAway time.Duration
 	Wake      func(node string)
+	// PublishWithin is how long the grant of a pod that is gone can stay published before it counts as
+	// in use: see Soon.
+	PublishWithin time.Duration
 	// UnsureIsProblem makes a node whose kubelet decides, and of which it is unsure what it has, take
 	// no pod that Concerns. If false, such a node takes every pod.
 	UnsureIsProblem bool
@@ -87,6 +90,7 @@ type At struct {
 	// Hidden is what pods of the node request that the API server does not show, so that the
 	// scheduler does not count them.
 	Hidden fleet.Amounts
+	soon   *Soon // see Soon
 	// Problem describes why the node takes no pod that Concerns. If empty, it takes such pods.
 	Problem string
 	// Unsure describes why it is not known which pods the kubelet of the node rejects. The node then

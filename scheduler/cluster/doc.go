@@ -13,6 +13,9 @@
 // one counts, here as in a fleet. A bound pod without any of these, or with an invalid annotation,
 // is planned: its node will do the same, and publish the result.
 //
+// The grant of a pod that is gone counts until its agent no longer publishes it. Soon is the node
+// without these grants: preemption counts with that.
+//
 // # Nodes whose kubelet decides
 //
 // An agent can observe a node and leave the decisions to the kubelet. Its PaddockNode then has

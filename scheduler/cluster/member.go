@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -45,6 +46,8 @@ type held struct {
 	// since is the number of the last comparison before it was reserved or seen. left is that of the
 	// first one since which a published pod is not bound any more, or 0.
 	since, left uint64
+	// gone is when a pod that was bound was first missing. See Soon.
+	gone time.Time
 	// ending is set if the pod is bound and deleted. Its containers end at some time.
 	ending bool
 }
@@ -77,6 +80,8 @@ type member struct {
 	allocatable, used fleet.Amounts
 	// hidden is what pods request that the API server does not show.
 	hidden fleet.Amounts
+	// leaving has the pods that are gone and still published. See Soon.
+	leaving leaving
 	// base is the node as its kubelet has it, without pods about which it has not decided. It is nil
 	// where no kubelet decides.
 	base *memo.Node
@@ -263,8 +268,11 @@ func (m *member) compare() {
 	for uid, h := range m.pods {
 		switch {
 		case h.origin == fleetsource.Published && h.bound == m.comparisons:
-			h.left = 0
+			h.left, h.gone = 0, time.Time{}
 		case h.origin == fleetsource.Published:
+			if h.left == 0 && h.bound > 0 {
+				h.gone = time.Now()
+			}
 			h.left = cmp.Or(h.left, m.comparisons)
 		case h.seen == m.comparisons:
 		case h.origin == fleetsource.Reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
@@ -275,7 +283,7 @@ func (m *member) compare() {
 			ended = true
 		}
 	}
-	m.hide()
+	m.hide(time.Now())
 	if rebuild || ended && m.contradictions > 0 {
 		m.rebuild()
 	}
@@ -351,7 +359,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 				next.grant = h.grant
 			}
 			if h != nil {
-				next.left, next.ending = h.left, h.ending
+				next.left, next.gone, next.bound, next.ending = h.left, h.gone, h.bound, h.ending
 			}
 			m.pods[uid], h = next, next
 		}

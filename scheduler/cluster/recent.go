@@ -92,7 +92,7 @@ func (m *member) set(at *At) {
 		at.generation.Store(old.generation.Load())
 	}
 	at.replaced.Store(m.ended)
-	at.Hidden = m.hidden
+	at.Hidden, at.soon = m.hidden, m.soon(at)
 	m.at.Store(at)
 	if old != nil {
 		m.cluster.replace(old)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -56,6 +57,22 @@ type tried struct {
 type attempt struct {
 	pod  fleet.Pod
 	node *member
+}
+
+// Without returns what is known of a node after these pods have ended, or nil if the node has no
+// objects. The node itself does not change.
+func (c *Cluster) Without(name string, uids []string) *At {
+	m := (*c.members.Load())[name]
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compare()
+	if at := m.at.Load(); at.View == nil {
+		return at
+	}
+	return m.withoutPods(uids, m.allocatable, m.used).at.Load()
 }
 
 // Trial returns a trial in which nothing has changed yet.
@@ -234,8 +251,9 @@ func (m *member) copy() *member {
 }
 
 // missing returns the UIDs of the pods that are bound to the node, or reserved on it, and are not
-// among these, in order. A published pod that is not bound is not missing: it is a static pod, or
-// one that was deleted by force and still runs, and a scheduler removes neither. A pod that was
+// among these, in order. It includes pods that are gone and still published: no pod must be evicted
+// in their place (Soon). Another published pod that is not bound is not missing: it is a static pod,
+// or one that was deleted by force and still runs, and a scheduler removes neither. A pod that was
 // bound after the scheduler took its snapshot is missing, which only makes the trial too hopeful:
 // the next one sees the pod.
 func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
@@ -248,6 +266,9 @@ func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
 		if _, is := there[uid]; !is && (h.origin == fleetsource.Reserved || h.bound == m.comparisons) {
 			uids = append(uids, uid)
 		}
+	}
+	if now := time.Now(); m.source.Kubelet == nil && now.Before(m.leaving.until) {
+		uids = append(uids, m.leaving.uids...)
 	}
 	slices.Sort(uids)
 	return uids

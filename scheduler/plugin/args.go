@@ -64,6 +64,9 @@ type Agents struct {
 	// AwayFor is how long what an observing agent published last counts after the agent stopped
 	// being ready, for example because it is replaced. Zero means one minute.
 	AwayFor metav1.Duration `json:"awayFor,omitzero"`
+	// PublishWithin is how long preemption waits for the room of pods that are gone and whose grants
+	// the agent still publishes. An agent publishes a change within a second. Zero means 10 seconds.
+	PublishWithin metav1.Duration `json:"publishWithin,omitzero"`
 }
 
 const (
@@ -88,6 +91,7 @@ type settings struct {
 	unsureFilter   bool
 	agentLabels    labels.Selector
 	awayFor        time.Duration
+	publishWithin  time.Duration
 	managedNodes   labels.Selector
 	duties         duties.Settings
 	inspectAddress string
@@ -103,7 +107,7 @@ func read(args runtime.Object) (settings, error) {
 			return settings{}, fmt.Errorf("pluginConfig of %s: args: %w", Name, err)
 		}
 	}
-	s := settings{inspectAddress: a.InspectAddress, awayFor: cmp.Or(a.Agents.AwayFor.Duration, time.Minute), duties: duties.Settings{
+	s := settings{inspectAddress: a.InspectAddress, awayFor: cmp.Or(a.Agents.AwayFor.Duration, time.Minute), publishWithin: cmp.Or(a.Agents.PublishWithin.Duration, 10*time.Second), duties: duties.Settings{
 		Namespace: cmp.Or(a.Agents.Namespace, "paddock"), EvictAfter: a.EvictRejectedAfter.Duration,
 		Cleanup: cleanup.Config{After: a.DeleteRejectedAfter.Duration, DryRun: a.DeleteRejectedDryRun},
 		Kueue:   a.Kueue,
@@ -154,6 +158,9 @@ func read(args runtime.Object) (settings, error) {
 	}
 	if s.awayFor < 0 {
 		return s, wrong("agents.awayFor", s.awayFor.String(), "at least 0")
+	}
+	if s.publishWithin < 0 {
+		return s, wrong("agents.publishWithin", s.publishWithin.String(), "at least 0")
 	}
 	if after := s.duties.EvictAfter; after != 0 && after < leastEviction {
 		return s, wrong("evictRejectedAfter", after.String(), fmt.Sprintf("0 or at least %s", leastEviction))

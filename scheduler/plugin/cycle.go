@@ -35,6 +35,8 @@ type cycle struct {
 	levels levels
 	// rejected is true if a node did not take the pod.
 	rejected *atomic.Bool
+	// soonest is set if a node takes the pod soon: see fitsSoon.
+	soonest *soonest
 	// gang is the attempt to schedule the pod group of the pod. It is nil if the pod is scheduled on
 	// its own. See gangIn.
 	gang *gang
@@ -143,7 +145,7 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	if a.unknown {
 		unknownDevices.Inc()
 	}
-	c := &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}, gang: g}
+	c := &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}, soonest: &soonest{}, gang: g}
 	if len(pod.Spec.ResourceClaims) > 0 {
 		c.failed = p.failures.of(pod.UID)
 		if p.allocator != nil {
@@ -178,7 +180,7 @@ func (c *cycle) gangIn(state fwk.CycleState) *gang {
 // nothing: the attempt before has recorded the pod.
 func (p *Plugin) wait(c *cycle, g *gang) {
 	if g == nil || !g.preempting {
-		p.waiting.add(waitingPod{c.pod, c.asked, c.begun, g.placed()})
+		p.waiting.add(waitingPod{pod: c.pod, asked: c.asked, begun: c.begun, beside: g.placed()})
 	}
 }
 

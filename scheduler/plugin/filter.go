@@ -59,7 +59,10 @@ func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInf
 	if i < 0 {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): the policy has just changed"), true
 	}
-	if short := short(at, info, c.asked.pods[i].Asks); short != "" {
+	if short := short(at.Hidden, info, c.asked.pods[i].Asks); short != "" {
+		if p.fitsSoon(c, g, at, i, info) {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, publishedSoon), true
+		}
 		return fwk.NewStatus(fwk.Unschedulable, "node(s): Insufficient "+short+", because of pods that the API server does not show"), true
 	}
 	if failed, is := c.failed[info.Node().Name]; is && failed.at.Current() {
@@ -74,6 +77,9 @@ func (p *Plugin) answer(ctx context.Context, c *cycle, g *gang, info fwk.NodeInf
 			at.SetTakes(q)
 		}
 		return nil, hit
+	}
+	if p.fitsSoon(c, g, at, i, info) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, publishedSoon), hit
 	}
 	code := fwk.Unschedulable
 	if hopeless(answer.Why.Cause) {
@@ -109,11 +115,11 @@ func (p *Plugin) plan(ctx context.Context, c *cycle, i int, at *cluster.At, view
 
 // short returns a resource of which the kubelet of the node has too little for a pod beside pods
 // that the scheduler does not count, or "".
-func short(at *cluster.At, info fwk.NodeInfo, asks fleet.Amounts) request.Resource {
-	if at.Hidden.Pods == 0 { // On nearly every node.
+func short(hidden fleet.Amounts, info fwk.NodeInfo, asks fleet.Amounts) request.Resource {
+	if hidden.Pods == 0 { // On nearly every node.
 		return ""
 	}
-	return allocatable(info).Short(amounts(info.GetRequested(), len(info.GetPods())).Plus(at.Hidden), asks)
+	return allocatable(info).Short(amounts(info.GetRequested(), len(info.GetPods())).Plus(hidden), asks)
 }
 
 // movesForAnother is the reason for nodes that are moving pods to make room for another pod.
@@ -136,7 +142,7 @@ func (p *Plugin) recent(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Questio
 func (p *Plugin) view(c *cycle, g *gang, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
 	name := info.Node().Name
 	if changed, ok := c.changed[name]; ok {
-		return changed.at, changed.view
+		return changed.after, changed.after.View
 	}
 	if g != nil {
 		at := g.trial.At(g.sight(info))

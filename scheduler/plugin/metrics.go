@@ -14,6 +14,7 @@ var (
 	misses         = counter("filter_memo_misses_total", "Nodes that Filter planned the pod for.")
 	unknownDevices = counter("unknown_devices_total", "Scheduling cycles of pods with devices that others choose later.")
 	unsureNodes    = counter("unsure_nodes_total", "Nodes that Filter let pass, because it is unsure what their kubelet decides.")
+	postponed      = counter("postponed_preemptions_total", "Scheduling cycles that preempted no pod, because a node has room that its agent has not published yet.")
 	unusedGrants   = counter("unused_grants_total", "Grants of pods or nodes that were not used, because they are damaged or contradict others.")
 )
 
@@ -25,5 +26,5 @@ func counter(name, help string) *metrics.Counter {
 
 // registerMetrics registers the metrics, once per process.
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(hits, misses, unknownDevices, unsureNodes, unusedGrants)
+	legacyregistry.MustRegister(hits, misses, unknownDevices, unsureNodes, postponed, unusedGrants)
 })

@@ -53,6 +53,7 @@ var (
 	_ fwk.PreFilterPlugin     = &Plugin{}
 	_ fwk.PreFilterExtensions = &Plugin{}
 	_ fwk.FilterPlugin        = &Plugin{}
+	_ fwk.PostFilterPlugin    = &Plugin{}
 	_ fwk.PreScorePlugin      = &Plugin{}
 	_ fwk.ScorePlugin         = &Plugin{}
 	_ fwk.ReservePlugin       = &Plugin{}
@@ -151,6 +152,7 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 			return !s.agentsRequired || slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return out.isAgent(pod) && ready(pod) })
 		},
 		AgentAway:       s.awayFor,
+		PublishWithin:   s.publishWithin,
 		Wake:            (&Plugin{handle, out}).wake,
 		UnsureIsProblem: s.unsureFilter,
 		Report: func(node, pod string, err error) {

@@ -16,13 +16,15 @@ import (
 // changedNode is a node whose pods differ from those it has: preemption removes pods on trial, and
 // nominated pods are added. It is immutable. AddPod and RemovePod create another one.
 type changedNode struct {
-	at *cluster.At
+	// before is what is known of the node before the first change. Pods that are gone and still
+	// published do not count: preemption must not evict others in their place.
+	before *cluster.At
 	// removed has the UIDs of pods that are bound to the node. added has pods that are not bound to
 	// it, in the order in which they were added.
 	removed []string
 	added   []fleet.Pod
-	// view is the node with these changes applied.
-	view *memo.Node
+	// after is the node with these changes applied.
+	after *cluster.At
 }
 
 // PreFilterExtensions returns AddPod and RemovePod.
@@ -44,10 +46,10 @@ func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 			n.removed = slices.Delete(slices.Clone(n.removed), i, i+1)
 			return
 		}
-		if _, has := n.at.View.State.Grant(uid); has {
+		if _, has := n.before.View.State.Grant(uid); has {
 			return
 		}
-		read, err := cluster.Read(pod, n.at.Gates)
+		read, err := cluster.Read(pod, n.before.Gates)
 		if err == nil && cluster.Concerns(&read.Pod) { // The node assigns nothing to a pod that cannot be read.
 			read.UID = uid
 			n.added = append(slices.Clone(n.added), read)
@@ -83,28 +85,16 @@ func (p *Plugin) change(state fwk.CycleState, info fwk.NodeInfo, edit func(n *ch
 	n, ok := c.changed[name]
 	if !ok {
 		var err error
-		if n.at, err = p.before(c.gangIn(state), name); err != nil {
+		if n.before, err = p.before(c.gangIn(state), name); err != nil {
 			return fwk.AsStatus(err)
 		}
-		if n.at == nil || n.at.View == nil {
+		if n.before == nil || n.before.View == nil {
 			return nil
 		}
 	}
 	edit(&n)
-	s := n.at.View.State
-	for _, uid := range n.removed {
-		s = s.Release(uid)
-	}
-	n.view = n.at.View
-	if s != n.view.State {
-		n.view = n.view.Next(s, n.view.Used)
-	}
-	for _, pod := range n.added {
-		with, _, err := n.view.Place(pod)
-		if err != nil {
-			return fwk.AsStatus(err)
-		}
-		n.view = with
+	if err := p.apply(&n, name); err != nil {
+		return fwk.AsStatus(err)
 	}
 	if c.changed == nil {
 		c.changed = map[string]changedNode{}
@@ -113,11 +103,62 @@ func (p *Plugin) change(state fwk.CycleState, info fwk.NodeInfo, edit func(n *ch
 	return nil
 }
 
+// apply sets the node with its changes.
+func (p *Plugin) apply(n *changedNode, name string) error {
+	from := n.before
+	if len(from.Others) > 0 && len(n.removed) > 0 {
+		// What the kubelet has not decided about can depend on the removed pods.
+		if at := p.cluster.Without(name, n.removed); at != nil && at.View != nil {
+			from = at
+		}
+	}
+	next := &cluster.At{Hidden: from.Hidden, Problem: from.Problem, Unsure: from.Unsure, Gates: from.Gates}
+	var err error
+	if next.View, err = n.change(from.View); err != nil {
+		return err
+	}
+	for _, other := range from.Others {
+		changed, err := n.change(other)
+		if err != nil {
+			return err
+		}
+		next.Others = append(next.Others, changed)
+	}
+	n.after = next
+	return nil
+}
+
+// change returns a view of the node with the changes.
+func (n *changedNode) change(view *memo.Node) (*memo.Node, error) {
+	s := view.State
+	for _, uid := range n.removed {
+		s = s.Release(uid)
+	}
+	if s != view.State {
+		view = view.Next(s, view.Used)
+	}
+	for _, pod := range n.added {
+		with, _, err := view.Place(pod)
+		if err != nil {
+			return nil, err
+		}
+		view = with
+	}
+	return view, nil
+}
+
 // before returns what is known of a node before pods are added to it or removed from it. The
 // NodeInfo has the changed pods already, so its generation does not identify the node.
 func (p *Plugin) before(g *gang, name string) (*cluster.At, error) {
 	if g == nil {
-		return p.cluster.After(name), nil
+		at := p.cluster.After(name)
+		if at == nil {
+			return nil, nil
+		}
+		if soon := at.Soon(); soon != nil {
+			return &cluster.At{View: soon.View, Hidden: soon.Hidden, Problem: at.Problem, Gates: at.Gates}, nil
+		}
+		return at, nil
 	}
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
 	if err != nil {

@@ -206,6 +206,7 @@ func TestArgs(t *testing.T) {
 		`{"agents": {"readiness": "x"}}`:          "args.agents.readiness",
 		`{"agents": {"matchLabels": {"a": "/"}}}`: "args.agents.matchLabels",
 		`{"agents": {"awayFor": "-1s"}}`:          "args.agents.awayFor",
+		`{"agents": {"publishWithin": "-1s"}}`:    "args.agents.publishWithin",
 		`{"evictRejectedAfter": "1s"}`:            "0 or at least 30s",
 		`{"scorin": ""}`:                          `unknown field "scorin"`,
 		`{`:                                       "args",

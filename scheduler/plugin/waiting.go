@@ -34,6 +34,9 @@ type waitingPod struct {
 	// beside has the members of the pod's group that had a place in that cycle, when this pod found
 	// none.
 	beside *placement
+	// postponed is when the pod first did not preempt others because of a publication that was
+	// missing. again is when it is tried if that does not come. See postpone.
+	postponed, again time.Time
 }
 
 func (w *waiting) add(pod waitingPod) {
@@ -41,6 +44,9 @@ func (w *waiting) add(pod waitingPod) {
 	defer w.mu.Unlock()
 	if w.pods == nil {
 		w.pods = map[types.UID]waitingPod{}
+	}
+	if before, ok := w.pods[pod.pod.UID]; ok {
+		pod.postponed, pod.again = before.postponed, before.again
 	}
 	w.pods[pod.pod.UID] = pod
 }

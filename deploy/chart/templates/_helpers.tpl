@@ -351,6 +351,7 @@ devices.yaml: |
   "schedulerName" .Values.scheduler.name
   "plugins" (dict
     "multiPoint" (dict "enabled" (list (dict "name" "Paddock" "weight" .Values.scheduler.plugin.weight)))
+    "postFilter" (dict "enabled" (list (dict "name" "Paddock")))
     "bind" (dict "enabled" (list (dict "name" "Paddock"))))
   "pluginConfig" (list (dict "name" "Paddock" "args" $args))
 }}
