@@ -27,34 +27,6 @@ type fitting struct {
 // the pods of the openb trace need 2 nodes more.
 const worthBudget = 1_000_000_000
 
-// fitting returns what is known of a kind of node.
-func (r *Ranking) fitting(n *Node) *fitting {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f, known := r.byState[n.State]; known && f.relaxed.node.Allocatable.Equal(n.Allocatable) {
-		return f
-	}
-	f := r.bare(n)
-	if known := r.fittings[f.key]; known != nil {
-		f = known
-	} else {
-		if len(r.shapes) > 0 && !r.assumed {
-			weigh([]*fitting{f}, []float64{1}, r.shapes)
-		}
-		r.fittings[f.key] = f
-	}
-	if len(r.byState) >= maxStates {
-		clear(r.byState)
-	}
-	r.byState[n.State] = f
-	return f
-}
-
-// maxStates is the number of states whose kind a ranking remembers. A scheduler sees a new state
-// with every change of a node, for as long as it runs. A state that is forgotten is compared by
-// what its node has.
-const maxStates = 1024
-
 // bare returns a fitting without worth. It does not depend on the pods of the node. Nodes with the
 // same key have the same.
 func (r *Ranking) bare(of *Node) *fitting {
@@ -88,7 +60,7 @@ func (r *Ranking) Price(nodes []Node, prices []float64) {
 	all := make([]*fitting, len(nodes))
 	for i := range nodes {
 		all[i] = r.bare(&nodes[i])
-		r.byState[nodes[i].State], r.fittings[all[i].key] = all[i], all[i]
+		r.kinds.price(all[i])
 	}
 	weigh(all, prices, r.shapes)
 }
@@ -96,8 +68,8 @@ func (r *Ranking) Price(nodes []Node, prices []float64) {
 // weigh sets the worth of room on kinds of nodes: it weighs the typical requests by how badly they
 // fit beside the others. Requests that a node without pods does not take do not count. The order of
 // the requests does not matter. It takes at most about a second beside a busy core, however many
-// requests there are, and until then other goroutines that need a kind of node of the ranking wait.
-// A ranking without typical requests, such as that of a scheduler, weighs nothing.
+// requests there are. Other goroutines that need the same kind of node wait for that long. A ranking
+// without typical requests, such as that of a scheduler, weighs nothing.
 func weigh(all []*fitting, prices []float64, shapes []Shape) {
 	byKey, milli := map[string]*packing.Item{}, map[string]int64{}
 	for i := range shapes {

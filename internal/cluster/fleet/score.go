@@ -75,18 +75,16 @@ type Ranking struct {
 	weights []weight
 	assumed bool // no shape has exclusive CPUs
 	shapes  []Shape
-	mu      sync.Mutex
+	mu      sync.Mutex // for tables
 	tables  map[machines]*table
-	// fittings are for BestFit alone, by their sizes and by the state of the node.
-	fittings map[string]*fitting
-	byState  map[*node.State]*fitting
-	scratch  sync.Pool // of *node.Scratch
+	kinds   kinds     // for BestFit alone
+	scratch sync.Pool // of *node.Scratch
 }
 
 // NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs. If
 // there are none, it assumes requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
-	r := &Ranking{scoring: scoring, shapes: shapes, tables: map[machines]*table{}, fittings: map[string]*fitting{}, byState: map[*node.State]*fitting{}}
+	r := &Ranking{scoring: scoring, shapes: shapes, tables: map[machines]*table{}}
 	var total int64
 	merged := map[string]*weight{}
 	for _, s := range shapes {
