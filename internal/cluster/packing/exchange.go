@@ -3,6 +3,10 @@ package packing
 // trade is a pod whose place serves for one or two smaller pods. second is none if it is one.
 type trade struct{ place, first, second int32 }
 
+// maxTrades is the number of items above which there are no trades. To find them takes up to the cube
+// of it.
+const maxTrades = 1000
+
 // maxPairs is the number of items above which places serve for one pod only, because there are too
 // many pairs.
 const maxPairs = 300
@@ -12,6 +16,9 @@ const maxPairs = 300
 // serves for a pod with a limit per node, because the node may have as many already.
 func (p *program) trades() (all []trade) {
 	n := len(p.items)
+	if n > maxTrades {
+		return nil
+	}
 	sizes := make([][]int64, n)
 	for i := range sizes {
 		sizes[i] = p.sizesOf(i)

@@ -96,10 +96,14 @@ type Result struct {
 	Weights []int64
 	Per     []int64
 	// Optimal is the price of the best parts of patterns that were found. The best bound of this
-	// kind is not above it.
+	// kind is not above it, unless Grouped is set.
 	Optimal float64
 	// Mix has the number of nodes of each kind in these patterns.
 	Mix []float64
+	// Grouped is set if there were too many items for weights of their own. The bound is then true,
+	// but not the best: Optimal and Mix come from groups, whose pods all count as the smallest of
+	// their group.
+	Grouped bool
 }
 
 // unit is the weight of a price of 1. Totals of 2^23 prices fit an int64.
@@ -112,10 +116,15 @@ const Budget = 1_500_000_000
 // Bound returns a bound. It ends when the budget is used up, when the bound cannot grow by a whole
 // price any more, or when stop returns true.
 func Bound(nodes []Node, items []Item, budget int64, stop func() bool) Result {
+	return boundOf(nodes, items, budget, maxKinds, stop)
+}
+
+// boundOf is Bound with groups for more than most items.
+func boundOf(nodes []Node, items []Item, budget int64, most int, stop func() bool) Result {
 	limited := func(i Item) bool { return i.PerNode > 0 }
 	divided := func(n Node) bool { return len(n.Cells) > 1 }
 	if !slices.ContainsFunc(items, limited) || !slices.ContainsFunc(nodes, divided) {
-		return bound(nodes, items, budget, stop)
+		return bound(nodes, items, &budget, most, stop)
 	}
 	free := slices.Clone(items)
 	for i := range free {
@@ -132,7 +141,8 @@ func Bound(nodes []Node, items []Item, budget int64, stop func() bool) Result {
 			as[i].On = append(as[i].On, need.together())
 		}
 	}
-	r, other := bound(nodes, free, budget, stop), bound(whole, as, budget/2, stop)
+	half := budget / 2
+	r, other := bound(nodes, free, &budget, most, stop), bound(whole, as, &half, most, stop)
 	if other.Price > r.Price {
 		return other
 	}
@@ -148,8 +158,9 @@ func (n *Need) together() Need {
 	return Need{Never: n.Never, Parts: []Size{sum}, Whole: sum}
 }
 
-// bound is Bound for nodes as they are.
-func bound(nodes []Node, all []Item, budget int64, stop func() bool) Result {
+// bound is Bound for nodes as they are. More than most items are grouped. It leaves what is left of
+// the budget.
+func bound(nodes []Node, all []Item, budget *int64, most int, stop func() bool) Result {
 	items, at := merged(all)
 	nodes = slices.Clone(nodes)
 	dearest := 0.0
@@ -160,21 +171,18 @@ func bound(nodes []Node, all []Item, budget int64, stop func() bool) Result {
 		nodes[k].Price /= dearest // So that weights are at most about unit.
 	}
 	fine, kept := withoutDust(nodes, items)
-	p := &program{nodes: nodes, budget: budget}
+	p := &program{nodes: nodes, budget: *budget, tables: [][]*tables{fine}}
 	for _, i := range kept {
 		p.items = append(p.items, items[i])
 	}
-	for level, states := range states {
-		p.tables = append(p.tables, fine)
-		if states == fineStates {
-			continue
-		}
-		p.tables[level] = nil
-		for k := range nodes {
-			p.tables[level] = append(p.tables[level], newTables(nodes, p.items, k, states, true))
-		}
+	var r Result
+	if len(p.items) > most {
+		r = p.solveGroups(most, stop)
+	} else {
+		p.addCoarse()
+		r, _ = p.solve(p.sums(), stop)
 	}
-	r := p.solve(stop)
+	*budget = p.budget
 	r.Price, r.Optimal = r.Price*dearest, r.Optimal*dearest
 	weights := make([]int64, len(at))
 	for i, k := range at {
@@ -184,6 +192,20 @@ func bound(nodes []Node, all []Item, budget int64, stop func() bool) Result {
 	}
 	r.Weights = weights
 	return r
+}
+
+// addCoarse adds the tables that come before the fine ones.
+func (p *program) addCoarse() {
+	fine := p.tables[0]
+	p.tables = nil
+	for _, states := range states[:len(states)-1] {
+		var level []*tables
+		for k := range p.nodes {
+			level = append(level, newTables(p.nodes, p.items, k, states, true))
+		}
+		p.tables = append(p.tables, level)
+	}
+	p.tables = append(p.tables, fine)
 }
 
 // withoutDust returns fine tables, by kind, and the positions of the items that they have, in

@@ -200,7 +200,8 @@ func TestBoundIsABound(t *testing.T) {
 			}
 		}
 		best := cheapest(nodes, items, 1e9)
-		r := Bound(nodes, items, Budget/1000, func() bool { return false })
+		most := rapid.IntRange(1, 5).Draw(t, "groups") // With 5, no items are grouped.
+		r := boundOf(nodes, items, rapid.SampledFrom([]int64{Budget / 1000, 100}).Draw(t, "budget"), most, func() bool { return false })
 		if r.Price > best {
 			t.Fatalf("the bound is %v, and %v is enough", r.Price, best)
 		}

@@ -30,10 +30,11 @@ type column struct {
 
 const surplus = -1
 
-// solve adds patterns from coarse tables until they find none, and then from fine ones.
-func (p *program) solve(stop func() bool) Result {
+// solve adds patterns from coarse tables until they find none, and then from fine ones. It begins with
+// a bound, and reports whether the one that it returns is the best of its kind.
+func (p *program) solve(best Result, stop func() bool) (_ Result, whole bool) {
 	p.begin()
-	best, trades := p.sums(), p.trades()
+	trades := p.trades()
 	center := slices.Clone(best.Weights)
 	for level, tables := range p.tables {
 		exact := level == len(p.tables)-1
@@ -53,7 +54,7 @@ func (p *program) solve(stop func() bool) Result {
 			if exact && r.Price > best.Price {
 				best = r
 			}
-			if exact && p.done(best.Price) {
+			if whole = exact && p.done(best.Price); whole {
 				break
 			}
 			switch {
@@ -62,8 +63,8 @@ func (p *program) solve(stop func() bool) Result {
 				if !p.pivot(enter) {
 					far = 0
 				}
-			case far == 0:
-				rest = p.budget
+			case far == 0: // No pattern is left, so the prices are the best.
+				rest, whole = p.budget, exact
 			case far > 0.01:
 				far /= 2
 			default:
@@ -72,7 +73,7 @@ func (p *program) solve(stop func() bool) Result {
 		}
 	}
 	best.Optimal, best.Mix = p.value(), p.mix()
-	return best
+	return best, whole
 }
 
 // smoothing is the part of the best weights so far in the weights that are tried next. Prices of a
@@ -120,7 +121,7 @@ func (p *program) sums() (best Result) {
 		}
 	}
 	for i, item := range p.items {
-		if item.PerNode == 0 {
+		if item.PerNode == 0 || p.budget < 0 {
 			continue
 		}
 		r := Result{Weights: make([]int64, len(p.items)), Per: make([]int64, len(p.nodes))}
