@@ -62,8 +62,10 @@ type Count struct {
 	First string
 }
 
-// bound answers as far as possible without a plan.
-func (f *Fleet) bound(c *Class, i int) {
+// bound returns the answer of a member, as far as possible without a plan. like is i, or the position
+// of a member with the same costs that has an answer of verdict bounded: nodes without pods are often
+// equal, and a bound of the cost takes longer than all else.
+func (f *Fleet) bound(c *Class, i, like int) answer {
 	m := f.members[i]
 	pod := c.pod.On(&m.Node)
 	a := answer{verdict: rejected}
@@ -71,24 +73,41 @@ func (f *Fleet) bound(c *Class, i int) {
 		a.why = Why{NotAllowed: true}
 	} else if short := m.Allocatable.Short(m.Used, pod.Asks); short != "" {
 		a.why = Why{Amounts: true, Resource: short}
+	} else if like != i {
+		a = answer{verdict: bounded, cost: c.answers[like].cost}
 	} else {
 		a = answer{verdict: bounded, cost: m.leastCost(pod, c)}
 	}
-	c.set(i, a)
+	return a
 }
 
-// ask answers with a plan.
+// fewAsked is how many members a class remembers that have planned. Nodes that are equal are often
+// asked one after the other: they have the same bound.
+const fewAsked = 8
+
+// ask answers with a plan, or with that of an equal member.
 func (f *Fleet) ask(c *Class, i int) {
 	if c.like != nil {
 		f.ask(c.like, i)
 		c.follow()
 		return
 	}
-	if a := f.members[i].Ask(&c.pod); a.Fits {
+	m := f.members[i]
+	for _, k := range c.asked {
+		if f.members[k].costsLike(m) && c.answers[k].verdict != bounded {
+			c.set(i, c.answers[k])
+			return
+		}
+	}
+	if a := m.Ask(&c.pod); a.Fits {
 		c.set(i, answer{verdict: fits, cost: a.Cost})
 	} else {
 		c.set(i, answer{verdict: rejected, why: a.Why})
 	}
+	if len(c.asked) == fewAsked {
+		c.asked = slices.Delete(c.asked, 0, 1)
+	}
+	c.asked = append(c.asked, int32(i))
 }
 
 // Best returns the best node for a pod. If no node takes the pod, why counts the reasons of all

@@ -99,8 +99,9 @@ func weigh(all []*fitting, prices []float64, shapes []Shape) {
 	}
 }
 
-// maxWeighed is how many kinds of requests are weighed: those with the most CPU time in all. The
-// traces in use have 160. With 1,000 kinds, the linear program alone would take seconds.
+// maxWeighed is how many kinds of requests count as typical: those with the most CPU time in all. The
+// traces in use have 160. Every bound of the cost on a node takes the time of all of them: with a
+// thousand kinds, a thousand pods on as many nodes took half a minute.
 const maxWeighed = 256
 
 // mostOf returns the keys with the largest amounts, in order of the keys.

@@ -72,8 +72,10 @@ type Class struct {
 	// read is the number of the fleet's changes that the answers take into account.
 	read    int
 	answers []answer // parallel to the fleet's members
-	best    tree
-	none    none
+	// asked has the last members that have planned. Members with the same costs give the same answer.
+	asked []int32
+	best  tree
+	none  none
 	// takes has what the pod takes of each kind of node, for BestFit.
 	takes map[*fitting]taking
 	// like is the class of the pods without the limit per node. Both share the answers, and read
@@ -100,9 +102,16 @@ func (f *Fleet) Class(pod Pod) *Class {
 	}
 	pod.Pod, pod.Origin = request.Pod{Ask: pod.Ask}, nil
 	c := &Class{pod: pod, answers: make([]answer, len(f.members)), best: newTree(len(f.members)), takes: map[*fitting]taking{}}
-	for i := range f.members {
-		f.bound(c, i)
+	equal := map[*node.State]int{} // the last member with each state
+	for i, m := range f.members {
+		like := i
+		if k, seen := equal[m.State]; seen && f.members[k].costsLike(m) && c.answers[k].verdict == bounded {
+			like = k
+		}
+		c.answers[i] = f.bound(c, i, like)
+		equal[m.State] = i
 	}
+	c.best.playAll(c.answers)
 	c.read = len(f.changes)
 	f.classes[key] = c
 	return c
@@ -133,7 +142,7 @@ func (f *Fleet) refresh(c *Class) {
 		return
 	}
 	for _, i := range f.changes[c.read:] {
-		f.bound(c, int(i))
+		c.set(int(i), f.bound(c, int(i), int(i)))
 	}
 	c.read = len(f.changes)
 }

@@ -32,7 +32,7 @@
 // needs and the node assigns memory. That does not depend on the topology policy: a policy that
 // admits pods with memory far from their CPUs leaves such CPUs to pods that are not aligned. So the
 // numbers of different policies can be compared. Weigh sets which requests are typical and how
-// often each occurs. The score is the growth of that sum, as in "Beware of
+// often each occurs. Of many kinds of requests, the 256 with the most CPU time count. The score is the growth of that sum, as in "Beware of
 // Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC
 // 2023), with NUMA nodes in place of GPUs. Of nodes with equal scores, the fleet chooses the one on
 // which the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
@@ -48,5 +48,6 @@
 // An exact score requires a plan. The search for the best node therefore starts with bounds: the
 // score that the pod would have on the NUMA node that suits it best. It plans on the node with the
 // best bound, replaces the bound with the score, and ends when the best of all values is a score.
-// It never plans on a node whose bound is worse than the winner's score.
+// It never plans on a node whose bound is worse than the winner's score. Nodes with the same state
+// and amounts, as those of a kind are until they get a pod, are computed once.
 package fleet

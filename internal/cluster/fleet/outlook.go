@@ -108,6 +108,9 @@ func (v *View) outlook(used Amounts) outlook {
 		short := v.Allocatable.Short(used, w.asks)
 		switch p := &v.table.portions[i]; {
 		case short != "" && (p.memory == 0 || short != request.Memory):
+			if o.absent == nil {
+				o.absent = make([]int, 0, len(v.ranking.weights))
+			}
 			o.absent = append(o.absent, i)
 			continue
 		case p.memory > 0:

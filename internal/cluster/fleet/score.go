@@ -81,30 +81,37 @@ type Ranking struct {
 	scratch sync.Pool // of *node.Scratch
 }
 
-// NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs. If
-// there are none, it assumes requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
+// NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs: if
+// there are more than maxWeighed, those with the most CPU time in all. If there are none, it assumes
+// requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	r := &Ranking{scoring: scoring, shapes: shapes, tables: map[machines]*table{}}
 	var total int64
-	merged := map[string]*weight{}
+	merged, milli := map[string]*weight{}, map[string]int64{}
 	for _, s := range shapes {
 		cpus, asks := s.Pod.exclusive()
 		if cpus == 0 || s.Count <= 0 {
 			continue
 		}
-		total += s.Count
 		key := string(asks.AppendKey(fmt.Appendf(nil, "%d ", cpus)))
 		if merged[key] == nil {
 			merged[key] = &weight{cpus: cpus, asks: asks}
 		}
 		merged[key].share += s.Count
+		milli[key] += s.Count * asks.Milli
+	}
+	kept := mostOf(milli)
+	for _, key := range kept {
+		total += merged[key].share
 	}
 	r.assumed = total == 0
 	for cpus := 1; r.assumed && cpus <= 32; cpus *= 2 {
 		merged[fmt.Sprint(cpus)] = &weight{cpus: cpus, asks: Amounts{Milli: int64(cpus) * 1000, Pods: 1}, share: 1}
+		kept = append(kept, fmt.Sprint(cpus))
 		total++
 	}
-	for _, w := range merged {
+	for _, key := range kept {
+		w := merged[key]
 		w.share = int64(float64(w.share) / float64(total) * unit)
 		r.weights = append(r.weights, *w)
 	}

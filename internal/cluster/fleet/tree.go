@@ -29,6 +29,18 @@ func (t *tree) clone() tree { return tree{leaves: t.leaves, winners: slices.Clon
 // first returns the position of the best answer, or -1 if there is none.
 func (t *tree) first() int { return int(t.winners[1]) }
 
+// playAll plays all matches of a new tree.
+func (t *tree) playAll(answers []answer) {
+	for i := range answers {
+		if answers[i].verdict != rejected {
+			t.winners[t.leaves+i] = int32(i)
+		}
+	}
+	for k := t.leaves - 1; k > 0; k-- {
+		t.winners[k] = better(answers, t.winners[2*k], t.winners[2*k+1])
+	}
+}
+
 // update replays the matches of answer i.
 func (t *tree) update(i int, answers []answer) {
 	winner := int32(i)

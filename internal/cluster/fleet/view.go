@@ -91,6 +91,11 @@ func (v *View) strand() {
 	v.stranded = o.stranded(v.free)
 }
 
+// costsLike reports whether a node with the same state has the same costs.
+func (v *View) costsLike(o *View) bool {
+	return v.State == o.State && v.ranking == o.ranking && v.Used.Equal(o.Used) && v.Allocatable.Equal(o.Allocatable)
+}
+
 // Answer is the answer of a node's own planner to a pod.
 type Answer struct {
 	Fits bool
