@@ -1,6 +1,7 @@
 package clusterstate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Cluster has what the objects show so far. Only one goroutine may use it at a time.
@@ -237,15 +237,21 @@ func (c *Cluster) Group(name string) string {
 	return c.groups.of(n.object, n.paddock)
 }
 
-// Shapes returns the requests of the pods that would have exclusive CPUs, and the number of pods
-// with each, in no particular order.
+// Shapes returns the requests of the pods that would have exclusive CPUs on some node, and the number
+// of pods with each, in no particular order. A pod that nodes read in several ways, because their
+// feature gates differ, is one with readings.
 func (c *Cluster) Shapes() []fleet.Shape {
+	gates := map[podspec.Gates]bool{}
+	for _, n := range c.nodes {
+		if n.built != nil {
+			gates[podspec.GatesOf(n.shown.Policy)] = true
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(gates), func(a, b podspec.Gates) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	var out []fleet.Shape
 	for _, s := range c.specs.known {
-		for _, a := range s.asked {
-			if a.err == nil && slices.ContainsFunc(a.request.Containers, func(c request.Container) bool { return c.CPUs > 0 }) {
-				out = append(out, fleet.Shape{Pod: fleet.Pod{Pod: a.request, Asks: a.asks}, Count: int64(s.pods)})
-			}
+		if pod, exclusive := s.shape(order); exclusive {
+			out = append(out, fleet.Shape{Pod: pod, Count: int64(s.pods)})
 		}
 	}
 	return out

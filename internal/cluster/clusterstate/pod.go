@@ -2,6 +2,7 @@ package clusterstate
 
 import (
 	"cmp"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	corenode "github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -138,6 +140,30 @@ func (s *spec) under(g podspec.Gates) asked {
 	}
 	s.asked[g] = out
 	return out
+}
+
+// shape returns a pod with this specification as nodes with these feature gates read it, and reports
+// whether it would have exclusive CPUs on one of them. A reading that is not valid does not count.
+func (s *spec) shape(gates []podspec.Gates) (out fleet.Pod, exclusive bool) {
+	first, differs := true, false
+	for _, g := range gates {
+		a := s.under(g)
+		if a.err != nil {
+			continue
+		}
+		exclusive = exclusive || slices.ContainsFunc(a.request.Containers, func(c request.Container) bool { return c.CPUs > 0 })
+		if one := (fleet.Pod{Pod: a.request, Asks: a.asks}); first {
+			out, first = one, false
+		} else {
+			reads := func(p corenode.Policy) bool { return podspec.GatesOf(p) == g }
+			out.Readings = append(out.Readings, fleet.Reading{Reads: reads, Ask: one.Ask, Asks: one.Asks})
+			differs = differs || one.Key() != (&fleet.Pod{Pod: out.Pod, Asks: out.Asks}).Key()
+		}
+	}
+	if !differs {
+		out.Readings = nil
+	}
+	return out, exclusive
 }
 
 // bound returns the pod as its node reads it.

@@ -142,6 +142,23 @@ func TestFollow(t *testing.T) {
 	await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 1 && len(m.Rejections) == 0 })
 }
 
+// TestMachineArrivesLast checks that a node can be planned for as soon as its PaddockMachine is there, if
+// that comes after its PaddockNode.
+func TestMachineArrivesLast(t *testing.T) {
+	s := objectstest.New(t)
+	k := fill(t, s)
+	s.Delete("paddockmachines", k.Object.Name)
+	w := run(t, s)
+	await(t, w, func(m *clusterstate.Moment) bool {
+		return len(m.Nodes) == 0 && len(m.Problems) == 2 && strings.Contains(m.Problems[0].Text, "is not here yet")
+	})
+	s.Set(t, "paddockmachines", k.Object)
+	m := await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 2 && len(m.Problems) == 0 })
+	if g, _ := m.Nodes[0].State.Grant("uid-handed"); g == nil || g.CPUs().String() != "6-7" || m.Nodes[0].Group != "metal" {
+		t.Errorf("handed has %v, group %q", g, m.Nodes[0].Group)
+	}
+}
+
 // TestAway checks that the last known state remains while the API server fails, with the time and
 // the reason. Then the watch continues and catches up.
 func TestAway(t *testing.T) {
