@@ -15,7 +15,6 @@ package fleetcommand
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
@@ -273,7 +272,7 @@ func (c *fleetCommand) title() string {
 // answer prints the answer in the requested form. rows returns the answer as CSV.
 func (c *fleetCommand) answer(s console.Streams, kind console.Kind, v any, text func() string, rows func() [][]string) error {
 	if c.output.Value == "csv" {
-		return csv.NewWriter(s.Stdout).WriteAll(rows())
+		return view.WriteCSV(s.Stdout, rows())
 	}
 	return s.Document(c.output.Value, kind, v, text)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The names of CSV columns are those of the fields of the JSON documents, with dots between levels.
@@ -112,6 +113,38 @@ func (s *FleetScarcity) records() (all []record) {
 	return all
 }
 
+// WriteCSV writes rows. Spreadsheets take a cell that begins with =, +, -, @, a tab or a carriage
+// return for a formula, and names in an answer come from files and objects of others. Such a cell gets
+// an apostrophe before it, as OWASP recommends ("CSV Injection"), unless it is a number. Nothing else
+// differs from the same answer as JSON, which has every name as it is.
+func WriteCSV(w io.Writer, rows [][]string) error {
+	out := csv.NewWriter(w)
+	for _, row := range rows {
+		if slices.ContainsFunc(row, isFormula) {
+			row = slices.Clone(row)
+			for i, cell := range row {
+				if isFormula(cell) {
+					row[i] = "'" + cell
+				}
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// isFormula reports whether a spreadsheet can take a cell for a formula.
+func isFormula(cell string) bool {
+	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return false
+	}
+	_, err := strconv.ParseFloat(cell, 64)
+	return err != nil
+}
+
 // CSV writes the placements, or without placements the answer, its kinds, what is missing for the
 // rejected pods, and the causes, with a header.
 func (f *Fleet) CSV(w io.Writer) error {
@@ -120,7 +153,7 @@ func (f *Fleet) CSV(w io.Writer) error {
 		for _, p := range f.Placements {
 			rows = append(rows, []string{p.Pod, p.Node, p.CPUs, p.Reason})
 		}
-		return csv.NewWriter(w).WriteAll(rows)
+		return WriteCSV(w, rows)
 	}
 	records := []record{f.total()}
 	for i := range f.Kinds {
@@ -131,7 +164,7 @@ func (f *Fleet) CSV(w io.Writer) error {
 		records = append(records, f.Causes[i].record())
 	}
 	columns := slices.Concat([]string{"row", "kind", "nodes", "scoring", "order"}, podColumns, cpuColumns, []string{"policy"}, causeColumns, scarcityColumns)
-	return csv.NewWriter(w).WriteAll(table(columns, records))
+	return WriteCSV(w, table(columns, records))
 }
 
 // SizesRows returns the numbers of nodes with a header. Each answer has a row, which is followed by
