@@ -225,7 +225,16 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	many := predict.Pod{UID: "a"}
+	for i := range 3 {
+		devices := map[string]int64{}
+		for k := range 100 {
+			devices[fmt.Sprintf("example.com/device-%d-%d", i, k)] = 1
+		}
+		many.Containers = append(many.Containers, predict.Container{Name: fmt.Sprint("c", i), Resources: predict.Resources{Limits: predict.Amounts{Others: devices}}})
+	}
 	for want, pod := range map[string]predict.Pod{
+		"up to c2 name 300 resources: a pod may have 256": many,
 		"has no UID":        {Name: "a"},
 		"has no containers": {UID: "a"},
 		"negative":          {UID: "a", Containers: []predict.Container{{Name: "c", Resources: predict.Resources{Limits: predict.Amounts{CPUMilli: -1}}}}},

@@ -132,7 +132,7 @@ func unisolable(k Kind, p node.Policy) string {
 	case p.Behavior != node.Behavior{}:
 		return "no kubelet has the option isolated-cpus, and one decides on " + k.Name
 	case !reserved.IsEmpty():
-		return fmt.Sprintf("CPUs %s of %s are reserved and isolated", reserved, k.Name)
+		return fmt.Sprintf("CPUs %s of %s are reserved and isolated: reserve others", reserved, k.Name)
 	case isolated.IsEmpty() && p.CPU.Isolated == cpu.IsolatedOnly:
 		return k.Name + " has no isolated CPUs"
 	case p.CPU.StrictReservation && isolated.Union(p.ReservedCPUs).Contains(k.State.Machine().AllCPUs()):

@@ -64,8 +64,8 @@ func TestTryIsolated(t *testing.T) {
 			"without isolated-cpus": "3", "isolated-cpus=prefer": "3",
 		}},
 		"reserved": {[]Kind{isolated(t, func(p *node.Policy) { p.ReservedCPUs = cpuset.Of(0, 4) })}, map[string]string{
-			"isolated-cpus=only":   "CPUs 4 of isolated are reserved and isolated",
-			"isolated-cpus=prefer": "CPUs 4 of isolated are reserved and isolated",
+			"isolated-cpus=only":   "CPUs 4 of isolated are reserved and isolated: reserve others",
+			"isolated-cpus=prefer": "CPUs 4 of isolated are reserved and isolated: reserve others",
 		}},
 		"nothing to share": {[]Kind{isolated(t, func(p *node.Policy) {
 			p.ReservedCPUs, p.CPU.StrictReservation = cpuset.Of(0, 1, 2, 3, 8, 9, 10, 11), true
