@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"
 	"github.com/paddock-project/paddock/test/cluster/plane"
+	"github.com/paddock-project/paddock/test/cluster/program"
 	"github.com/paddock-project/paddock/test/e2e/control"
 )
 
@@ -86,23 +86,13 @@ func (c *cluster) buildScheduler(ctx context.Context, source string) (string, er
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, paddockScheduler)
-	return program, build(ctx, filepath.Join(source, "scheduler"), program, "./cmd/"+paddockScheduler)
+	file := filepath.Join(dir, paddockScheduler)
+	return file, program.Build(ctx, filepath.Join(source, "scheduler"), file, "./cmd/"+paddockScheduler)
 }
 
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
-}
-
-// build builds a program of the module in dir.
-func build(ctx context.Context, dir, program, name string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, name)
-	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build in %s: %w: %s", build.Dir, err, out)
-	}
-	return nil
 }
 
 // makeScheduler builds and configures the scheduler of a version.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/test/cluster/hollow"
+	"github.com/paddock-project/paddock/test/cluster/program"
 	"github.com/paddock-project/paddock/test/e2e/control"
 )
 
@@ -36,8 +37,8 @@ func (c *cluster) nodesProgram(ctx context.Context) (string, error) {
 	if built := filepath.Join(c.agents, "bin", "cluster"); exists(built) {
 		return filepath.Abs(built)
 	}
-	program := filepath.Join(c.dir, "nodes")
-	return program, build(ctx, filepath.Join(c.agents, "test", "cluster"), program, ".")
+	file := filepath.Join(c.dir, "nodes")
+	return file, program.Build(ctx, filepath.Join(c.agents, "test", "cluster"), file, ".")
 }
 
 // startHollow starts the process, and waits until its nodes are registered.

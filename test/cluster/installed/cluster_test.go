@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/plane"
+	"github.com/paddock-project/paddock/test/cluster/program"
 	"github.com/paddock-project/paddock/test/e2e/control"
 	"github.com/paddock-project/paddock/test/e2e/parts"
 )
@@ -147,11 +147,7 @@ func (c *cluster) build() {
 		return
 	}
 	c.scheduler = filepath.Join(c.dir, "paddock-scheduler")
-	build := exec.CommandContext(c.Context(), "go", "build", "-o", c.scheduler, "./cmd/paddock-scheduler")
-	build.Dir, build.Env = filepath.Join(source, "scheduler"), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		c.Fatalf("go build: %v: %s", err, out)
-	}
+	c.must(program.Build(c.Context(), filepath.Join(source, "scheduler"), c.scheduler, "./cmd/paddock-scheduler"))
 }
 
 // asAccount returns the path of a kubeconfig with a token of the scheduler's service account, like

@@ -22,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/paddock-project/paddock/test/cluster/program"
 )
 
 func main() {
@@ -70,7 +72,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("-versions: %w", err)
 	}
 	o.program = filepath.Join(o.dir, "cluster")
-	if err := build(ctx, filepath.Join(o.source, "test", "cluster"), o.program, "."); err != nil {
+	if err := program.Build(ctx, filepath.Join(o.source, "test", "cluster"), o.program, ".", "-ldflags=-w"); err != nil {
 		return err
 	}
 	for _, v := range o.versions {
@@ -143,18 +145,9 @@ func (o *options) checkout(ctx context.Context, v version) error {
 		{"test/cluster", "cluster", "."},
 		{"scheduler", last, "./cmd/" + last},
 	} {
-		if err := build(ctx, filepath.Join(dir, p.module), filepath.Join(dir, "bin", p.program), p.name); err != nil {
+		if err := program.Build(ctx, filepath.Join(dir, p.module), filepath.Join(dir, "bin", p.program), p.name, "-ldflags=-w"); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func build(ctx context.Context, dir, program, name string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", program, name)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s in %s: %w: %s", name, dir, err, out)
 	}
 	return nil
 }
