@@ -293,6 +293,7 @@ func (m *member) compare() {
 	m.count()
 	m.check(pods)
 	m.order()
+	m.leave()
 	maps.DeleteFunc(m.listed, func(_ *v1.Pod, comparison uint64) bool { return comparison != m.comparisons })
 	m.compared = m.source
 }

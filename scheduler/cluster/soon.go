@@ -16,14 +16,15 @@ import (
 // A grant that stays published for World.PublishWithin counts as in use. Its pod was deleted by force
 // and still runs, or its agent cannot write.
 type Soon struct {
-	View   *memo.Node
+	View *memo.Node
+	// Others are as those of an At.
+	Others []*memo.Node
 	Hidden fleet.Amounts
 	// Until is when all published grants count as in use.
 	Until time.Time
 }
 
-// Soon returns the node without the pods that are gone and still published, or nil if there are
-// none. A node whose kubelet decides has none: what its kubelet has released follows from Others.
+// Soon returns the node without the pods that are gone and still published, or nil if there are none.
 func (a *At) Soon() *Soon {
 	if a.soon == nil || !time.Now().Before(a.soon.Until) {
 		return nil
@@ -36,6 +37,8 @@ type leaving struct {
 	uids  []string
 	rest  fleet.Amounts
 	until time.Time
+	// after is the node without them, where its kubelet decides: see leave.
+	after *At
 }
 
 // add adds a pod, unless its grant has been published for too long.
@@ -50,16 +53,35 @@ func (l *leaving) add(uid string, h *held, now time.Time, within time.Duration) 
 	l.rest = l.rest.Plus(*h.totals)
 }
 
+// leave is called at the end of a comparison. Where a kubelet decides, what it makes of the pods that
+// wait for it depends on those that are gone.
+func (m *member) leave() {
+	at := m.at.Load()
+	if len(m.leaving.uids) == 0 || m.base == nil || at.View == nil || m.tried {
+		return
+	}
+	m.leaving.after = m.withoutPods(m.leaving.uids, m.allocatable, m.used).at.Load()
+	m.set(&At{View: at.View, Others: at.Others, Problem: at.Problem, Unsure: at.Unsure, Gates: at.Gates})
+}
+
 // soon returns the node without the pods that are leaving.
 func (m *member) soon(at *At) *Soon {
-	if len(m.leaving.uids) == 0 || m.source.Kubelet != nil || at.View == nil {
+	if len(m.leaving.uids) == 0 || at.View == nil {
 		return nil
+	}
+	s := &Soon{View: at.View, Hidden: m.leaving.rest, Until: m.leaving.until}
+	if m.source.Kubelet != nil {
+		after := m.leaving.after
+		if after == nil || after.View == nil || after.Problem != "" || after.Unsure != "" {
+			return nil
+		}
+		s.View, s.Others = after.View, after.Others
+		return s
 	}
 	state := at.View.State
 	for _, uid := range m.leaving.uids {
 		state = state.Release(uid)
 	}
-	s := &Soon{View: at.View, Hidden: m.leaving.rest, Until: m.leaving.until}
 	if state != at.View.State {
 		s.View = at.View.Next(state, m.used)
 	}

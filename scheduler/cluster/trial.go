@@ -59,8 +59,8 @@ type attempt struct {
 	node *member
 }
 
-// Without returns what is known of a node after these pods have ended, or nil if the node has no
-// objects. The node itself does not change.
+// Without returns what is known of a node after these pods have ended, and those that are gone and
+// still published (Soon), or nil if the node has no objects. The node itself does not change.
 func (c *Cluster) Without(name string, uids []string) *At {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -72,7 +72,12 @@ func (c *Cluster) Without(name string, uids []string) *At {
 	if at := m.at.Load(); at.View == nil {
 		return at
 	}
-	return m.withoutPods(uids, m.allocatable, m.used).at.Load()
+	if time.Now().Before(m.leaving.until) {
+		uids = slices.Concat(uids, m.leaving.uids)
+	}
+	without := m.withoutPods(uids, m.allocatable, m.used).at.Load()
+	without.Hidden = m.leaving.rest
+	return without
 }
 
 // Trial returns a trial in which nothing has changed yet.
@@ -267,7 +272,7 @@ func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
 			uids = append(uids, uid)
 		}
 	}
-	if now := time.Now(); m.source.Kubelet == nil && now.Before(m.leaving.until) {
+	if time.Now().Before(m.leaving.until) {
 		uids = append(uids, m.leaving.uids...)
 	}
 	slices.Sort(uids)

@@ -156,7 +156,7 @@ func (p *Plugin) before(g *gang, name string) (*cluster.At, error) {
 			return nil, nil
 		}
 		if soon := at.Soon(); soon != nil {
-			return &cluster.At{View: soon.View, Hidden: soon.Hidden, Problem: at.Problem, Gates: at.Gates}, nil
+			return &cluster.At{View: soon.View, Others: soon.Others, Hidden: soon.Hidden, Problem: at.Problem, Gates: at.Gates}, nil
 		}
 		return at, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
@@ -50,8 +51,10 @@ func (p *Plugin) fitsSoon(c *cycle, g *gang, at *cluster.At, i int, info fwk.Nod
 	if soon == nil || short(soon.Hidden, info, c.asked.pods[i].Asks) != "" {
 		return false
 	}
-	if answer, _ := soon.View.Answer(c.asked.questions[i]); !answer.Fits || answer.AfterMoves {
-		return false
+	for _, view := range append([]*memo.Node{soon.View}, soon.Others...) {
+		if answer, _ := view.Answer(c.asked.questions[i]); !answer.Fits || answer.AfterMoves {
+			return false
+		}
 	}
 	c.soonest.add(soon.Until)
 	return true
