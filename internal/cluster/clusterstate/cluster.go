@@ -237,9 +237,9 @@ func (c *Cluster) Group(name string) string {
 	return c.groups.of(n.object, n.paddock)
 }
 
-// Shapes returns the requests of the pods that would have exclusive CPUs on some node, and the number
-// of pods with each, in no particular order. A pod that nodes read in several ways, because their
-// feature gates differ, is one with readings.
+// Shapes returns the requests of the pods that would have exclusive CPUs on some node, and the
+// number of pods with each, in no particular order. A pod that nodes read in several ways, because
+// their feature gates differ, is one with readings.
 func (c *Cluster) Shapes() []fleet.Shape {
 	gates := map[podspec.Gates]bool{}
 	for _, n := range c.nodes {

@@ -142,8 +142,9 @@ func (s *spec) under(g podspec.Gates) asked {
 	return out
 }
 
-// shape returns a pod with this specification as nodes with these feature gates read it, and reports
-// whether it would have exclusive CPUs on one of them. A reading that is not valid does not count.
+// shape returns a pod with this specification as nodes with these feature gates read it, and
+// reports whether it would have exclusive CPUs on one of them. A reading that is not valid does not
+// count.
 func (s *spec) shape(gates []podspec.Gates) (out fleet.Pod, exclusive bool) {
 	first, differs := true, false
 	for _, g := range gates {

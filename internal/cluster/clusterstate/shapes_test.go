@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
-// TestShapesOfMixedGates checks that each pod counts once if nodes read pods under different feature
-// gates, as halfway from stock kubelets to Paddock, and that a pod with pod-level resources has a
-// reading for the nodes that do not know these.
+// TestShapesOfMixedGates checks that each pod counts once if nodes read pods under different
+// feature gates, as halfway from stock kubelets to Paddock, and that a pod with pod-level resources
+// has a reading for the nodes that do not know these.
 func TestShapesOfMixedGates(t *testing.T) {
 	old := clustertest.New(t, 8)
 	policy := old.State.Policy()

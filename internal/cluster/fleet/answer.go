@@ -62,9 +62,9 @@ type Count struct {
 	First string
 }
 
-// bound returns the answer of a member, as far as possible without a plan. like is i, or the position
-// of a member with the same costs that has an answer of verdict bounded: nodes without pods are often
-// equal, and a bound of the cost takes longer than all else.
+// bound returns the answer of a member, as far as possible without a plan. like is i, or the
+// position of a member with the same costs that has an answer of verdict bounded: nodes without
+// pods are often equal, and a bound of the cost takes longer than all else.
 func (f *Fleet) bound(c *Class, i, like int) answer {
 	m := f.members[i]
 	pod := c.pod.On(&m.Node)

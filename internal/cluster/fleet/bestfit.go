@@ -68,8 +68,8 @@ func (r *Ranking) Price(nodes []Node, prices []float64) {
 // weigh sets the worth of room on kinds of nodes: it weighs the typical requests by how badly they
 // fit beside the others. Requests that a node without pods does not take do not count. The order of
 // the requests does not matter. It takes at most about a second beside a busy core, however many
-// requests there are. Other goroutines that need the same kind of node wait for that long. A ranking
-// without typical requests, such as that of a scheduler, weighs nothing.
+// requests there are. Other goroutines that need the same kind of node wait for that long. A
+// ranking without typical requests, such as that of a scheduler, weighs nothing.
 func weigh(all []*fitting, prices []float64, shapes []Shape) {
 	byKey, milli := map[string]*packing.Item{}, map[string]int64{}
 	for i := range shapes {
@@ -99,9 +99,9 @@ func weigh(all []*fitting, prices []float64, shapes []Shape) {
 	}
 }
 
-// maxWeighed is how many kinds of requests count as typical: those with the most CPU time in all. The
-// traces in use have 160. Every bound of the cost on a node takes the time of all of them: with a
-// thousand kinds, a thousand pods on as many nodes took half a minute.
+// maxWeighed is how many kinds of requests count as typical: those with the most CPU time in all.
+// The traces in use have 160. Every bound of the cost on a node takes the time of all of them: with
+// a thousand kinds, a thousand pods on as many nodes took half a minute.
 const maxWeighed = 256
 
 // mostOf returns the keys with the largest amounts, in order of the keys.

@@ -72,7 +72,8 @@ type Class struct {
 	// read is the number of the fleet's changes that the answers take into account.
 	read    int
 	answers []answer // parallel to the fleet's members
-	// asked has the last members that have planned. Members with the same costs give the same answer.
+	// asked has the last members that have planned. Members with the same costs give the same
+	// answer.
 	asked []int32
 	best  tree
 	none  none

@@ -32,11 +32,11 @@
 // needs and the node assigns memory. That does not depend on the topology policy: a policy that
 // admits pods with memory far from their CPUs leaves such CPUs to pods that are not aligned. So the
 // numbers of different policies can be compared. Weigh sets which requests are typical and how
-// often each occurs. Of many kinds of requests, the 256 with the most CPU time count. The score is the growth of that sum, as in "Beware of
-// Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC
-// 2023), with NUMA nodes in place of GPUs. Of nodes with equal scores, the fleet chooses the one on
-// which the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
-// uses, then the fullest, then the first by name.
+// often each occurs. Of many kinds of requests, the 256 with the most CPU time count. The score is
+// the growth of that sum, as in "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+// Fragmentation Gradient Descent" (USENIX ATC 2023), with NUMA nodes in place of GPUs. Of nodes
+// with equal scores, the fleet chooses the one on which the pod spreads over fewer NUMA nodes, then
+// over fewer uncore caches that no other pod uses, then the fullest, then the first by name.
 //
 // Scoring BestFit compares what is left of each NUMA node instead. If the typical requests are
 // known, room is worth what still fits into it: CPUs, memory and devices together, at the weights

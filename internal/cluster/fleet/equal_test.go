@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestEqualNodes checks that nodes that share a state, as those of a kind do until they get a pod, give
-// the answers that each of them would give alone. Some differ in their amounts, and some pods may not
-// run on all of them.
+// TestEqualNodes checks that nodes that share a state, as those of a kind do until they get a pod,
+// give the answers that each of them would give alone. Some differ in their amounts, and some pods
+// may not run on all of them.
 func TestEqualNodes(t *testing.T) {
 	m := hardware(t, 64*gib, 8, 8)
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // kinds finds the fitting of a node. Most nodes have the machine, the policy and the amounts of
-// another one, and a look-up then takes a microsecond and waits for nothing. What is not known yet is
-// computed outside of the lock, and once for each key.
+// another one, and a look-up then takes a microsecond and waits for nothing. What is not known yet
+// is computed outside of the lock, and once for each key.
 type kinds struct {
 	mu sync.RWMutex
 	// known has the kinds of nodes that were looked up, by machine. count is their number.

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestKindsOfNodes checks that nodes have the same fitting exactly if they are of the same kind, also
-// after the ranking has forgotten it, and that a ranking that runs for long keeps few of them.
+// TestKindsOfNodes checks that nodes have the same fitting exactly if they are of the same kind,
+// also after the ranking has forgotten it, and that a ranking that runs for long keeps few of them.
 func TestKindsOfNodes(t *testing.T) {
 	r, m := NewRanking(BestFit, nil), hardware(t, 64*gib, 8, 8)
 	policy := policyOf(node.TopologySingleNUMANode, node.PodScope)
@@ -43,8 +43,8 @@ func TestKindsOfNodes(t *testing.T) {
 	}
 }
 
-// TestKindIsWeighedOnce checks that goroutines that need a new kind of node at the same time get the
-// same fitting, and that its worth is there when they do.
+// TestKindIsWeighedOnce checks that goroutines that need a new kind of node at the same time get
+// the same fitting, and that its worth is there when they do.
 func TestKindIsWeighedOnce(t *testing.T) {
 	for range 20 {
 		r := NewRanking(BestFit, requests(3))

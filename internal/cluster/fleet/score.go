@@ -82,8 +82,8 @@ type Ranking struct {
 }
 
 // NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs: if
-// there are more than maxWeighed, those with the most CPU time in all. If there are none, it assumes
-// requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
+// there are more than maxWeighed, those with the most CPU time in all. If there are none, it
+// assumes requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	r := &Ranking{scoring: scoring, shapes: shapes, tables: map[machines]*table{}}
 	var total int64

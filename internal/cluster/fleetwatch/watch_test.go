@@ -142,8 +142,8 @@ func TestFollow(t *testing.T) {
 	await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 1 && len(m.Rejections) == 0 })
 }
 
-// TestMachineArrivesLast checks that a node can be planned for as soon as its PaddockMachine is there, if
-// that comes after its PaddockNode.
+// TestMachineArrivesLast checks that a node can be planned for as soon as its PaddockMachine is
+// there, if that comes after its PaddockNode.
 func TestMachineArrivesLast(t *testing.T) {
 	s := objectstest.New(t)
 	k := fill(t, s)

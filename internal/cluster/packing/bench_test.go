@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// kinds returns a node of 8 NUMA nodes, and as many kinds of pods as asked for, whose amounts have no
-// common divisor. If large is set, at most two of them fit on a NUMA node.
+// kinds returns a node of 8 NUMA nodes, and as many kinds of pods as asked for, whose amounts have
+// no common divisor. If large is set, at most two of them fit on a NUMA node.
 func kinds(n int, large bool) (Node, []Item) {
 	random := rand.New(rand.NewPCG(1, 1))
 	node := Node{Price: 1, Whole: Size{0, 0}}

@@ -3,8 +3,8 @@ package packing
 // trade is a pod whose place serves for one or two smaller pods. second is none if it is one.
 type trade struct{ place, first, second int32 }
 
-// maxTrades is the number of items above which there are no trades. To find them takes up to the cube
-// of it.
+// maxTrades is the number of items above which there are no trades. To find them takes up to the
+// cube of it.
 const maxTrades = 1000
 
 // maxPairs is the number of items above which places serve for one pod only, because there are too

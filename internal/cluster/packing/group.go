@@ -20,9 +20,8 @@ type bunch struct {
 }
 
 // grouped returns at most about most items, each of which is as small as the smallest of a group in
-// every resource, and for each item the position of its group. A bound for them is one for the items:
-// in
-// place of each pod there is one that takes no more.
+// every resource, and for each item the position of its group. A bound for them is one for the
+// items: in place of each pod there is one that takes no more.
 func grouped(nodes []Node, items []Item, most int) (out []Item, at []int) {
 	limits := 0
 	for i := range items {
@@ -156,8 +155,8 @@ func (s Size) lower(o Size) {
 	}
 }
 
-// solveGroups solves the program for about most groups of the items, and gives the items weights from that. Then
-// it solves the program for the items, as far as the budget allows.
+// solveGroups solves the program for about most groups of the items, and gives the items weights
+// from that. Then it solves the program for the items, as far as the budget allows.
 func (p *program) solveGroups(most int, stop func() bool) Result {
 	groups, at := grouped(p.nodes, p.items, most)
 	sums, fine := p.sums(), p.tables[0]
@@ -195,10 +194,10 @@ func (p *program) alike(at []int, g *Result) []int64 {
 	return weights
 }
 
-// extended gives each part of an item the largest weight of parts of groups that fit into it, on the
-// kind of node where that is least: what fits into the parts of items also fits into their cells, so
-// that a node does not weigh more than before. It is at least the weight of its group, but for
-// rounding.
+// extended gives each part of an item the largest weight of parts of groups that fit into it, on
+// the kind of node where that is least: what fits into the parts of items also fits into their
+// cells, so that a node does not weigh more than before. It is at least the weight of its group,
+// but for rounding.
 func (p *program) extended(groups []Item, at []int, g *Result) []int64 {
 	weights := p.alike(at, g)
 	all := make([]*tables, len(p.nodes))

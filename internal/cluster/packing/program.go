@@ -30,8 +30,8 @@ type column struct {
 
 const surplus = -1
 
-// solve adds patterns from coarse tables until they find none, and then from fine ones. It begins with
-// a bound, and reports whether the one that it returns is the best of its kind.
+// solve adds patterns from coarse tables until they find none, and then from fine ones. It begins
+// with a bound, and reports whether the one that it returns is the best of its kind.
 func (p *program) solve(best Result, stop func() bool) (_ Result, whole bool) {
 	p.begin()
 	trades := p.trades()

@@ -25,9 +25,9 @@ var ErrInvalid = errors.New("the pod is not usable")
 const MaxContainers = 10_000
 
 // MaxResources is the largest number of resources that the containers of a pod name. A pod with
-// more is an error: what they ask for is compared resource by resource, and the planner's time for a
-// pod must have a limit. Nodes have tens of resources: CPUs, memory, huge pages, and one for each kind
-// of device.
+// more is an error: what they ask for is compared resource by resource, and the planner's time for
+// a pod must have a limit. Nodes have tens of resources: CPUs, memory, huge pages, and one for each
+// kind of device.
 const MaxResources = 256
 
 // MaxGiven is the largest number of devices that others chose for a pod. A pod with more is an

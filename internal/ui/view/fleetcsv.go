@@ -114,9 +114,9 @@ func (s *FleetScarcity) records() (all []record) {
 }
 
 // WriteCSV writes rows. Spreadsheets take a cell that begins with =, +, -, @, a tab or a carriage
-// return for a formula, and names in an answer come from files and objects of others. Such a cell gets
-// an apostrophe before it, as OWASP recommends ("CSV Injection"), unless it is a number. Nothing else
-// differs from the same answer as JSON, which has every name as it is.
+// return for a formula, and names in an answer come from files and objects of others. Such a cell
+// gets an apostrophe before it, as OWASP recommends ("CSV Injection"), unless it is a number.
+// Nothing else differs from the same answer as JSON, which has every name as it is.
 func WriteCSV(w io.Writer, rows [][]string) error {
 	out := csv.NewWriter(w)
 	for _, row := range rows {
