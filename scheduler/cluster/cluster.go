@@ -42,8 +42,8 @@ type World struct {
 	// is called.
 	AgentAway time.Duration
 	Wake      func(node string)
-	// PublishWithin is how long the grant of a pod that is gone can stay published before it counts as
-	// in use: see Soon.
+	// PublishWithin is how long the grant of a pod that is gone can stay published before it counts
+	// as in use: see Soon.
 	PublishWithin time.Duration
 	// UnsureIsProblem makes a node whose kubelet decides, and of which it is unsure what it has, take
 	// no pod that Concerns. If false, such a node takes every pod.

@@ -9,12 +9,12 @@ import (
 
 // Soon is a node as it will be when its agent has published that pods are gone which were bound to
 // it. A kubelet removes a pod after its containers have ended, and an agent publishes that within a
-// second, also while other pods come and go. Until then the scheduler reserves nothing in the room of
-// these pods: only the agent knows whether a pod that was deleted by force still runs. But it is too
-// early to evict other pods for that room.
+// second, also while other pods come and go. Until then the scheduler reserves nothing in the room
+// of these pods: only the agent knows whether a pod that was deleted by force still runs. But it is
+// too early to evict other pods for that room.
 //
-// A grant that stays published for World.PublishWithin counts as in use. Its pod was deleted by force
-// and still runs, or its agent cannot write.
+// A grant that stays published for World.PublishWithin counts as in use. Its pod was deleted by
+// force and still runs, or its agent cannot write.
 type Soon struct {
 	View *memo.Node
 	// Others are as those of an At.
@@ -24,7 +24,8 @@ type Soon struct {
 	Until time.Time
 }
 
-// Soon returns the node without the pods that are gone and still published, or nil if there are none.
+// Soon returns the node without the pods that are gone and still published, or nil if there are
+// none.
 func (a *At) Soon() *Soon {
 	if a.soon == nil || !time.Now().Before(a.soon.Until) {
 		return nil
@@ -32,7 +33,8 @@ func (a *At) Soon() *Soon {
 	return a.soon
 }
 
-// leaving has the pods that are gone and still published. rest is what the other hidden pods request.
+// leaving has the pods that are gone and still published. rest is what the other hidden pods
+// request.
 type leaving struct {
 	uids  []string
 	rest  fleet.Amounts
@@ -53,8 +55,8 @@ func (l *leaving) add(uid string, h *held, now time.Time, within time.Duration) 
 	l.rest = l.rest.Plus(*h.totals)
 }
 
-// leave is called at the end of a comparison. Where a kubelet decides, what it makes of the pods that
-// wait for it depends on those that are gone.
+// leave is called at the end of a comparison. Where a kubelet decides, what it makes of the pods
+// that wait for it depends on those that are gone.
 func (m *member) leave() {
 	at := m.at.Load()
 	if len(m.leaving.uids) == 0 || m.base == nil || at.View == nil || m.tried {

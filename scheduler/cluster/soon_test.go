@@ -48,8 +48,8 @@ func newLeaver(t *testing.T) (*leaver, *cluster.Source) {
 	return l, &cluster.Source{Node: n}
 }
 
-// want checks which pods the node has, and which it has soon. The empty string means that nothing is
-// known of what it has soon.
+// want checks which pods the node has, and which it has soon. The empty string means that nothing
+// is known of what it has soon.
 func (l *leaver) want(what, now, soon string) {
 	l.t.Helper()
 	names := func(of *fleet.View) string {
@@ -83,9 +83,9 @@ func (l *leaver) want(what, now, soon string) {
 	}
 }
 
-// TestSoon checks that a published grant counts until its agent no longer publishes it, and that the
-// node is known without the grant for ten seconds after the pod was gone, also if another publication
-// still has it. The grant of a pod that was never seen is that of a static pod.
+// TestSoon checks that a published grant counts until its agent no longer publishes it, and that
+// the node is known without the grant for ten seconds after the pod was gone, also if another
+// publication still has it. The grant of a pod that was never seen is that of a static pod.
 func TestSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, node := newLeaver(t)

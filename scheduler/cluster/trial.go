@@ -257,10 +257,10 @@ func (m *member) copy() *member {
 
 // missing returns the UIDs of the pods that are bound to the node, or reserved on it, and are not
 // among these, in order. It includes pods that are gone and still published: no pod must be evicted
-// in their place (Soon). Another published pod that is not bound is not missing: it is a static pod,
-// or one that was deleted by force and still runs, and a scheduler removes neither. A pod that was
-// bound after the scheduler took its snapshot is missing, which only makes the trial too hopeful:
-// the next one sees the pod.
+// in their place (Soon). Another published pod that is not bound is not missing: it is a static
+// pod, or one that was deleted by force and still runs, and a scheduler removes neither. A pod that
+// was bound after the scheduler took its snapshot is missing, which only makes the trial too
+// hopeful: the next one sees the pod.
 func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
 	there := make(map[string]struct{}, len(m.pods))
 	for pod := range pods {

@@ -64,8 +64,9 @@ type Agents struct {
 	// AwayFor is how long what an observing agent published last counts after the agent stopped
 	// being ready, for example because it is replaced. Zero means one minute.
 	AwayFor metav1.Duration `json:"awayFor,omitzero"`
-	// PublishWithin is how long preemption waits for the room of pods that are gone and whose grants
-	// the agent still publishes. An agent publishes a change within a second. Zero means 10 seconds.
+	// PublishWithin is how long preemption waits for the room of pods that are gone and whose
+	// grants the agent still publishes. An agent publishes a change within a second. Zero means 10
+	// seconds.
 	PublishWithin metav1.Duration `json:"publishWithin,omitzero"`
 }
 

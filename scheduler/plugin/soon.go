@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// publishedSoon is the reason for a node that has room for the pod once its agent has published that
-// other pods are gone.
+// publishedSoon is the reason for a node that has room for the pod once its agent has published
+// that other pods are gone.
 const publishedSoon = "node(s): the Paddock agent has not published yet that pods are gone"
 
 // soonest is when nodes that fitsSoon cease to count: cluster.Soon.Until of the first of them. The
@@ -40,9 +40,9 @@ func (s *soonest) get() time.Time {
 	return s.at
 }
 
-// fitsSoon reports whether a node that does not take the pod will take it when its agent has published
-// which pods are gone. The publication wakes the pod. Preemption has counted the pods that are gone
-// already: the node is not asked for a second one.
+// fitsSoon reports whether a node that does not take the pod will take it when its agent has
+// published which pods are gone. The publication wakes the pod. Preemption has counted the pods
+// that are gone already: the node is not asked for a second one.
 func (p *Plugin) fitsSoon(c *cycle, g *gang, at *cluster.At, i int, info fwk.NodeInfo) bool {
 	if g != nil || c.chosen != nil { // The attempts of a group have nodes of their own.
 		return false
@@ -60,13 +60,13 @@ func (p *Plugin) fitsSoon(c *cycle, g *gang, at *cluster.At, i int, info fwk.Nod
 	return true
 }
 
-// PostFilter keeps preemption from evicting pods while a node has room for the pod that its agent has
-// not published yet. A publication wakes the pod. A pod waits for Agents.PublishWithin in all,
+// PostFilter keeps preemption from evicting pods while a node has room for the pod that its agent
+// has not published yet. A publication wakes the pod. A pod waits for Agents.PublishWithin in all,
 // whatever nodes have such room in that time: where pods come and go without a pause, some node can
 // always have it. Then other pods are evicted as usual, and the pod can wait again after that.
 //
-// It must run before DefaultPreemption. Otherwise it has no effect, and preemption can evict pods on
-// other nodes.
+// It must run before DefaultPreemption. Otherwise it has no effect, and preemption can evict pods
+// on other nodes.
 func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	c := of(state)
 	if c == nil {
@@ -84,9 +84,9 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// postpone reports whether a pod must not preempt others yet, given that a node that it fits on soon
-// counts until a time, or never if that is zero. again is when the pod has to be tried if nothing
-// else wakes it; it is zero if it is known already or if there is no such time.
+// postpone reports whether a pod must not preempt others yet, given that a node that it fits on
+// soon counts until a time, or never if that is zero. again is when the pod has to be tried if
+// nothing else wakes it; it is zero if it is known already or if there is no such time.
 func (w *waiting) postpone(uid types.UID, now, until time.Time, within time.Duration) (wait bool, again time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// Build builds the package with this name, in the module in dir, and writes the program to a file. A
-// workspace and C have no effect. Flags are those of go build. The error has what go printed.
+// Build builds the package with this name, in the module in dir, and writes the program to a file.
+// A workspace and C have no effect. Flags are those of go build. The error has what go printed.
 func Build(ctx context.Context, dir, file, name string, flags ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", file, name)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
