@@ -72,7 +72,8 @@ func (w *Wanted) PodQuota(podUID string) quota.Quota {
 }
 
 // KubeletQuota returns the quota that the kubelet wrote for a container before Paddock replaced it,
-// computed from its pod's request. It returns quota.Keep if the quota was not replaced.
+// computed from its pod's request. It returns quota.Keep if the quota was not replaced. A container
+// that the pod did not have when it was admitted is an ephemeral container, which has no limit.
 func (w *Wanted) KubeletQuota(podUID, container string) quota.Quota {
 	p := w.pod(podUID)
 	if p == nil {
@@ -80,7 +81,7 @@ func (w *Wanted) KubeletQuota(podUID, container string) quota.Quota {
 	}
 	i := p.place(container)
 	if i < 0 {
-		return quota.Keep
+		return p.quotas.KubeletEphemeral(p.grant)
 	}
 	if p.kubelet == nil {
 		p.kubelet = quota.Kubelet(p.grant, w.state.Policy())

@@ -18,7 +18,7 @@ func wide(t testing.TB, n int) (*node.State, []converge.Observed) {
 	s := state(t, false, 1)
 	p := s.Policy()
 	p.PodLevelManagers, p.Topology = true, node.TopologyBestEffort
-	p.Quota = node.QuotaPolicy{Isolated: true}
+	p.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: quota.DefaultEphemeralMilli}
 	s, err := node.New(s.Machine(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestWantedIsComputedOnce(t *testing.T) {
 
 // TestWantedOwns checks which containers own CPUs, and the quotas that the kubelet wrote for them.
 func TestWantedOwns(t *testing.T) {
-	w := converge.Want(quotaState(t, node.QuotaPolicy{Isolated: true}))
+	w := converge.Want(quotaState(t, node.QuotaPolicy{Isolated: true, EphemeralMilli: 500}))
 	for _, c := range []struct {
 		pod, container string
 		owns           bool
@@ -88,7 +88,8 @@ func TestWantedOwns(t *testing.T) {
 	}{
 		{"own", "app", true, quota.Keep}, // Its limit is not known.
 		{"own", "log", false, quota.Keep},
-		{"own", "debugger-x7", false, quota.Keep},
+		{"own", "debugger-x7", false, quota.None},
+		{"other", "debugger-x7", false, quota.Keep},
 		{"other", "c", false, quota.Keep},
 		{"gone", "c", false, quota.Keep},
 	} {
@@ -99,6 +100,9 @@ func TestWantedOwns(t *testing.T) {
 	s, _ := wide(t, 5)
 	if q := converge.Want(s).KubeletQuota("wide", "c4"); q != 100_000 {
 		t.Errorf("the kubelet wrote %s for a container with a limit of 1 CPU", q)
+	}
+	if q := converge.Want(s).KubeletQuota("wide", "debugger-x7"); q != 300_000 {
+		t.Errorf("the kubelet wrote %s for an ephemeral container of a pod with a limit", q)
 	}
 }
 

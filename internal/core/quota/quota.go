@@ -242,6 +242,19 @@ func Kubelet(g *node.Grant, p node.Policy) []Quota {
 	return quotas
 }
 
+// KubeletEphemeral returns the quota that the kubelet wrote for an ephemeral container. The
+// container has no limit, so the pod's limit applies (R-ST-82), or there is no quota. It returns
+// Keep if the policy leaves the quota as it is.
+func (q Quotas) KubeletEphemeral(g *node.Grant) Quota {
+	switch {
+	case q.Ephemeral == Keep:
+		return Keep
+	case g.Pod.CPULimit > 0:
+		return Of(g.Pod.CPULimit)
+	}
+	return None
+}
+
 // KubeletPod returns the quota that the kubelet wrote for the pod's cgroup, computed from the
 // pod's request: its limit or, for a pod without one, the highest sum of the limits of containers
 // that run at the same time. It returns Keep if the policy leaves the quota as it is, or if

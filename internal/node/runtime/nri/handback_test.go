@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 // After the hand-back all containers run on all CPUs, the state is empty, and containers that start
@@ -19,9 +21,11 @@ func TestHandBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := live(t)
 				b.old = old
+				b.policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: 500}
 				b.start()
 				b.list(guaranteed("g", 2), burstable("y"), guaranteed("h", 2))
 				b.mustRun(t, "g", "y")
+				b.debug(t, "g")
 				begin := time.Now()
 				done := make(chan error)
 				go func() { done <- b.plugin.HandBack(b.ctx) }()
@@ -32,7 +36,7 @@ func TestHandBack(t *testing.T) {
 					t.Fatalf("after %v: %v", time.Since(begin), err)
 				}
 				b.mustRun(t, "h")
-				b.want(t, "handed back", map[string]string{"g/app": "0-7 on {0-1}", "g/log": "0-7 on {0-1}", "y/web": "0-7 on {}", "h/app": " on {}", "h/log": " on {}"})
+				b.want(t, "handed back", map[string]string{"g/app": "0-7 on {0-1}", "g/debugger": "0-7 on {} no quota", "g/log": "0-7 on {0-1}", "y/web": "0-7 on {}", "h/app": " on {}", "h/log": " on {}"})
 				if n := len(b.engine.State().Grants()); n != 0 {
 					t.Errorf("%d grants are left", n)
 				}
@@ -45,6 +49,18 @@ func TestHandBack(t *testing.T) {
 				b.check(t)
 			})
 		})
+	}
+}
+
+// debug runs an ephemeral container in a pod. Its quota is the agent's.
+func (b *bench) debug(t *testing.T, uid string) {
+	t.Helper()
+	id, err := b.create(b.box(uid), "debugger")
+	b.broke(err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.runs[id].setting.Quota; got != 50_000 {
+		t.Errorf("it has a quota of %s, want half a CPU", got)
 	}
 }
 
