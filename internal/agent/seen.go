@@ -30,7 +30,7 @@ func seen(source *kubelet.Source, files cgroup.FS, log *slog.Logger) func(contex
 				return nil, context.Cause(ctx)
 			}
 			s := &list[i]
-			*s = nri.Seen{Who: r.Who, Path: paths[r.ID], Observed: converge.Observed{ID: r.ID, Pod: r.Pod, Container: r.Container}}
+			*s = nri.Seen{Who: r.Who, Path: paths[r.ID], Deleted: r.Deleted, Observed: converge.Observed{ID: r.ID, Pod: r.Pod, Container: r.Container}}
 			if s.Err = fs.ErrNotExist; s.Path != "" {
 				s.Setting, s.Err = files.Read(cgroup.Path(s.Path))
 			}

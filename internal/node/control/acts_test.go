@@ -27,6 +27,7 @@ import (
 //	again POD          end the pod's containers and create them again
 //	stop POD           end the pod's containers and its sandbox; it stays listed
 //	end POD            as stop, but the pod is no longer listed
+//	terminate POD      the pod is deleted: the runtime stops its containers, which go on until `end`
 //	resize POD CPUS    the kubelet resizes the pod
 //	move POD           a move of the pod to another place becomes durable, if there is one
 //	carry POD          an operator asks for that move
@@ -37,6 +38,7 @@ import (
 //	crash              the agent ends, starts again from what is durable, and connects
 //	disconnect, connect
 //	runtime old|new    the next connection does not take unsolicited updates, or takes them
+//	runtime crio       as old; while a container is being stopped, the runtime neither synchronises nor updates it
 //	dynamic            remove everything, and start the node with a policy that moves pods
 //	wait DURATION
 func (w *world) command(name string, args []string) []string {
@@ -60,8 +62,19 @@ func (w *world) commandOfPod(name, uid, arg string) bool {
 		"move":   func() { w.move(uid) },
 		"carry":  func() { w.carryOver(uid) },
 		"drift":  func() { w.drift(uid, arg) },
+		"terminate": func() {
+			if w.containerOf(uid) != nil {
+				w.ending[uid] = true
+			}
+		},
 	}
 	command, is := commands[name]
+	if asks := name == "run" || name == "create" || name == "again" || name == "resize"; asks && (w.blocked != nil || w.ending[uid]) {
+		if !w.ending[uid] {
+			w.failed(uid, errBlocked)
+		}
+		return true
+	}
 	if is && (w.asks == nil || name == "move" || name == "carry" || name == "drift") {
 		command()
 	}
@@ -73,7 +86,7 @@ func (w *world) commandOfNode(name, arg string) {
 	amount, _ := strconv.Atoi(arg)
 	switch name {
 	case "report":
-		if w.asks == nil {
+		if w.asks == nil && w.blocked == nil {
 			w.report()
 		}
 	case "lose":
@@ -96,7 +109,7 @@ func (w *world) commandOfNode(name, arg string) {
 		w.disconnect()
 		w.connect()
 	case "runtime":
-		w.mayUpdate = arg == "new"
+		w.mayUpdate, w.crio = arg == "new", arg == "crio"
 	case "dynamic":
 		w.begin(node.MovePolicy{Pods: 2, Bytes: 1 << 30, AnyKernel: true})
 	case "wait":
@@ -262,6 +275,11 @@ func (w *world) endContainers(uid string) {
 }
 
 func (w *world) stop(uid string) {
+	delete(w.ending, uid)
+	if w.blocked != nil {
+		w.stopBlocked(uid)
+		return
+	}
 	w.endContainers(uid)
 	if box := w.boxes[uid]; box != nil && w.connection != 0 {
 		w.step(Leave{w.connection, box.Pod, box.ID})
@@ -269,11 +287,35 @@ func (w *world) stop(uid string) {
 	delete(w.boxes, uid)
 }
 
+// stopBlocked ends the containers and the sandbox of a pod while the runtime waits for such an end
+// before it synchronises. It then no longer shows them.
+func (w *world) stopBlocked(uid string) {
+	for _, r := range w.containersOf(uid) {
+		delete(w.running, r.id)
+		w.observe(sim.Stopped, "", r, r.setting)
+	}
+	delete(w.boxes, uid)
+	if next := w.blocked; len(w.ending) == 0 {
+		w.blocked = nil
+		next()
+	}
+}
+
 func (w *world) connect() {
 	w.connections++
 	w.connection = w.connections
 	w.step(Connected{w.connection})
-	w.step(Configured{Connection: w.connection, MayUpdate: w.mayUpdate})
+	w.step(Configured{Connection: w.connection, MayUpdate: w.mayUpdate, ListsLate: w.crio})
+	if w.crio && len(w.ending) > 0 {
+		w.blocked = w.synchronise
+		w.errs = append(w.errs, errBlocked.Error())
+		return
+	}
+	w.synchronise()
+}
+
+// synchronise shows the agent what the runtime has.
+func (w *world) synchronise() {
 	shows := Synchronise{Connection: w.connection, Until: w.now.Add(timeout)}
 	for _, uid := range slices.Sorted(maps.Keys(w.boxes)) {
 		shows.Boxes = append(shows.Boxes, w.boxes[uid])
@@ -301,7 +343,7 @@ func (w *world) disconnect() {
 		return
 	}
 	was := w.connection
-	w.connection = 0
+	w.connection, w.blocked = 0, nil
 	if a := w.asks; a != nil {
 		w.asks = nil
 		delete(w.waiting, a.number)

@@ -81,6 +81,9 @@ type container struct {
 	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
+	// deleted is true if the kubelet lists the pod as being deleted: its containers are being
+	// stopped.
+	deleted bool
 	// awaited is set when a resize of the container was decided: until then the kubelet is expected
 	// to change the container.
 	awaited time.Time

@@ -41,12 +41,17 @@
 //	                  loop learns of the end from its next events
 //	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
 //	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
-//	a connection      15 s until the runtime synchronises; then the next attempt, at most 1 s later
+//	a connection      15 s until the runtime synchronises, or 2 minutes for CRI-O, which first stops the containers
+//	                  that it is stopping; then the next attempt, at most 1 s later
 //	the end of a      until the runtime has sent no request for 250 ms. After 3 s, creations and resizes fail, so that
 //	connection        the kubelet repeats them on the next connection, and a pause of 25 ms is enough. After 8 s
 //	                  the connection ends when no request is open, after 15 s in any case (link.go)
-//	an update for a   5 s for a reply that takes it, and then for the end of all creations that are under way,
-//	reply             2 minutes at most. Then the connection is closed
+//	an update for a   5 s for a reply that takes it. Then the connection is closed or, while the runtime creates a
+//	reply             container or CRI-O stops one, the agent writes the cgroup. Updates without a safe order wait
+//	                  2 minutes more for the end of these, and then the connection is closed
+//	an update of a    for nothing: the agent writes the cgroup of a container that CRI-O stops (stopping.go), at the
+//	container that    next round, at most Config.Period after the kubelet lists the pod as being deleted. A
+//	stops             creation that needs the CPUs fails until then, and the kubelet tries again
 //	a hand-back       12 s for the runtime, which can be down, or busy stopping the agent's own container. Then the
 //	                  edge writes the cgroups itself. The agent waits 20 s at most
 //	a difference      until it was seen in two comparisons, 2 s apart (verify.go). Then the container is reported
@@ -110,10 +115,11 @@
 // # Runtimes that take no unsolicited updates
 //
 // An unsolicited update can hang a runtime whose NRI is older than 0.12.1. Such a runtime gets its
-// updates in replies. If it sends no request for some seconds while an update waits, the connection
-// is closed, and the reply to the next Synchronize contains the update. The same happens with any
-// runtime if another process has made containers run only on each other's CPUs: no update of one of
-// them is safe, and a reply exchanges them.
+// updates in replies. If no reply takes an update for some seconds, the connection is closed, and
+// the reply to the next Synchronize contains the update. While the runtime creates containers, or
+// CRI-O stops one, a new connection would do harm, and the agent writes the cgroups itself. The
+// connection is also closed, with any runtime, if another process has made containers run only on
+// each other's CPUs: no update of one of them is safe, and a reply exchanges them.
 //
 // # Moves
 //

@@ -2,6 +2,8 @@ package control
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,10 @@ func TestScenarios(t *testing.T) {
 
 // rest lets everything end that is under way.
 func (w *world) rest() {
-	w.lose, w.fail, w.holds, w.stalls, w.mayUpdate = 0, 0, false, false, true
+	w.lose, w.fail, w.holds, w.stalls, w.mayUpdate, w.crio = 0, 0, false, false, true, false
+	for _, uid := range slices.Sorted(maps.Keys(w.ending)) {
+		w.play("end " + uid)
+	}
 	if w.connection == 0 {
 		w.connect()
 	}
@@ -85,10 +90,10 @@ func drawCommand(t *rapid.T) string {
 	cpus := rapid.IntRange(0, 4).Draw(t, "CPUs")
 	return rapid.SampledFrom([]string{
 		"run " + pod + " " + form, "run " + pod + " " + form, "run " + pod + " " + form, "create " + pod + " " + form,
-		"report", "again " + pod, "stop " + pod, "end " + pod, fmt.Sprintf("resize %s %d", pod, cpus), "move " + pod, "carry " + pod,
+		"report", "again " + pod, "stop " + pod, "end " + pod, "terminate " + pod, fmt.Sprintf("resize %s %d", pod, cpus), "move " + pod, "carry " + pod,
 		"drift " + pod + " " + rapid.SampledFrom([]string{"0-7", "1-2", "4", "2,5-6"}).Draw(t, "list"),
 		fmt.Sprintf("lose %d", cpus), fmt.Sprintf("fail %d", cpus), "hold", "stall", "go", "crash", "disconnect", "connect",
-		"runtime " + rapid.SampledFrom([]string{"old", "new", "new"}).Draw(t, "kind"),
+		"runtime " + rapid.SampledFrom([]string{"old", "crio", "new", "new"}).Draw(t, "kind"),
 		"wait " + rapid.SampledFrom([]string{"100ms", "1s", "3s", "20s", "2m"}).Draw(t, "time"),
 	}).Draw(t, "command")
 }

@@ -18,7 +18,11 @@ var (
 	errLate     = errors.New("no answer in time")
 	errDisk     = errors.New("no space left on device")
 	errUnlisted = errors.New("the pod is not listed")
+	errBlocked  = errors.New("the runtime creates nothing until the container that it stops has ended")
 )
+
+// directly is the hook of updates that the agent writes to the cgroups itself.
+const directly = "cgroup"
 
 // work does a job. It takes no time. If late is not nil, the time of the job is over.
 func (w *world) work(job Job, late error) Occurrence {
@@ -184,7 +188,7 @@ func (w *world) read(sights []Sight) {
 func (w *world) seen() (seen []Seen) {
 	for _, r := range w.containers() {
 		if r.begun {
-			seen = append(seen, Seen{Who: "default/" + r.pod, Path: r.id, Observed: converge.Observed{ID: r.id, Pod: r.pod, Container: r.name, Setting: r.setting}})
+			seen = append(seen, Seen{Who: "default/" + r.pod, Path: r.id, Observed: converge.Observed{ID: r.id, Pod: r.pod, Container: r.name, Setting: r.setting}, Deleted: w.ending[r.pod]})
 		}
 	}
 	return seen

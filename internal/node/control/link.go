@@ -29,7 +29,8 @@ type link struct {
 	since time.Time
 	late  bool
 	// mayUpdate is true if the runtime takes unsolicited updates. listsLate is true if the runtime
-	// synchronises while it creates containers and does not show those containers.
+	// synchronises while it creates containers and does not show those containers, and if it is
+	// blocked by a container that stops (stopping.go).
 	mayUpdate, listsLate bool
 	// forwards is true once the runtime asked about the resize of a pod. noVeto is the reason why
 	// resizes are not decided in advance. If nil, they are, as far as the loop knows.
@@ -62,7 +63,7 @@ func (l *link) lateAt() time.Time {
 	if l.mode != connecting || l.late {
 		return time.Time{}
 	}
-	return l.since.Add(registering)
+	return l.since.Add(l.connectingFor())
 }
 
 // Connected is an event: a connection exists, without a request so far. The numbers of connections
@@ -169,7 +170,7 @@ func (s *step) stillEnds() bool {
 	case toResume:
 		return s.link.mode == resuming
 	case inDebt:
-		return !s.link.debt.since.IsZero()
+		return s.mayDun()
 	case stuck:
 		return s.flight != nil && s.flight.by.number == s.link.ending.flight
 	case staying:

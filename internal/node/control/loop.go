@@ -309,7 +309,7 @@ func (Timer) on(s *step) {
 	}
 	if passed(s.link.lateAt()) {
 		s.link.late = true
-		s.hangUp(late, fmt.Errorf("the runtime did not synchronise within %v", registering))
+		s.hangUp(late, fmt.Errorf("the runtime did not synchronise within %v", s.link.connectingFor()))
 	}
 	if passed(s.link.ending.at) {
 		s.hangingUp()
@@ -408,7 +408,11 @@ func (s *step) updates(on converge.Occasion) converge.Answer {
 	}
 	known := make([]converge.Container, 0, s.containers.len())
 	for _, c := range s.containers.all() {
-		known = append(known, c.known(s.now))
+		k := c.known(s.now)
+		if on.By != converge.Unsolicited && s.isStopping(c) && s.back == nil {
+			k.Phase = converge.Creating // No update reaches it.
+		}
+		known = append(known, k)
 	}
 	return s.want().Update(known, on)
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/quota"
 )
 
-// flight is an unsolicited update that is under way. It never changes.
+// flight is an unsolicited update that is under way. It never changes. direct is true if the agent
+// writes the cgroups itself.
 type flight struct {
 	by      *operation
 	updates []converge.Update
+	direct  bool
 }
 
 // round starts the jobs that check whether everything is as it should be.
@@ -169,12 +171,16 @@ func (s *step) push() {
 		s.soon()
 	}
 	updates := a.Updates[:min(len(a.Updates), most)]
+	if stopping := s.ofStopping(updates); len(stopping) > 0 {
+		s.writeCgroups(stopping)
+		return
+	}
 	if !s.link.mayUpdate {
-		s.owe(len(updates) > 0)
+		s.owe(len(updates) > 0, updates)
 		return
 	}
 	if !slices.ContainsFunc(updates, converge.Update.Changes) {
-		s.owe(a.Withheld > 0 && s.allSettled()) // Containers that run only on each other's CPUs: a reply exchanges them.
+		s.owe(a.Withheld > 0 && s.allSettled(), nil) // Containers that run only on each other's CPUs: a reply exchanges them.
 		return
 	}
 	s.flight = &flight{by: s.begin("", true), updates: updates}
@@ -196,12 +202,15 @@ func (s *step) allSettled() bool {
 
 // owe closes the connection if updates wait for a reply and no reply took them for a while. The
 // runtime then synchronises again, and the reply to that has the updates. They wait because the
-// runtime takes no other updates, or because only a reply makes them one right after the other.
-// While the runtime creates a sandbox or a container, owe waits as long as a kubelet waits for a
-// creation, because a container that is created between two connections is created without Paddock.
-// If updates are soon needed again, because they fail or another process writes the cgroups, the
-// wait doubles each time.
-func (s *step) owe(owes bool) {
+// runtime takes no other updates, or because only a reply makes them one right after the other. If
+// updates are soon needed again, because they fail or another process writes the cgroups, the wait
+// doubles each time.
+//
+// A container that is created between two connections is created without Paddock, and a container
+// that stops can keep the runtime from synchronising. So owe does not close the connection while
+// the runtime creates a sandbox or a container, or stops one that blocks it. The agent then writes
+// the cgroups itself. Updates without a safe order wait, as long as a kubelet waits for a creation.
+func (s *step) owe(owes bool, updates []converge.Update) {
 	d := &s.link.debt
 	wait := owing << d.dunned
 	switch {
@@ -213,7 +222,13 @@ func (s *step) owe(owes bool) {
 		}
 		d.since = s.now
 		s.soon()
-	case s.now.Sub(d.since) < wait, s.now.Sub(d.since) < wait+creation && s.underWay():
+	case s.now.Sub(d.since) < wait:
+		s.soon()
+	case !s.mayDun():
+		if updates = s.withCgroup(updates); len(updates) > 0 {
+			s.info("a new connection would disturb creations, or wait for a container that stops: the agent writes the cgroups", "containers", len(updates))
+			s.writeCgroups(updates)
+		}
 		s.soon()
 	default:
 		s.hangUp(inDebt, errors.New("the connection was closed so that the runtime synchronises and takes the updates that wait"))
@@ -226,7 +241,7 @@ func (s *step) owe(owes bool) {
 // without Paddock.
 func (s *step) overdue() {
 	f := s.flight
-	if f == nil || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
+	if f == nil || f.direct || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
 		return
 	}
 	s.alert("the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())

@@ -68,7 +68,9 @@ func (e Synchronise) on(s *step) {
 	}
 	before := s.containers
 	s.containers, s.sandboxes, s.since = records[container]{}, records[boxes]{}, s.now
-	s.replies, s.flight = nil, nil
+	if s.replies = nil; s.flight != nil && !s.flight.direct {
+		s.flight = nil
+	}
 	w, unasked := converge.Want(s.engine.State), map[string]bool{}
 	uids, created := map[string]string{}, map[string]int64{}
 	for _, box := range e.Boxes {
@@ -93,6 +95,7 @@ func (e Synchronise) on(s *step) {
 	if s.link.listsLate {
 		s.keepUnlisted(&before, e.Containers)
 	}
+	s.keepWrites()
 	if s.link.mode == resuming {
 		s.link.mode = managing
 	}

@@ -30,6 +30,8 @@ type Seen struct {
 	// Absent is true if there is no cgroup.
 	Err    error
 	Absent bool
+	// Deleted is true if the kubelet lists the pod as being deleted.
+	Deleted bool
 }
 
 // Unverified is a running container that does not have the setting that it should have.
@@ -61,8 +63,8 @@ func (s *step) inspect() bool {
 		return false
 	}
 	wait := s.config.Period
-	if s.inDoubt() {
-		wait = soonest
+	if s.inDoubt() || s.link.listsLate && !s.link.debt.since.IsZero() {
+		wait = soonest // Before a connection is closed for a debt, it is known which containers are being stopped.
 	}
 	if s.now.Sub(s.compared) >= overdueAfter*s.config.Period && s.now.Sub(s.comparedLog) >= relisted && !s.compared.IsZero() {
 		s.comparedLog = s.now
@@ -131,6 +133,10 @@ func (s *step) inspected(seen []Seen, touched map[string]int) {
 		}
 		s.discover(o)
 		c := s.containers.get(o.ID)
+		if c != nil && c.deleted != o.Deleted {
+			c = s.containers.edit(s, o.ID)
+			c.deleted = o.Deleted
+		}
 		switch {
 		case c != nil && s.changing(c):
 		case o.Absent:

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/promise"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
@@ -35,8 +36,12 @@ type world struct {
 	// connection is the number of the present connection. Zero means that there is none.
 	// connections counts all of them.
 	connection, connections uint64
-	mayUpdate               bool
-	listed                  map[string]request.Pod
+	mayUpdate, crio         bool
+	// ending are the UIDs of the pods whose containers are being stopped. blocked is what a runtime
+	// that waits for their end does next. If nil, it does not wait.
+	ending  map[string]bool
+	blocked func()
+	listed  map[string]request.Pod
 	// onList answers ListGone instead of the source of pods, unless it is nil.
 	onList    func(ListGone) Occurrence
 	estimated map[string]request.Pod // not listed, with cgroup numbers
@@ -103,7 +108,8 @@ func (w *world) begin(moved node.MovePolicy) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.state, w.mayUpdate, w.status = s, true, &Status{}
+	w.state, w.mayUpdate, w.crio, w.status = s, true, false, &Status{}
+	w.ending = map[string]bool{}
 	w.listed, w.estimated, w.running, w.boxes = map[string]request.Pod{}, map[string]request.Pod{}, map[string]*running{}, map[string]*Sandbox{}
 	w.checkAgain()
 	w.boot()
@@ -112,7 +118,7 @@ func (w *world) begin(moved node.MovePolicy) {
 
 // boot starts an agent from what is durable.
 func (w *world) boot() {
-	w.held, w.connection, w.waiting, w.answers, w.asks = nil, 0, map[uint64]func(any){}, nil, nil
+	w.held, w.connection, w.waiting, w.answers, w.asks, w.blocked = nil, 0, map[uint64]func(any){}, nil, nil, nil
 	w.keeper = promise.New(func() time.Time { return w.now })
 	w.state = w.state.WithReservations(nil)
 	loop, actions := New(Config{
@@ -206,7 +212,7 @@ func (w *world) carryOut(actions []Action) {
 			if a.Connection == w.connection {
 				w.held = append(w.held, a)
 			}
-		case Update, Job:
+		case Update, WriteCgroups, Job:
 			w.held = append(w.held, a)
 		}
 	}
@@ -258,6 +264,8 @@ func (w *world) carry(a any) {
 	switch a := a.(type) {
 	case Update:
 		w.land(a)
+	case WriteCgroups:
+		w.step(a.Carry(w.writeCgroup))
 	case Job:
 		w.step(Done{a.Name, w.work(a, nil)})
 	case HangUp:
@@ -298,6 +306,19 @@ func (w *world) land(a Update) {
 	w.step(landed)
 }
 
+// writeCgroup writes the cgroup of a container, whose path is its ID. No update is lost there.
+func (w *world) writeCgroup(path string, s converge.Setting) error {
+	r := w.running[path]
+	if r == nil {
+		return nil
+	}
+	lose := w.lose
+	w.lose = 0
+	w.update(directly, []converge.Update{{ID: path, Before: converge.Setting{Quota: quota.Keep}, After: s}})
+	w.lose = lose
+	return nil
+}
+
 // update makes updates, except those that are lost. It returns the IDs of the containers whose
 // updates are lost.
 func (w *world) update(hook string, updates []converge.Update) (failed []string) {
@@ -309,6 +330,9 @@ func (w *world) update(hook string, updates []converge.Update) (failed []string)
 		r := w.running[u.ID]
 		if r == nil {
 			continue
+		}
+		if w.crio && w.ending[r.pod] && hook != directly {
+			w.errs = append(w.errs, errBlocked.Error())
 		}
 		next := r.setting
 		if !u.After.CPUs.IsEmpty() {

@@ -171,7 +171,7 @@ func TestListWithUnreadableItems(t *testing.T) {
 // TestRunningNamesWhatCannotBeRead: a broken pod affects only itself here, too.
 func TestRunningNamesWhatCannotBeRead(t *testing.T) {
 	const answer = `{"kind":"PodList","apiVersion":"v1","items":[
-		{"metadata":{"uid":"a","namespace":"n","name":"one"},"status":{"containerStatuses":[{"name":"c","containerID":"containerd://1","state":{"running":{}}},
+		{"metadata":{"uid":"a","namespace":"n","name":"one","deletionTimestamp":"2026-11-01T00:00:00Z"},"status":{"containerStatuses":[{"name":"c","containerID":"containerd://1","state":{"running":{}}},
 			{"name":"d","containerID":"containerd://2","state":{"waiting":{}}}],"initContainerStatuses":[{"name":"i","containerID":"cri-o://3","state":{"running":{"startedAt":"x"}}}]}},
 		{"metadata":{"uid":"b","namespace":"n","name":"two"},"status":{"containerStatuses":[{"name":5}]}}]}`
 	s := newServer(t, answer)
@@ -179,7 +179,7 @@ func TestRunningNamesWhatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []kubelet.Running{{Pod: "a", Who: "n/one", Container: "i", ID: "3"}, {Pod: "a", Who: "n/one", Container: "c", ID: "1"}}
+	want := []kubelet.Running{{Pod: "a", Who: "n/one", Container: "i", ID: "3", Deleted: true}, {Pod: "a", Who: "n/one", Container: "c", ID: "1", Deleted: true}}
 	if d := cmp.Diff(want, running); d != "" {
 		t.Error(d)
 	}

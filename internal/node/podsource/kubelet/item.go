@@ -50,6 +50,8 @@ type meta struct {
 	Name              string      `json:"name"`
 	Namespace         string      `json:"namespace"`
 	CreationTimestamp metav1.Time `json:"creationTimestamp"`
+	// DeletionTimestamp is nil if the pod is not being deleted.
+	DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	Labels            struct {
 		// KubeVirt is the value of podspec.KubeVirtLabel.
 		KubeVirt string `json:"kubevirt.io"`

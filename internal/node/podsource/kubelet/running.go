@@ -13,6 +13,8 @@ type Running struct {
 	Pod, Who, Container string
 	// ID is the runtime's ID, without the runtime's name.
 	ID string
+	// Deleted is true if the pod is being deleted.
+	Deleted bool
 }
 
 // These types have the fields that are read of the containers of a started pod.
@@ -73,7 +75,7 @@ func (s *Source) Running(ctx context.Context) (all []Running, unread []error, er
 		for _, list := range []statuses{pod.Status.Init, pod.Status.App, pod.Status.Ephemeral} {
 			for _, c := range list {
 				if _, id, _ := strings.Cut(c.ContainerID, "://"); c.State.Running != nil && id != "" {
-					all = append(all, Running{Pod: pod.Metadata.UID, Who: who, Container: c.Name, ID: id})
+					all = append(all, Running{Pod: pod.Metadata.UID, Who: who, Container: c.Name, ID: id, Deleted: pod.Metadata.DeletionTimestamp != nil})
 				}
 			}
 		}

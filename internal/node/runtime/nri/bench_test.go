@@ -63,6 +63,8 @@ type bench struct {
 	pending map[string]string      // the reason why the kubelet does not apply the request of a pod
 	// unseen is the error of listing what runs. unreadable is the error of reading cgroups.
 	unseen, unreadable error
+	// deleted are the UIDs of the pods that the kubelet lists as being deleted.
+	deleted map[string]bool
 	// runtime, release and nri are the name of the runtime and its versions. If empty, they are
 	// those of containerd 2.4.2. events are those of which the plugin wants to be told; 0: all that
 	// it handles.

@@ -198,6 +198,8 @@ func (e *edge) carryOut(next control.Loop, actions []control.Action) {
 			e.begin(a)
 		case control.Update:
 			e.update(a)
+		case control.WriteCgroups:
+			e.jobs.Go(func() { e.tell(e.ctx, a.Carry(e.setCgroup)) })
 		default:
 			e.effect(a)
 			e.count(a)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/quota"
 	"github.com/paddock-project/paddock/internal/node/control"
@@ -73,7 +74,7 @@ func (p *Plugin) awaitHandBack(ctx context.Context) error {
 func (p *Plugin) write(ctx context.Context, updates []control.CgroupUpdate) error {
 	var errs []error
 	for _, u := range updates {
-		if err := p.config.Cgroups.Set(u.Path, u.After); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := p.setCgroup(u.Path, u.After); err != nil {
 			errs = append(errs, fmt.Errorf("container %s of pod %s: %w", u.Container, u.Pod, err))
 		}
 	}
@@ -82,4 +83,12 @@ func (p *Plugin) write(ctx context.Context, updates []control.CgroupUpdate) erro
 			"until they are created again", "containers", len(updates))
 	}
 	return errors.Join(errs...)
+}
+
+// setCgroup writes the cgroup of a container, unless the container has ended.
+func (p *Plugin) setCgroup(path string, s converge.Setting) error {
+	if err := p.config.Cgroups.Set(path, s); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

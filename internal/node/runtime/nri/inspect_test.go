@@ -33,7 +33,7 @@ func (b *bench) seen() ([]nri.Seen, error) {
 	for id, r := range b.runs {
 		pod := b.boxes[r.c.GetPodSandboxId()]
 		list = append(list, nri.Seen{
-			Who: pod.GetNamespace() + "/" + pod.GetName(), Path: r.c.GetLinux().GetCgroupsPath(), Err: b.unreadable,
+			Who: pod.GetNamespace() + "/" + pod.GetName(), Path: r.c.GetLinux().GetCgroupsPath(), Err: b.unreadable, Deleted: b.deleted[pod.GetUid()],
 			Observed: converge.Observed{ID: id, Pod: pod.GetUid(), Container: r.c.GetName(), Setting: r.setting},
 		})
 	}
@@ -168,3 +168,27 @@ func (b *bench) unverified() int {
 }
 
 func (b *bench) unsettled() int { return int(b.observed.unsettled.Load()) }
+
+// TestContainersThatStop: while CRI-O stops a container, the agent writes the cgroup of that
+// container, and of others whose updates wait. The connection stays.
+func TestContainersThatStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := inspected(t)
+		b.runtime, b.release = "cri-o", "1.36.1"
+		b.start()
+		b.list(guaranteed("x", 2), burstable("y"), burstable("z"))
+		b.mustRun(t, "x", "y", "z")
+		pass(15 * time.Second)
+		b.mu.Lock()
+		b.deleted = map[string]bool{"y": true}
+		b.mu.Unlock()
+		b.drift(b.of("y")[0], "0-7")
+		b.drift(b.of("z")[0], "0-7")
+		pass(30 * time.Second)
+		b.want(t, "written", map[string]string{"x/app": "2-3 on {0} no quota", "x/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}", "z/web": "0-1,4-7 on {}"})
+		if n := strings.Count(b.said.String(), "synchronised with the runtime"); n != 1 {
+			t.Errorf("the runtime has synchronised %d times", n)
+		}
+		b.check(t)
+	})
+}

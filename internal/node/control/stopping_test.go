@@ -1,0 +1,61 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTrafficThatNeverPauses: pods are created and stopped all the time on CRI-O, so that at every
+// moment a container is being stopped. Paddock closes no connection, the runtime never waits for
+// the end of a container, and what another process does to a cgroup is repaired within 15 s.
+func TestTrafficThatNeverPauses(t *testing.T) {
+	w := newWorld(t)
+	w.looks = 101
+	w.play("runtime crio", "connect", "run stays 0", "run owns 2")
+	connections, longest := w.connections, time.Duration(0)
+	var drifted time.Time
+	var errs []string
+	second := func() {
+		w.wait(time.Second)
+		errs = append(errs, w.errs...)
+		w.errs = nil
+		if has := w.containerOf("stays").setting.CPUs; !drifted.IsZero() && !has.Intersects(w.containerOf("owns").setting.CPUs) {
+			longest, drifted = max(longest, w.now.Sub(drifted)), time.Time{}
+		}
+	}
+	for i := range 200 {
+		pod := func(i int) string { return fmt.Sprint("p-", i) }
+		w.play(fmt.Sprintf("run %s %d", pod(i), i%3))
+		if i >= 1 {
+			w.play("terminate " + pod(i-1))
+		}
+		if i >= 2 {
+			w.play("end " + pod(i-2))
+		}
+		if i%10 == 5 && drifted.IsZero() {
+			w.play("drift stays 0-7")
+			drifted = w.now
+		}
+		for range 2 + 20*(i%2) { // There is traffic each 2 s, or each 22 s.
+			second()
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(e string) bool { return strings.Contains(e, "is being stopped and may still run on some of them") })
+	if len(errs) > 0 {
+		t.Errorf("%d errors, the first: %s", len(errs), errs[0])
+	}
+	if w.connections != connections {
+		t.Errorf("%d new connections", w.connections-connections)
+	}
+	if longest == 0 || longest > 15*time.Second || !drifted.IsZero() {
+		t.Errorf("a container ran on CPUs of another for %v", longest)
+	}
+	t.Log("the longest time on CPUs of another container:", longest)
+	w.rest()
+	if wrong := w.atRest(); len(wrong) > 0 {
+		t.Error(strings.Join(wrong, "; "))
+	}
+}
