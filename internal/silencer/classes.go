@@ -71,19 +71,16 @@ func (c *classes) wanted() *quiet.Caches {
 }
 
 // cacheWishes returns the classes for which this node makes groups. It returns nil if they are not
-// known, or are to be given back.
-func (s *Silencer) cacheWishes(groups []kernelfiles.Cgroup) (*classes, error) {
+// known, or are to be given back. unread has the groups of other programs that cannot be read.
+func (s *Silencer) cacheWishes(groups []kernelfiles.Cgroup) (c *classes, unread map[string]error) {
 	shown := s.follow.classes()
 	if shown == nil || s.config.Quiet.Caches == quiet.Off {
-		return nil, nil //nolint:nilnil // Nothing is wished.
+		return nil, nil
 	}
-	c := classesOf(shown, groups)
-	if len(c.caches.Groups) == 0 {
-		return c, nil
+	if c = classesOf(shown, groups); len(c.caches.Groups) > 0 {
+		c.caches.Others, unread = s.world.Files.Others()
 	}
-	others, err := s.world.Files.Others()
-	c.caches.Others = others
-	return c, err
+	return c, unread
 }
 
 // moveTasks moves the threads of containers to their groups. It remembers when it last saw all

@@ -3,6 +3,8 @@ package silencer
 import (
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -409,5 +411,72 @@ func TestClassMetrics(t *testing.T) {
 	r.rounds(6)
 	if again := metrics(); !strings.Contains(again, "} 16\n") {
 		t.Errorf("it was not read again:\n%s", again)
+	}
+}
+
+// TestUnreadableGroups checks that what cannot be read is a problem, and stops nothing else: a
+// group of another program or of Paddock, the list of groups, and the list of interrupts.
+func TestUnreadableGroups(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks    func(r *rig) (file string)
+		interrupt bool // whether the interrupts are kept off the CPUs of b
+		class     bool // whether b gets its class
+	}{
+		"a group of another program": {func(*rig) string { return "resctrl/tenant/schemata" }, true, true},
+		"a group of Paddock":         {func(r *rig) string { return r.group("a") }, true, true},
+		"the list of groups":         {func(*rig) string { return "resctrl" }, true, false},
+		"the list of interrupts":     {func(*rig) string { return "proc/irq" }, false, true},
+		"the queues of a device":     {func(*rig) string { return "sys/class/net/eth0/queues" }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, fakekernel.Options{CPUs: 16, Resctrl: "xeon-mba"}, quiet.DefaultPolicy())
+			must(t, r.kernel.Dir("resctrl/tenant", true))
+			must(t, r.kernel.Write("resctrl/tenant/schemata", "L3:0=7f0;1=7f0"))
+			r.start()
+			r.pod("a", cpuset.Of(2), nil)
+			r.rounds(1)
+			r.pod("b", cpuset.Of(4), nil)
+			file := c.breaks(r)
+			heal := r.unreadable(file)
+			r.rounds(1)
+			s := r.s.Status()
+			if s.Waiting != "" {
+				t.Fatalf("the round waits: %s", s.Waiting)
+			}
+			if !slices.ContainsFunc(s.Problems, func(p quiet.Problem) bool { return p.File == file && p.Text != "" }) {
+				t.Errorf("problems %+v, want one of %s", s.Problems, file)
+			}
+			heal()
+			list, err := quiet.KindOf(quiet.NewInterruptsFile).Value(r.kernel.Get(quiet.NewInterruptsFile))
+			must(t, err)
+			if set, err := cpuset.Parse(list); err != nil || set.Contains(cpuset.Of(4)) == c.interrupt {
+				t.Errorf("new interrupts have CPUs %s", list)
+			}
+			if has := r.kernel.Get(r.group("b")) != ""; has != c.class {
+				t.Errorf("b has a class: %t, want %t", has, c.class)
+			}
+			r.rounds(2)
+			r.wantQuiet()
+			if s := r.s.Status(); len(s.Problems) != 0 {
+				t.Errorf("afterwards: problems %+v", s.Problems)
+			}
+		})
+	}
+}
+
+// unreadable replaces a file or a directory with a loop of links, which cannot be read, until the
+// returned function is called.
+func (r *rig) unreadable(file string) (heal func()) {
+	r.t.Helper()
+	if strings.HasPrefix(file, quiet.Resctrl) {
+		file = "sys/fs/" + file
+	}
+	name := filepath.Join(r.kernel.Root(), file)
+	must(r.t, os.Rename(name, name+".kept"))
+	must(r.t, os.Symlink(name, name))
+	return func() {
+		r.t.Helper()
+		must(r.t, os.Remove(name))
+		must(r.t, os.Rename(name+".kept", name))
 	}
 }

@@ -154,19 +154,13 @@ func (s *Silencer) Round(ctx context.Context) {
 	if err == nil {
 		err = s.look()
 	}
-	var wished *classes
-	if err == nil {
-		wished, err = s.cacheWishes(groups)
-	}
-	var now map[string]string
-	var unread map[string]error
-	if err == nil {
-		now, unread, err = s.world.Files.Look(s.scope(list, wished))
-	}
 	if err != nil {
 		s.wait(err)
 		return
 	}
+	wished, others := s.cacheWishes(groups)
+	now, unread := s.world.Files.Look(s.scope(list, wished))
+	maps.Copy(unread, others)
 	situation := &quiet.Situation{
 		Machine: s.machine, Containers: list, Caches: wished.wanted(), Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, Troubles: s.troubles, At: s.world.Now(),
 	}
@@ -301,10 +295,7 @@ func (s *Silencer) release() (left []string, err error) {
 	var now map[string]string
 	var unread map[string]error
 	for range 3 {
-		now, unread, err = s.world.Files.Look(&kernelsettings.Scope{Also: slices.Sorted(maps.Keys(s.saved.Files))})
-		if err != nil {
-			return nil, err
-		}
+		now, unread = s.world.Files.Look(&kernelsettings.Scope{Also: slices.Sorted(maps.Keys(s.saved.Files))})
 		p := quiet.Release(&quiet.Situation{Machine: s.machine, Policy: s.config.Quiet, Now: now, Unread: unread, Records: s.saved.Files, At: s.world.Now()})
 		if err := s.carryOut(p); err != nil {
 			return nil, err

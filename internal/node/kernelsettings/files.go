@@ -188,13 +188,13 @@ type Scope struct {
 
 // Look returns the content of each file of a scope that exists, in the form of quiet.Kind.Value,
 // and why a file that exists cannot be read: those of a frequency policy answer EBUSY while its
-// CPUs are offline (drivers/cpufreq/cpufreq.c, show).
-func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error, err error) {
-	names, err := f.within(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, unread = make(map[string]string, len(names)), map[string]error{}
+// CPUs are offline (drivers/cpufreq/cpufreq.c, show). A directory that cannot be listed is in
+// unread, too. If it is that of resctrl, so is the file of the default class, because it is not
+// known which groups there are.
+func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error) {
+	unread = map[string]error{}
+	names := f.within(s, unread)
+	found = make(map[string]string, len(names))
 	for _, name := range names {
 		if _, done := found[name]; done || unread[name] != nil {
 			continue
@@ -208,18 +208,15 @@ func (f FS) Look(s *Scope) (found map[string]string, unread map[string]error, er
 			unread[name] = err
 		}
 	}
-	return found, unread, nil
+	return found, unread
 }
 
-// within returns the names of the files of a scope, which need not exist.
-func (f FS) within(s *Scope) ([]string, error) {
+// within returns the names of the files of a scope, which need not exist. It adds the directories
+// that cannot be listed to unread.
+func (f FS) within(s *Scope, unread map[string]error) []string {
 	names := slices.Clone(s.Also)
 	if s.Interrupts {
-		numbers, err := f.names("proc/irq")
-		if err != nil {
-			return nil, err
-		}
-		for _, number := range numbers {
+		for _, number := range f.list("proc/irq", unread) {
 			if _, err := strconv.ParseUint(number, 10, 32); err == nil {
 				names = append(names, "proc/irq/"+number+"/smp_affinity_list")
 			}
@@ -233,11 +230,7 @@ func (f FS) within(s *Scope) ([]string, error) {
 		names = append(names, quiet.WorkqueuesFile)
 	}
 	if s.Queues {
-		queues, err := f.queues()
-		if err != nil {
-			return nil, err
-		}
-		names = append(append(names, queues...), quiet.NewQueuesFile)
+		names = append(append(names, f.queues(unread)...), quiet.NewQueuesFile)
 	}
 	for cpu := range s.CPUs.All() {
 		names = append(names, quiet.LatencyFile(cpu))
@@ -254,7 +247,7 @@ func (f FS) within(s *Scope) ([]string, error) {
 	if s.Classes {
 		groups, err := f.groups()
 		if err != nil {
-			return nil, err
+			unread[quiet.Resctrl], unread[quiet.DefaultClassFile] = err, err
 		}
 		names = append(names, quiet.DefaultClassFile)
 		for _, group := range slices.Concat(groups, s.Wished) {
@@ -263,28 +256,29 @@ func (f FS) within(s *Scope) ([]string, error) {
 			}
 		}
 	}
-	return names, nil
+	return names
+}
+
+// list is names for a directory of a scope. If it cannot be listed, list adds it to unread.
+func (f FS) list(dir string, unread map[string]error) []string {
+	names, err := f.names(dir)
+	if err != nil {
+		unread[dir] = err
+	}
+	return names
 }
 
 // queues returns the names of the files of receive queues.
-func (f FS) queues() (found []string, err error) {
-	devices, err := f.names("sys/class/net")
-	if err != nil {
-		return nil, err
-	}
-	for _, device := range devices {
+func (f FS) queues(unread map[string]error) (found []string) {
+	for _, device := range f.list("sys/class/net", unread) {
 		dir := "sys/class/net/" + device + "/queues"
-		queues, err := f.names(dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, queue := range queues {
+		for _, queue := range f.list(dir, unread) {
 			if strings.HasPrefix(queue, "rx-") {
 				found = append(found, dir+"/"+queue+"/rps_cpus")
 			}
 		}
 	}
-	return found, nil
+	return found
 }
 
 // read returns the value and the text of a file.

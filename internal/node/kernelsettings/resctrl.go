@@ -27,27 +27,35 @@ func (f FS) hasResctrl() bool {
 }
 
 // groups returns the names of all groups of resctrl, without the default one. Without resctrl,
-// there are none.
+// there are none. A group whose file cannot be read is one of them.
 func (f FS) groups() ([]string, error) {
 	names, err := f.names(quiet.Resctrl + "/.")
 	return slices.DeleteFunc(names, func(name string) bool {
 		_, err := os.Stat(f.place(quiet.ClassFile(name)))
-		return err != nil
+		return err != nil && gone(err)
 	}), err
 }
 
 // Others returns what the groups of resctrl contain that are not Paddock's, by their names. A group
-// without a cache of its own, such as one that is being locked, is empty.
-func (f FS) Others() (map[string]resctrl.Schemata, error) {
+// without a cache of its own, such as one that is being locked, is empty. unread has the files of
+// the groups that cannot be read, or the directory of all groups.
+func (f FS) Others() (others map[string]resctrl.Schemata, unread map[string]error) {
 	names, err := f.groups()
-	others := map[string]resctrl.Schemata{}
-	for _, name := range names {
-		if !resctrl.IsOurs(name) {
-			text, _ := f.text(quiet.ClassFile(name)) // It is gone.
-			others[name], _ = resctrl.Parse(text)    // See above.
-		}
+	others, unread = map[string]resctrl.Schemata{}, map[string]error{}
+	if err != nil {
+		unread[quiet.Resctrl] = err
 	}
-	return others, err
+	for _, name := range names {
+		if resctrl.IsOurs(name) {
+			continue
+		}
+		text, err := f.text(quiet.ClassFile(name))
+		if err != nil && !gone(err) {
+			unread[quiet.ClassFile(name)] = err
+		}
+		others[name], _ = resctrl.Parse(text) // See above.
+	}
+	return others, unread
 }
 
 // putGroup makes a group, changes it, or removes it, if text is empty. A group that cannot have

@@ -21,8 +21,8 @@ type Situation struct {
 	// Now has the content of each file that may be written, in the form of Kind.Value. A file that
 	// is not in it does not exist.
 	Now map[string]string
-	// Unread has the files that exist and cannot be read, with the reason. They keep their records
-	// and are not written.
+	// Unread has the files that exist and cannot be read, and the directories that cannot be
+	// listed, with the reason. The files keep their records and are not written.
 	Unread map[string]error
 	// Records are those of the last plan, as they were saved.
 	Records Records
@@ -73,7 +73,7 @@ func New(s *Situation) *Plan {
 	}
 	p.Wanted, p.Problems = Want(&s.Machine, s.Containers, caches, &s.Policy, base)
 	for _, name := range slices.Sorted(maps.Keys(s.Unread)) {
-		p.Problems = append(p.Problems, Problem{File: name, Text: "a file cannot be read, and is left as it is: " + s.Unread[name].Error()})
+		p.Problems = append(p.Problems, Problem{File: name, Text: unreadText(name) + s.Unread[name].Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Now)) {
 		if !KindOf(name).IsClass() || s.Unread[DefaultClassFile] == nil {
@@ -83,6 +83,17 @@ func New(s *Situation) *Plan {
 	p.steps(s)
 	slices.SortStableFunc(p.Writes, func(a, b Write) int { return cmp.Or(a.rank-b.rank, a.depth-b.depth) })
 	return p
+}
+
+// unreadText is in front of the reason why a file or a directory cannot be read.
+func unreadText(name string) string {
+	if KindOf(name) != "" {
+		return "a file cannot be read, and is left as it is: "
+	}
+	if path.Base(name) == schemataBase {
+		return "the group " + GroupOf(name) + " of resctrl is not Paddock's and cannot be read, so it is not known which ways of the caches it shares: "
+	}
+	return "a directory cannot be listed, and the files in it that were not changed before are left as they are: "
 }
 
 // Release returns the plan that gives every file its base again.
