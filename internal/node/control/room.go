@@ -74,6 +74,20 @@ func (l *Loop) cgroups() map[string][]string {
 	return of
 }
 
+// cgroupsOf is cgroups for the pods of some grants only.
+func (l *Loop) cgroupsOf(grants []*node.Grant) map[string][]string {
+	of := make(map[string][]string, len(grants))
+	for _, g := range grants {
+		of[g.Pod.UID] = nil
+	}
+	for _, c := range l.containers.all() {
+		if paths, asked := of[c.pod]; asked && c.path != "" {
+			of[c.pod] = append(paths, c.path)
+		}
+	}
+	return of
+}
+
 // underWay returns the error for a pod for which the given moves are made.
 func underWay(left []moves.Move) error {
 	var texts []string
@@ -107,7 +121,7 @@ func (e Carry) on(s *step) {
 		s.answer(err)
 		return
 	}
-	set := BeginSet{Left: e.Left, Cgroups: s.cgroups(), Dry: e.Dry, request: s.event.Request}
+	set := BeginSet{Left: e.Left, Cgroups: s.cgroupsOf(targets(e.Left)), Dry: e.Dry, request: s.event.Request}
 	if e.Dry {
 		s.jobUntil(fmt.Sprint("try moves ", set.request), e.Until, set)
 		return
@@ -210,7 +224,8 @@ func (s *step) proceed(uid string, done bool) {
 	case s.staying()[r.left[0].To.Pod.UID]:
 		s.cannotProceed(r.left[0].To, errors.New("it was started, changed or stopped recently"))
 	default:
-		s.job("next move", BeginMove{To: r.left[0].To, Cgroups: s.cgroups()[r.left[0].To.Pod.UID], room: r.number})
+		to := r.left[0].To
+		s.job("next move", BeginMove{To: to, Cgroups: s.cgroupsOf([]*node.Grant{to})[to.Pod.UID], room: r.number})
 	}
 }
 
