@@ -326,3 +326,32 @@ func BenchmarkLayout(b *testing.B) {
 		u.Layout(wants)
 	}
 }
+
+// TestWiden checks that shares that are added to a class take no class, cannot be those of another
+// class, and are taken away again.
+func TestWiden(t *testing.T) {
+	u := cache.NewUsage(newMachine(t, 2, machine.Caches{Classes: 2, Ways: 12, LeastWays: 2, LeastBandwidth: 10, BandwidthStep: 10}))
+	old, place := cache.Class{{Cache: 0, Ways: 0x3, Bandwidth: 20}}, cache.Class{{Cache: 0, Ways: 0x6, Bandwidth: 30}, {Cache: 1, Ways: 0x3}}
+	u, err := u.Take(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := old.With(place).Beyond(old)
+	if want := (cache.Class{{Cache: 0, Ways: 0x4, Bandwidth: 10}, {Cache: 1, Ways: 0x3}}); !more.Equal(want) {
+		t.Errorf("a move takes %s, want %s", more, want)
+	}
+	wide, err := u.Widen(more)
+	both, taking := u.Return(old).Take(old.With(place))
+	if err != nil || taking != nil || !wide.Equal(both) {
+		t.Errorf("widened: %v, %v, equal %t", err, taking, wide.Equal(both))
+	}
+	if !wide.Narrow(more).Equal(u) {
+		t.Error("narrowed, it is another usage")
+	}
+	if _, err := u.Widen(place); !errors.Is(err, cache.ErrNotFree) {
+		t.Errorf("the ways of another class: %v", err)
+	}
+	if free := u.Free(place, cache.Usage.Widen); len(free) != 1 || free[0].Cache != 1 {
+		t.Errorf("free are %s", free)
+	}
+}

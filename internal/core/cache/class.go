@@ -141,6 +141,21 @@ func (c Class) With(d Class) Class {
 	return all
 }
 
+// Beyond returns what c takes and d does not.
+func (c Class) Beyond(d Class) Class {
+	var more Class
+	for _, s := range c {
+		if had, has := d.Share(s.Cache); has {
+			s.Ways &^= had.Ways
+			s.Bandwidth = max(0, s.Bandwidth-had.Bandwidth)
+		}
+		if s.Ways != 0 || s.Bandwidth > 0 {
+			more = append(more, s)
+		}
+	}
+	return more
+}
+
 // String returns the class in one line: "L3 0: ways 0-3, 20%; L3 1: ways 4-7", or "none".
 func (c Class) String() string {
 	if len(c) == 0 {

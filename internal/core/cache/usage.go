@@ -59,13 +59,21 @@ func (u Usage) Classes() (used, most int) {
 // Take adds a class. If a way or a part of the bandwidth is not free, Take returns an error and
 // adds nothing. A class without shares adds nothing.
 func (u Usage) Take(c Class) (Usage, error) {
+	if used, most := u.Classes(); len(c) > 0 && u.of != nil && used >= most {
+		return u, fmt.Errorf("%w: all %d classes of the machine are in use", ErrNotFree, most)
+	}
+	return u.take(c, 1)
+}
+
+// Widen is Take for shares that are added to a class that was taken: the number of classes stays.
+func (u Usage) Widen(c Class) (Usage, error) { return u.take(c, 0) }
+
+// take adds shares, and a number of classes.
+func (u Usage) take(c Class, classes int) (Usage, error) {
 	if len(c) == 0 || u.of == nil {
 		return u, nil
 	}
-	if used, most := u.Classes(); used >= most {
-		return u, fmt.Errorf("%w: all %d classes of the machine are in use", ErrNotFree, most)
-	}
-	n := u.with(c, 1)
+	n := u.with(c, 1, classes)
 	rules := u.of.m.Caches()
 	for _, s := range c {
 		i := u.of.index(s.Cache)
@@ -75,7 +83,7 @@ func (u Usage) Take(c Class) (Usage, error) {
 			return u, fmt.Errorf("%w: another class has ways %s of L3 %d", ErrNotFree, s.Ways&u.of.taken[i].ways, s.Cache)
 		case s.Ways&core(rules) != 0 || s.Ways&^allWays(rules) != 0:
 			return u, fmt.Errorf("%w: classes cannot have ways %s of L3 %d", ErrNotFree, s.Ways&core(rules)|s.Ways&^allWays(rules), s.Cache)
-		case s.Ways != 0 && s.Ways.Len() < rules.LeastWays:
+		case classes > 0 && s.Ways != 0 && s.Ways.Len() < rules.LeastWays:
 			return u, fmt.Errorf("%w: the processor gives a class at least %d ways of an L3 cache, and it has ways %s of L3 %d", ErrNotFree, rules.LeastWays, s.Ways, s.Cache)
 		case s.Bandwidth > 0 && (!rules.DividesBandwidth() || rules.AbsoluteBandwidth):
 			return u, fmt.Errorf("%w: the machine does not limit memory bandwidth in percent, and it has %d%% of that of L3 %d", ErrNotFree, s.Bandwidth, s.Cache)
@@ -91,16 +99,25 @@ func (u Usage) Return(c Class) Usage {
 	if len(c) == 0 || u.of == nil {
 		return u
 	}
-	return u.with(c, -1)
+	return u.with(c, -1, -1)
 }
 
-func (u Usage) with(c Class, classes int) Usage {
+// Narrow takes away shares that were added by Widen.
+func (u Usage) Narrow(c Class) Usage {
+	if len(c) == 0 || u.of == nil {
+		return u
+	}
+	return u.with(c, -1, 0)
+}
+
+// with adds the shares of a class, or takes them away if sign is -1, and adds a number of classes.
+func (u Usage) with(c Class, sign, classes int) Usage {
 	n := &usage{m: u.of.m, taken: slices.Clone(u.of.taken), classes: u.of.classes + classes}
 	for _, s := range c {
 		if i := n.index(s.Cache); i >= 0 {
 			t := &n.taken[i]
-			t.bandwidth += classes * s.Bandwidth
-			if t.ways |= s.Ways; classes < 0 {
+			t.bandwidth += sign * s.Bandwidth
+			if t.ways |= s.Ways; sign < 0 {
 				t.ways &^= s.Ways
 			}
 		}
@@ -147,11 +164,11 @@ func (u Usage) Missing(c Class, cpus cpuset.Set) []int {
 	return ids
 }
 
-// Free returns the shares of a class that could be taken now.
-func (u Usage) Free(c Class) Class {
+// Free returns the shares for which take, Take or Widen, would return no error now.
+func (u Usage) Free(c Class, take func(Usage, Class) (Usage, error)) Class {
 	var free Class
 	for _, s := range c {
-		if _, err := u.Take(Class{s}); err == nil {
+		if _, err := take(u, Class{s}); err == nil {
 			free = append(free, s)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 	// allows that.
 	RoomForPod Purpose = iota
 	// MovedTo means that a running pod is about to be moved to the place. The reservation is in
-	// force until the move begins. It covers what is free of the place.
+	// force until the move begins. It covers what is free of the place, without what the pod has
+	// already: memory that stays where it is, and the classes of the caches, which are widened.
 	MovedTo
 	// OnItsWay means that the grant was made elsewhere for a pod that is bound to the Kubernetes
 	// node and has not started. The reservation is in force until the pod has a grant, and only
@@ -63,6 +64,8 @@ type kept struct {
 	blocks  []memory.Block
 	devices []device.Assigned
 	classes []cache.Class
+	// widens is true if classes are parts of classes that the pod has already.
+	widens bool
 }
 
 // WithReservations returns the state with these reservations instead of its present ones. If two of
@@ -115,7 +118,7 @@ func (s *State) offerTo(uid string, most Purpose) offer {
 	}
 	for _, r := range s.reserved.list {
 		if r.Why <= most && !own(r) && s.inForce(r) {
-			o.keep(r)
+			o.keep(r, s.needs(r))
 		}
 	}
 	return o
@@ -133,13 +136,40 @@ func (s *State) inForce(r Reservation) bool {
 	return !there
 }
 
+// needs has the memory and the classes that the place of a reservation takes.
+type needs struct {
+	blocks  []memory.Block
+	classes []cache.Class
+	widens  bool // see kept
+}
+
+// needs returns what the place of a reservation takes beside what the pod has now.
+func (s *State) needs(r Reservation) needs {
+	g := r.Grant
+	old, there := s.Grant(g.Pod.UID)
+	if r.Why != MovedTo || !there || len(old.Containers) != len(g.Containers) {
+		return needs{g.Charged(), g.Classes(), false}
+	}
+	both := *old
+	both.Moving = g
+	n := needs{blocks: both.Charged()[len(old.Charged()):], widens: true}
+	had, has := old.Classes(), both.Classes()
+	if len(had) != len(has) {
+		return needs{n.blocks, g.Classes(), false}
+	}
+	for i, c := range has {
+		n.classes = append(n.classes, c.Beyond(had[i]))
+	}
+	return n
+}
+
 // keep removes the free part of a reservation from the offer.
-func (o *offer) keep(r Reservation) {
+func (o *offer) keep(r Reservation, of needs) {
 	g, next := r.Grant, *o
-	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.unassigned)}
+	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.unassigned), widens: of.widens}
 	next.unassigned = o.unassigned.Difference(k.cpus)
 	whole := k.cpus.Equal(g.CPUs())
-	for _, b := range g.Charged() {
+	for _, b := range of.blocks {
 		if !next.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
 			whole = false
 			continue
@@ -159,10 +189,14 @@ func (o *offer) keep(r Reservation) {
 			next.devices, k.devices = taken, append(k.devices, free)
 		}
 	}
-	for _, c := range g.Classes() {
-		free := next.caches.Free(c)
+	take := cache.Usage.Take
+	if of.widens {
+		take = cache.Usage.Widen
+	}
+	for _, c := range of.classes {
+		free := next.caches.Free(c, take)
 		whole = whole && len(free) == len(c)
-		if taken, err := next.caches.Take(free); err == nil && len(free) > 0 {
+		if taken, err := take(next.caches, free); err == nil && len(free) > 0 {
 			next.caches, k.classes = taken, append(k.classes, free)
 		}
 	}
@@ -179,7 +213,11 @@ func (o *offer) without(l ledger) ledger {
 	for _, k := range o.kept {
 		l.unassigned, l.usage, l.devices = l.unassigned.Union(k.cpus), l.usage.Release(k.blocks), returnDevices(l.devices, k.devices)
 		for _, c := range k.classes {
-			l.caches = l.caches.Return(c)
+			if k.widens {
+				l.caches = l.caches.Narrow(c)
+			} else {
+				l.caches = l.caches.Return(c)
+			}
 		}
 	}
 	return l

@@ -37,8 +37,9 @@
 //	pod NAME [amounts]       a pod, with one line per container: init|sidecar|app NAME [amounts]
 //	plan NAME                print what admit would answer, without a change
 //	admit NAME               admit the pod and assign what it gets
-//	reserve NAME [room]      reserve what admit would give the pod until it is admitted, as for a
-//	                         pod that is on its way or, with "room", for which others are moved
+//	reserve NAME [room|move] reserve what admit would give the pod until it is admitted, as for a
+//	                         pod that is on its way or, with "room", for which others are moved;
+//	                         with "move", another place of the admitted pod, which is about to move
 //	unreserve NAME           end the reservation
 //	resize NAME              resize the admitted pod to what its latest description asks for
 //	move NAME                move the admitted pod to where it would be if it were admitted now

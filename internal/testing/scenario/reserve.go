@@ -15,8 +15,10 @@ func (n *Node) runReserve(c Command) ([]string, error) {
 	switch {
 	case len(c.Args) == 2 && c.Args[1] == "room" && c.Name == "reserve":
 		why = node.RoomForPod
+	case len(c.Args) == 2 && c.Args[1] == "move" && c.Name == "reserve":
+		return n.reserveMove(c.Args[0])
 	case len(c.Args) != 1:
-		return nil, errors.New(c.Name + ": want the name of one pod; \"room\" behind it reserves as for a pod for which others are moved")
+		return nil, errors.New(c.Name + ": want the name of one pod; \"room\" behind it reserves as for a pod for which others are moved, and \"move\" the place to which it moves")
 	}
 	pod, unknown := n.Request(c.Args[0])
 	if unknown != nil {
@@ -33,5 +35,19 @@ func (n *Node) runReserve(c Command) ([]string, error) {
 		return n.describePlan(plan), nil //nolint:nilerr // A rejection is an answer.
 	}
 	n.state = n.state.WithReservations(append(others, node.Reservation{Grant: plan.Grant, Why: why}))
+	return n.describeGrant("reserved", plan.Grant), nil
+}
+
+// reserveMove reserves another place for an admitted pod, which is about to be moved there.
+func (n *Node) reserveMove(uid string) ([]string, error) {
+	g, known := n.state.Grant(uid)
+	if !known {
+		return nil, fmt.Errorf("pod %q is not on the node", uid)
+	}
+	plan := Elsewhere(n.state, g)
+	if plan.Rejection != nil {
+		return describeRejection(plan.Rejection), nil //nolint:nilerr // A rejection is an answer.
+	}
+	n.state = n.state.WithReservations(append(slices.Clone(n.state.Reservations()), node.Reservation{Grant: plan.Grant, Why: node.MovedTo}))
 	return n.describeGrant("reserved", plan.Grant), nil
 }
