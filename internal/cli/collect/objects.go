@@ -176,7 +176,8 @@ var annotations = []string{
 var conditions = []string{string(v1.PodScheduled), string(v1.PodResizePending), string(v1.PodResizeInProgress)}
 
 // reduce removes what the type keeps and the pod does not need. What an annotation asks of the
-// caches is kept if it can be read. Otherwise a text is left that cannot be read either.
+// caches is kept if it can be read. Otherwise a text is left that cannot be read either. Of an
+// annotation that is probably misspelt, the key is kept.
 func (p *pod) reduce() {
 	for key, value := range p.Metadata.Annotations {
 		switch {
@@ -184,7 +185,10 @@ func (p *pod) reduce() {
 			if _, err := podspec.ParseCache(value); err != nil {
 				p.Metadata.Annotations[key] = unreadable
 			}
-		case !slices.Contains(annotations, key):
+		case slices.Contains(annotations, key):
+		case len(podspec.Misspelt(slices.Values([]string{key}))) > 0:
+			p.Metadata.Annotations[key] = "" // A reader asks what is meant.
+		default:
 			delete(p.Metadata.Annotations, key)
 		}
 	}

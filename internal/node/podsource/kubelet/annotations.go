@@ -3,6 +3,7 @@ package kubelet
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -21,18 +22,20 @@ type annotations struct {
 	// caches are the annotations about caches, whose names have those of containers. Values that
 	// are too long to be read are cut, and stay too long.
 	caches map[string]string
+	// odd has a sentence about each annotation that is probably misspelt.
+	odd []string
 }
 
-// UnmarshalJSON looks for annotations about caches only where there are any: a pod may have a
-// quarter of a MiB of other ones. Names are case-sensitive, as in the rest of an item: users may
-// set kubernetes.io/config.Source.
+// UnmarshalJSON looks at the names of annotations only where there may be some of Paddock: a pod
+// may have a quarter of a MiB of other ones. Names are case-sensitive, as in the rest of an item:
+// users may set kubernetes.io/config.Source.
 func (a *annotations) UnmarshalJSON(data []byte) error {
 	type fixed annotations
 	if err := decode(data, (*fixed)(a)); err != nil {
 		return err
 	}
 	has := func(text string) bool { return bytes.Contains(data, []byte(text)) }
-	if !has(request.CacheAnnotationPrefix) && !has(request.SharedPoolCacheAnnotation) && !has(`\u`) && !has(`\/`) { // Names may be escaped.
+	if !podspec.MayBeOurs(has) && !has(`\u`) && !has(`\/`) { // Names may be escaped.
 		return nil
 	}
 	var all map[string]json.RawMessage
@@ -55,5 +58,6 @@ func (a *annotations) UnmarshalJSON(data []byte) error {
 		}
 		a.caches[key] = text
 	}
+	a.odd = podspec.Misspelt(maps.Keys(all))
 	return nil
 }

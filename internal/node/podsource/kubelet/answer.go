@@ -100,7 +100,7 @@ func (a *answer) entry(i *item, err error) entry {
 	}
 	// A time that cannot be parsed counts as none. Manifests are read with a note about it.
 	quiet, _ := podspec.Quiet(m.Annotations.Quiet)
-	return entry{pod: asked, text: a.text(m), pending: string(i.Status.Conditions), quiet: quiet}
+	return entry{pod: asked, text: a.text(m), pending: string(i.Status.Conditions), quiet: quiet, odd: m.Annotations.odd}
 }
 
 // text returns the grant in the pod's annotation. A grant that is too large is cut off, so that it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,7 @@ type entry struct {
 	pod           request.Pod
 	text, pending string
 	quiet         time.Time
+	odd           []string // sentences about annotations that are probably misspelt
 	err           error
 }
 
@@ -236,11 +238,19 @@ func (s *Source) ask(ctx context.Context) (*answer, error) {
 	}
 	a.list.Process = process
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.tracker.Observe(a.list)
+	before := s.pods
 	if a.list.Asked.After(s.last) {
 		s.pods, s.last = a.pods, a.list.Asked
 		s.listing.Store(a.listing())
+	}
+	s.mu.Unlock()
+	for uid, e := range a.pods {
+		if !slices.Equal(before[uid].odd, e.odd) {
+			for _, text := range e.odd {
+				s.options.Log.WarnContext(ctx, text, "pod", e.pod.Namespace+"/"+e.pod.Name, "uid", uid)
+			}
+		}
 	}
 	return a, nil
 }

@@ -94,6 +94,27 @@ func TestPlainAddressIsWarnedOf(t *testing.T) {
 	}
 }
 
+// TestMisspeltAnnotations: an annotation that is probably misspelt is logged once for each pod.
+func TestMisspeltAnnotations(t *testing.T) {
+	s := newServer(t, `{"kind":"PodList","apiVersion":"v1","items":[
+		{"metadata":{"uid":"a","namespace":"n","name":"one","annotations":{"paddock.io/moves":"anywhere","other.io/moves":"x"}}},
+		{"metadata":{"uid":"b","namespace":"n","name":"two","annotations":{"paddock-project.github.io/moves":"anywhere"}}}]}`)
+	var log bytes.Buffer
+	source, err := kubelet.New(kubelet.Address{URL: s.URL}, kubelet.Options{Now: time.Now, After: time.After, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := source.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `"annotation paddock.io/moves has no effect; did you mean paddock-project.github.io/moves?" pod=n/one uid=a`
+	if n := strings.Count(log.String(), "has no effect"); n != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("logged %d times: %s", n, &log)
+	}
+}
+
 func tlsServer(t *testing.T, h http.Handler, config *tls.Config) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
