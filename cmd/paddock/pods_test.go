@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 // TestPodsScripts runs testdata/pods. The variables are the sockets of servers. $SOCKET has the
 // pods of testdata/pods/node.yaml. $EMPTY has no pods. $BUSY answers once. $OFFLINE is the first
 // with CPUs 3-5 and 197 offline. $DEVICES has pods with devices that others chose. $MOVES has one
-// pod that is being moved and another that was moved.
+// pod that is being moved and another that was moved. $CACHES has pods with parts of the caches.
 func TestPodsScripts(t *testing.T) {
 	golden.Scripts(t)
 	empty := podsNode(t)
@@ -36,6 +37,7 @@ func TestPodsScripts(t *testing.T) {
 		"OFFLINE": servePods(t, withoutCPUs(t, full, cpuset.Of(3, 4, 5, 197)), podres.Options{}),
 		"DEVICES": withGiven(t),
 		"MOVES":   withMoves(t, full),
+		"CACHES":  servePods(t, withClasses(t), podres.Options{}),
 		"BUSY":    servePods(t, full, podres.Options{Limit: podres.Limit{PerSecond: 1e-6, Burst: 1}}),
 	}
 	testscript.Run(t, testscript.Params{
@@ -116,6 +118,29 @@ func withMoves(t *testing.T, s *node.State) string {
 		}
 		return 2, time.Date(2026, 11, 22, 16, 30, 0, 0, time.UTC)
 	}})
+}
+
+// withClasses returns a node with a container and a pool that have classes of the caches.
+func withClasses(t *testing.T) *node.State {
+	t.Helper()
+	n := scenario.New(nil)
+	for _, line := range []string{
+		"machine cores=16 uncore=8 memory=16Gi caches=ways:12,classes:8,mb:10",
+		"config topology=single-numa-node scope=pod cpu=static memory=Static reserved-cpus=0 options=cache-allocation=true",
+		"pod database shared-pool-cache=l3=3ways cpu=4 memory=2Gi\napp server cache=l3=2ways,mb=20% cpu=2 memory=1Gi\napp log\napp metrics",
+		"pod web\napp app cpu=2 memory=1Gi", "admit database", "admit web",
+	} {
+		command, input, _ := strings.Cut(line, "\n")
+		words := strings.Fields(command)
+		c := scenario.Command{Name: words[0], Args: words[1:]}
+		if input != "" {
+			c.Input = strings.Split(input, "\n")
+		}
+		if answer := n.Run(c); strings.HasPrefix(answer, "error") || strings.HasPrefix(answer, "rejected") {
+			t.Fatalf("%s: %s", line, answer)
+		}
+	}
+	return n.State()
 }
 
 type still struct{ state *node.State }

@@ -49,7 +49,8 @@ and their containers have. It does not show standard init containers.
          reserved later; DEVICES are those of device plugins and claims, with their NUMA
          nodes, and "remote" if CPUs or memory of the container are on another one; MOVES
          shows a pod that is being moved, which has its old and its new CPUs until then,
-         or that was moved since the agent started
+         or that was moved since the agent started; CACHES shows which parts of the caches
+         and of the memory bandwidth a container, or a pool, has for itself, if any has
   wide   every CPU, and the pools and claims of devices
   json   the response as protobuf JSON, in which 64-bit numbers are strings; yaml is the same;
          a pod that is or was moved has the additional field "moves"
@@ -111,6 +112,12 @@ Exit codes: 0 done, 1 error, 2 there is no such pod.`,
 			}
 			return c.ask(cmd, func(ctx context.Context, client *podres.Client, extras *podres.Extras) (proto.Message, []*podres.PodResources, error) {
 				response, err := client.Get(ctx, namespace, name, extras)
+				if err == nil && (c.output.Value == "text" || c.output.Value == "wide") {
+					var all podres.Extras // An answer about one pod has no classes. Without them, the column is missing.
+					if _, missing := client.List(ctx, &all); missing == nil {
+						extras.Caches, extras.CachesError = all.Caches, all.CachesError
+					}
+				}
 				return response, []*podres.PodResources{response.GetPodResources()}, err
 			})
 		},
@@ -250,6 +257,9 @@ func (c *podsCommand) answer(ctx context.Context, s console.Streams, q question)
 			return nil, err
 		}
 		return yaml.JSONToYAML(data)
+	}
+	if extras.CachesError != nil {
+		s.Notes([]string{fmt.Sprintf("socket %s: the classes of the caches are not shown: %v", c.socket, extras.CachesError)})
 	}
 	if len(pods) == 0 {
 		s.Notes([]string{fmt.Sprintf("socket %s: the node has no pods", c.socket)})

@@ -31,7 +31,9 @@ func podsTable(pods []*podres.PodResources, extras podres.Extras, usable cpuset.
 		{Title: "NUMA"},
 		{Title: "DEVICES"},
 		{Title: "MOVES"},
+		{Title: "CACHES"},
 	}}
+	classes := classesOf(extras.Caches)
 	pods = slices.Clone(pods)
 	slices.SortStableFunc(pods, func(a, b *podres.PodResources) int {
 		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
@@ -40,12 +42,37 @@ func podsTable(pods []*podres.PodResources, extras podres.Extras, usable cpuset.
 		return strings.Compare(a.GetName(), b.GetName())
 	})
 	for _, p := range pods {
-		addPod(t, p, extras, usable, wide)
+		addPod(t, p, extras, classes, usable, wide)
 	}
 	return t
 }
 
-func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, usable cpuset.Set, wide bool) {
+// classesOf returns what containers have of the caches, by namespace, pod and container. What the
+// containers have that share a pool is at the empty name. It is empty if no pod has a class.
+func classesOf(c *podres.Caches) map[[3]string]string {
+	classes := map[[3]string]string{}
+	if c == nil {
+		return classes
+	}
+	for i := range c.Containers {
+		of := &c.Containers[i]
+		if len(of.Class) == 0 {
+			continue
+		}
+		at, text := [3]string{of.Namespace, of.Pod, of.Container}, view.SharesText(view.SharesOf(of.Class))
+		if of.Pool {
+			classes[at] = "as the pool"
+			at[2] = ""
+		}
+		classes[at] = text
+	}
+	return classes
+}
+
+func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, classes map[[3]string]string, usable cpuset.Set, wide bool) {
+	row := func(container string, cells ...terminal.Cell) {
+		t.Cells(append(cells, terminal.Cell{Text: classes[[3]string{p.GetNamespace(), p.GetName(), container}]})...)
+	}
 	offline := func(cpus cpuset.Set) terminal.Cell {
 		if usable.IsEmpty() {
 			return terminal.Cell{}
@@ -61,7 +88,7 @@ func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, usa
 	if !pool.IsEmpty() || len(p.GetMemory()) > 0 {
 		word = "pool"
 	}
-	t.Cells(terminal.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: terminal.Strong}, terminal.Cell{Text: word, Tone: terminal.Faint},
+	row("", terminal.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: terminal.Strong}, terminal.Cell{Text: word, Tone: terminal.Faint},
 		terminal.Cell{Text: countText(pool)}, terminal.Cell{Text: setText(pool, wide)}, offline(pool),
 		terminal.Cell{Text: memoryText(p.GetMemory())}, terminal.Cell{Text: numaText(p.GetMemory())}, terminal.Cell{}, movesCell(p, extras.Moves))
 	for _, c := range p.GetContainers() {
@@ -76,9 +103,9 @@ func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, usa
 		if isolation == node.HostIsolation {
 			set = "shared"
 		}
-		t.Cells(terminal.Cell{Text: "  " + c.GetName()}, terminal.Cell{Text: isolation.String(), Tone: tone},
+		row(c.GetName(), terminal.Cell{Text: "  " + c.GetName()}, terminal.Cell{Text: isolation.String(), Tone: tone},
 			terminal.Cell{Text: countText(cpus)}, terminal.Cell{Text: set}, offline(cpus),
-			terminal.Cell{Text: memoryText(c.GetMemory())}, terminal.Cell{Text: numaText(c.GetMemory())}, devicesCell(devicesOf(p, c, extras.Places), wide))
+			terminal.Cell{Text: memoryText(c.GetMemory())}, terminal.Cell{Text: numaText(c.GetMemory())}, devicesCell(devicesOf(p, c, extras.Places), wide), terminal.Cell{})
 	}
 }
 
