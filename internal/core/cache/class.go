@@ -57,7 +57,7 @@ func Resolve(ask request.Cache, m *machine.Machine) (Want, error) {
 			n = (ask.Percent*c.Ways + 99) / 100
 		}
 		w.Ways = max(n, c.LeastWays)
-		if most := (allWays(c) &^ core(c)).longest(); w.Ways > most {
+		if most := (allWays(c) &^ core(c)).Longest(); w.Ways > most {
 			return w, fmt.Errorf("%s: a class can have at most %d of the %d ways of an L3 cache here; the others are %s, which hardware uses too or the default class keeps", ask, most, c.Ways, core(c))
 		}
 	}
@@ -77,8 +77,8 @@ func Resolve(ask request.Cache, m *machine.Machine) (Want, error) {
 	return w, nil
 }
 
-// longest returns the length of the longest run.
-func (w Ways) longest() int {
+// Longest returns the length of the longest run of contiguous ways.
+func (w Ways) Longest() int {
 	most := 0
 	for _, n := range w.runs {
 		most = max(most, n)

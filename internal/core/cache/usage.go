@@ -209,7 +209,7 @@ func (u Usage) Kept() Ways {
 func (u Usage) FreeWays(i int) (free, all int) {
 	rules := u.of.m.Caches()
 	own := allWays(rules) &^ core(rules)
-	return (own &^ u.of.taken[i].ways).longest(), own.longest()
+	return (own &^ u.of.taken[i].ways).Longest(), own.Longest()
 }
 
 // FreeBandwidth is FreeWays for the memory bandwidth, in percent.

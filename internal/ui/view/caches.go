@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,8 +203,37 @@ func ownersText(owners []explain.CacheOwner) string {
 
 // ClassesText describes how many classes are in use.
 func ClassesText(c *explain.Caches) string {
-	return fmt.Sprintf("%d of %s of the processor are in use, beside the default one; a class has contiguous ways of each cache, so that the largest one can have fewer than are free",
+	return fmt.Sprintf("%d of %s of the processor are in use, beside the default one; a class has contiguous ways of each cache, so the largest one can have fewer than are free",
 		c.UsedClasses, classCount(c.Classes))
+}
+
+// fragmentsText describes a cache in which one more class cannot have all ways that are free, and
+// which pod to create again so that it can have more. It is empty if the free ways are contiguous.
+// The classes of running pods never move (docs/cache.md), because lines of a cache do not move with
+// their ways.
+func fragmentsText(l *explain.CacheReport, kept cache.Ways) string {
+	free := cache.Run(0, l.Ways) &^ kept
+	of := map[string]cache.Ways{}
+	for _, o := range l.Owners {
+		free &^= o.Set
+		of[o.Pod] |= o.Set
+	}
+	longest := free.Longest()
+	if free.Len() == longest {
+		return ""
+	}
+	text := fmt.Sprintf("L3 %d: %s are free and not contiguous, so one more class can have only %d", l.ID, waysOf(free.Len()), longest)
+	best, most := "", longest
+	for _, pod := range slices.Sorted(maps.Keys(of)) {
+		// At worst, the pod gets its ways again in the longest run.
+		if n := (free | of[pod]).Longest() - of[pod].Len(); n > most {
+			best, most = pod, n
+		}
+	}
+	if best == "" {
+		return text + "; no pod frees more if it alone is created again"
+	}
+	return text + fmt.Sprintf(". Delete pod %s and create it again: its ways are then chosen again, and one more class can have %d or more", best, most)
 }
 
 func classCount(n int) string {

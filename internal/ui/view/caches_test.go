@@ -104,3 +104,29 @@ func TestResizedCaches(t *testing.T) {
 		t.Errorf("there is no %q in\n%s", want, text)
 	}
 }
+
+// TestFragments checks what is shown of a cache whose free ways are not contiguous: which pod to
+// create again, and that no pod is named that would free nothing.
+func TestFragments(t *testing.T) {
+	owner := func(pod string, ways cache.Ways) explain.CacheOwner {
+		return explain.CacheOwner{Pod: pod, Ways: ways.String(), Set: ways}
+	}
+	var out strings.Builder
+	for _, owners := range [][]explain.CacheOwner{
+		{owner("prod/a", 0x003)},
+		{owner("prod/a", 0x00c)},
+		{owner("prod/a", 0x00c), owner("prod/b", 0x0c0)},
+		{owner("prod/a", 0x018), owner("prod/a", 0x060)},
+		{owner("prod/a", 0x00e), owner("prod/b", 0x0e0)},
+	} {
+		c := &explain.Caches{Classes: 15, UsedClasses: len(owners), Kept: 0x600, L3: []explain.CacheReport{{ID: 1, Ways: 11, ClassWays: 9, Owners: owners}}}
+		report := view.Report{Usage: explain.Report{Caches: c}}
+		for line := range strings.Lines(report.Text(terminal.Style{})) {
+			if strings.Contains(line, "prod/") || strings.Contains(line, "fragmented") {
+				out.WriteString(line)
+			}
+		}
+		out.WriteString("\n")
+	}
+	golden.Compare(t, "testdata/fragments.txt", out.String())
+}

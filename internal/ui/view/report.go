@@ -91,6 +91,11 @@ func (r Report) Text(style terminal.Style) string {
 	if c := r.Usage.Caches; c != nil {
 		out.WriteString("\n" + CachesTable(c).Text(style))
 		out.WriteString(style.Paragraph("", "  ", terminal.Plain.Of(ClassesText(c)+".")))
+		for i := range c.L3 {
+			if text := fragmentsText(&c.L3[i], c.Kept); text != "" {
+				out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("fragmented"), terminal.Plain.Of(text)))
+			}
+		}
 	}
 	for _, n := range r.Usage.Nodes {
 		if n.Lost != "" {
