@@ -32,7 +32,7 @@ func TestCacheReasons(t *testing.T) {
 			t.Errorf("%s: preemption helps: %t", answer.Why.Cause, !hopeless(answer.Why.Cause))
 		}
 	}
-	why := reason{fleet.Why{Cause: rejection.NoCache, Resource: request.L3}, 1, node.TopologyNone}
+	why := reason{fleet.Why{Cause: rejection.NoCache, Resource: request.L3}, 1, node.TopologyNone, false}
 	const want = "1 way of L3 is not free in the caches of the free CPUs, or no class of the caches is free"
 	if got := why.sentence(&request.Pod{}); got != want || hopeless(why.Cause) {
 		t.Errorf("%s, want %s", got, want)

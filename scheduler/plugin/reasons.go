@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/rejection"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -24,11 +25,14 @@ type reason struct {
 	fleet.Why
 	wanted   int64
 	topology node.TopologyPolicy
+	// isolated is true if only isolated CPUs become exclusive on the node, and the pod has no pool
+	// with CPUs of both kinds (R-CPU-135).
+	isolated bool
 }
 
 // of returns the message for an answer that rejects the pod.
 func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) string {
-	why := reason{a.Why, a.Wanted, policy.Topology}
+	why := reason{a.Why, a.Wanted, policy.Topology, policy.CPU.Isolated == cpu.IsolatedOnly && (pod.BudgetCPUs == 0 || pod.SharesIsolated)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text, known := r.text[why]
@@ -58,7 +62,7 @@ func hopeless(c rejection.Cause) bool {
 func (r reason) sentence(pod *request.Pod) string {
 	what, do, are := r.amount(), "do", "are"
 	if what == "" {
-		what = everything(pod)
+		what = r.everything(pod)
 	}
 	if strings.HasPrefix(what, "1 ") && !strings.Contains(what, " and ") {
 		do, are = "does", "is"
@@ -69,7 +73,7 @@ func (r reason) sentence(pod *request.Pod) string {
 			return what + " " + do + " not fit on one NUMA node"
 		}
 		// Each of them may fit alone, on a different number of NUMA nodes than the others.
-		return everything(pod) + " do not fit on the fewest NUMA nodes"
+		return r.everything(pod) + " do not fit on the fewest NUMA nodes"
 	case rejection.GivenApart:
 		return "the devices of the pod are near more NUMA nodes than policy " + r.topology.String() + " admits"
 	case rejection.GivenElsewhere:
@@ -111,7 +115,7 @@ func (r reason) amount() string {
 	case r.Resource == "" || r.wanted == 0:
 		return ""
 	case r.Resource == request.CPU:
-		return cpus(r.wanted)
+		return r.cpus(r.wanted)
 	case request.IsMemory(r.Resource):
 		return request.Bytes(r.wanted) + " of " + r.Resource
 	case request.IsCache(r.Resource):
@@ -120,15 +124,16 @@ func (r reason) amount() string {
 	return fmt.Sprintf("%d %s", r.wanted, r.Resource)
 }
 
-func cpus(n int64) string {
-	if n == 1 {
-		return "1 CPU"
+func (r reason) cpus(n int64) string {
+	text := request.Words(request.CPU, n)
+	if r.isolated {
+		text = strings.Replace(text, " ", " isolated ", 1)
 	}
-	return fmt.Sprintf("%d CPUs", n)
+	return text
 }
 
 // everything returns all resources that a pod requests.
-func everything(pod *request.Pod) string {
+func (r reason) everything(pod *request.Pod) string {
 	whole, memory := pod.BudgetCPUs, pod.BudgetMemory
 	if whole == 0 && len(memory) == 0 {
 		for i := range pod.Containers {
@@ -142,7 +147,7 @@ func everything(pod *request.Pod) string {
 	}
 	var parts []string
 	if whole > 0 {
-		parts = append(parts, cpus(int64(whole)))
+		parts = append(parts, r.cpus(int64(whole)))
 	}
 	for _, m := range memory {
 		if m.Value > 0 {
