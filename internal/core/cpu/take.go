@@ -37,12 +37,14 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 }
 
 // takeIsolatedFirst is Take with IsolatedFirst: isolated CPUs as long as there are any, then others
-// (R-CPU-133). With full-pcpus-only, both parts are whole cores.
+// (R-CPU-133). With full-pcpus-only, both parts are whole cores. A core of which only some threads
+// are isolated counts as one that is not. Only a slice of less than a core, inside of a pool, is
+// taken of single threads.
 func takeIsolatedFirst(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
 	isolated := available.Intersection(o.IsolatedCPUs(m))
 	o.Isolated = IsolatedAlike
 	some := min(n, isolated.Len())
-	if some < n && o.FullPCPUsOnly {
+	if o.FullPCPUsOnly && (some < n || n%coreSize(m) == 0) {
 		isolated = WholeCores(m, isolated, cpuset.Set{})
 		some = min(n, isolated.Len()) / coreSize(m) * coreSize(m)
 	}

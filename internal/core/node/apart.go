@@ -139,6 +139,9 @@ func (d *draft) isolatedFirst(hintSets []hint.Set, rules hint.Rules) ([]hint.Set
 		return nil, hint.Choice{}
 	}
 	isolated := d.available().Intersection(d.s.isolated)
+	if d.s.policy.CPU.FullPCPUsOnly {
+		isolated = cpu.WholeCores(d.s.machine, isolated, cpuset.Set{})
+	}
 	for _, n := range d.s.machine.CPUNodes() {
 		need.Offer[n.ID] = int64(isolated.IntersectionLen(n.CPUs))
 	}
