@@ -186,7 +186,7 @@ func (p *pod) reduce() {
 				p.Metadata.Annotations[key] = unreadable
 			}
 		case slices.Contains(annotations, key):
-		case len(podspec.Misspelt(slices.Values([]string{key}))) > 0:
+		case len(podspec.Misspelt([]string{key})) > 0:
 			p.Metadata.Annotations[key] = "" // A reader asks what is meant.
 		default:
 			delete(p.Metadata.Annotations, key)

@@ -22,7 +22,7 @@ func TestAnnotationsAreKnown(t *testing.T) {
 		podspec.MovesAnnotation, podspec.QuietAnnotation, podspec.PredictionAnnotation, request.SharedPoolAnnotation, request.SharedPoolCacheAnnotation,
 		request.CacheAnnotationPrefix + "worker", handover.Annotation, notice.Annotation, quiet.AskFrequency + "/worker",
 	} {
-		if odd := podspec.Misspelt(slices.Values([]string{key})); len(odd) > 0 {
+		if odd := podspec.Misspelt([]string{key}); len(odd) > 0 {
 			t.Errorf("%s is suspect: %s", key, odd)
 		}
 		prefix, name, _ := strings.Cut(key, "/")

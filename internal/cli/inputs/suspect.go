@@ -56,7 +56,7 @@ func suspect(pod *v1.Pod, m *machine.Machine) (impossible field.ErrorList, odd [
 	if _, err := podspec.Quiet(pod.Annotations[podspec.QuietAnnotation]); err != nil {
 		odd = append(odd, err.Error())
 	}
-	odd = append(odd, podspec.Misspelt(maps.Keys(pod.Annotations))...)
+	odd = append(odd, podspec.Misspelt(slices.Collect(maps.Keys(pod.Annotations)))...)
 	slices.SortFunc(impossible, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	slices.Sort(odd)
 	return impossible, odd

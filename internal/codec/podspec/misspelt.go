@@ -1,7 +1,7 @@
 package podspec
 
 import (
-	"iter"
+	"bytes"
 	"slices"
 	"strings"
 
@@ -28,10 +28,10 @@ func ownNames() []string {
 // Misspelt returns a sentence about each key of an annotation that is probably meant for Paddock
 // and has no effect: an unknown name with Paddock's prefix, or a name of Paddock with a similar
 // prefix, such as paddock.io/moves. The sentences are in the order of the keys, and five at most.
-func Misspelt(keys iter.Seq[string]) []string {
+func Misspelt(keys []string) []string {
 	var ours []string
-	for key := range keys {
-		if len(key) <= longestKey && MayBeOurs(func(part string) bool { return strings.Contains(key, part) }) && !isKnown(key) {
+	for _, key := range keys {
+		if len(key) <= longestKey && MayBeOurs([]byte(key)) && !isKnown(key) {
 			ours = append(ours, key)
 		}
 	}
@@ -55,15 +55,19 @@ func Misspelt(keys iter.Seq[string]) []string {
 // isKnown reports whether a key is that of an annotation of Paddock. Others check the value, and
 // the name of a container.
 func isKnown(key string) bool {
-	name, own := strings.CutPrefix(key, ownPrefix)
-	return own && slices.Contains(ownNames(), name) || strings.HasPrefix(key, request.CacheAnnotationPrefix) ||
+	return slices.Contains(ownNames(), strings.TrimPrefix(key, ownPrefix)) || strings.HasPrefix(key, request.CacheAnnotationPrefix) ||
 		key == frequencyKey || strings.HasPrefix(key, frequencyKey+"/")
 }
 
-// MayBeOurs reports whether a text can have the key of an annotation that Misspelt is about.
-// contains reports whether the text has a part. It is fast, because most pods have none.
-func MayBeOurs(contains func(part string) bool) bool {
-	return contains("addock") || contains("padock") || contains("-project.github.io")
+// MayBeOurs reports whether a text can have the key of an annotation that Misspelt is about. It is
+// fast, because most pods have none.
+func MayBeOurs(text []byte) bool {
+	for _, part := range []string{"addock", "padock", "-project.github.io"} {
+		if bytes.Contains(text, []byte(part)) {
+			return true
+		}
+	}
+	return false
 }
 
 // meantBy returns the annotation that a key most likely means, or "".

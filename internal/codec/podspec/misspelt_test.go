@@ -1,7 +1,6 @@
 package podspec_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ func TestMisspelt(t *testing.T) {
 		"":                                                     "",
 		"paddock":                                              "",
 	} {
-		got := podspec.Misspelt(slices.Values([]string{key}))
+		got := podspec.Misspelt([]string{key})
 		if len(got) > 1 || (len(got) == 0) != (want == "") || want != "" && !strings.Contains(got[0], want) {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
@@ -42,7 +41,7 @@ func TestMisspelt(t *testing.T) {
 	for _, letter := range strings.Split("abcdefghij", "") {
 		many = append(many, "paddock-project.github.io/"+strings.Repeat(letter, 20))
 	}
-	if got := podspec.Misspelt(slices.Values(many)); len(got) != 5 {
+	if got := podspec.Misspelt(many); len(got) != 5 {
 		t.Errorf("%d sentences, want 5", len(got))
 	}
 }

@@ -159,7 +159,6 @@ func (s *step) push() {
 		return
 	}
 	s.advance()
-	w := s.want()
 	a := s.updates(converge.Occasion{By: converge.Unsolicited})
 	unsettled := a.Differing + s.beingCreated()
 	s.do(CountUnsettled{unsettled})
@@ -171,7 +170,7 @@ func (s *step) push() {
 		s.soon()
 	}
 	updates := a.Updates[:min(len(a.Updates), most)]
-	if stopping := s.ofStopping(updates); len(stopping) > 0 {
+	if stopping := s.writable(updates, true); len(stopping) > 0 {
 		s.writeCgroups(stopping)
 		return
 	}
@@ -183,10 +182,7 @@ func (s *step) push() {
 		s.owe(a.Withheld > 0 && s.allSettled(), nil) // Containers that run only on each other's CPUs: a reply exchanges them.
 		return
 	}
-	s.flight = &flight{by: s.begin("", true), updates: updates}
-	for _, u := range updates {
-		s.containers.edit(s, u.ID).send(s.flight.by, u.After, w.Takes(u))
-	}
+	s.fly(s.begin("", true), updates, false)
 	s.do(Update{s.link.id, s.flight.by.number, updates})
 }
 
@@ -225,7 +221,7 @@ func (s *step) owe(owes bool, updates []converge.Update) {
 	case s.now.Sub(d.since) < wait:
 		s.soon()
 	case !s.mayDun():
-		if updates = s.withCgroup(updates); len(updates) > 0 {
+		if updates = s.writable(updates, false); len(updates) > 0 {
 			s.info("a new connection would disturb creations, or wait for a container that stops: the agent writes the cgroups", "containers", len(updates))
 			s.writeCgroups(updates)
 		}

@@ -46,59 +46,52 @@ func (s *step) mayDun() bool {
 	return !d.since.IsZero() && (s.now.Sub(d.since) >= owing<<d.dunned+creation || !s.stops() && !s.underWay())
 }
 
-// ofStopping returns the updates of containers that are being stopped.
-func (s *step) ofStopping(updates []converge.Update) (of []converge.Update) {
-	for _, u := range updates {
-		if s.isStopping(s.containers.get(u.ID)) {
-			of = append(of, u)
-		}
-	}
-	return s.withCgroup(of)
+// writable returns the updates that the agent can make itself, because it knows the cgroups. If
+// stopping is set, it returns only those of containers that are being stopped.
+func (s *step) writable(updates []converge.Update, stopping bool) []converge.Update {
+	return slices.DeleteFunc(slices.Clone(updates), func(u converge.Update) bool {
+		c := s.containers.get(u.ID)
+		return c == nil || c.path == "" || stopping && !s.isStopping(c)
+	})
 }
 
-// withCgroup returns the updates of containers whose cgroup is known.
-func (s *step) withCgroup(updates []converge.Update) (of []converge.Update) {
-	for _, u := range updates {
-		if s.containers.get(u.ID).path != "" {
-			of = append(of, u)
-		}
+// fly notes an update that the runtime did not ask for.
+func (s *step) fly(by *operation, updates []converge.Update, direct bool) {
+	s.flight = &flight{by: by, updates: updates, direct: direct}
+	w := s.want()
+	for i := range updates {
+		u := &updates[i]
+		s.containers.edit(s, u.ID).send(by, u.After, w.Takes(*u))
 	}
-	return of
 }
 
 // writeCgroups makes updates without the runtime. Each of them is safe by itself, as an unsolicited
 // update. The runtime's own specification of a container stays as it was. That does not matter,
 // because every reply about the container has its setting.
 func (s *step) writeCgroups(updates []converge.Update) {
-	s.flight = &flight{by: s.begin("", true), updates: updates, direct: true}
-	w, of := s.want(), make([]CgroupUpdate, 0, len(updates))
-	for _, u := range updates {
-		of = append(of, CgroupUpdate{s.containers.get(u.ID).path, u})
-		s.containers.edit(s, u.ID).send(s.flight.by, u.After, w.Takes(u))
+	by, paths := s.begin("", true), make([]string, len(updates))
+	for i := range updates {
+		paths[i] = s.containers.get(updates[i].ID).path
 	}
-	s.do(WriteCgroups{s.flight.by.number, of})
+	s.fly(by, updates, true)
+	s.do(WriteCgroups{by.number, updates, paths})
 }
 
 // keepWrites notes again, after the runtime has shown its containers, the writes of cgroups that
 // are under way. The end of a connection does not end them.
 func (s *step) keepWrites() {
-	f := s.flight
-	if f == nil {
-		return
+	if f := s.flight; f != nil {
+		s.fly(f.by, s.writable(f.updates, false), true)
 	}
-	f = &flight{by: f.by, direct: true, updates: slices.Clone(f.updates)}
-	f.updates = slices.DeleteFunc(f.updates, func(u converge.Update) bool { return s.containers.get(u.ID) == nil })
-	for _, u := range f.updates {
-		s.containers.edit(s, u.ID).send(f.by, u.After, s.want().Takes(u))
-	}
-	s.flight = f
 }
 
 // WriteCgroups writes the settings of containers to their cgroups, because the runtime cannot
-// update them now. Its outcome is Landed. It waits for the kernel, which has no time limit.
+// update them now. Paths are parallel to Updates. Its outcome is Landed. It waits for the kernel,
+// which has no time limit.
 type WriteCgroups struct {
 	Number  uint64
-	Updates []CgroupUpdate
+	Updates []converge.Update
+	Paths   []string
 }
 
 func (WriteCgroups) action() {}
@@ -107,17 +100,16 @@ func (WriteCgroups) action() {}
 // ended.
 func (a WriteCgroups) Carry(set func(path string, s converge.Setting) error) Landed {
 	landed := Landed{Number: a.Number}
-	var errs []error
-	for _, u := range a.Updates {
+	for i := range a.Updates {
+		u := &a.Updates[i]
 		after := u.After
 		if after.Quota == u.Before.Quota {
 			after.Quota = quota.Keep // The kubelet may be writing another quota at this moment.
 		}
-		if err := set(u.Path, after); err != nil {
-			landed.Failed, errs = append(landed.Failed, u.ID), append(errs, err)
+		if err := set(a.Paths[i], after); err != nil {
+			landed.Failed, landed.Err = append(landed.Failed, u.ID), errors.Join(landed.Err, err)
 		}
 	}
-	landed.Err = errors.Join(errs...)
 	return landed
 }
 

@@ -3,7 +3,6 @@ package kubelet
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
@@ -35,14 +34,16 @@ func (a *annotations) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	has := func(text string) bool { return bytes.Contains(data, []byte(text)) }
-	if !podspec.MayBeOurs(has) && !has(`\u`) && !has(`\/`) { // Names may be escaped.
+	if !podspec.MayBeOurs(data) && !has(`\u`) && !has(`\/`) { // Names may be escaped.
 		return nil
 	}
 	var all map[string]json.RawMessage
 	if err := decode(data, &all); err != nil {
 		return err
 	}
+	keys := make([]string, 0, len(all))
 	for key, raw := range all {
+		keys = append(keys, key)
 		if !strings.HasPrefix(key, request.CacheAnnotationPrefix) && key != request.SharedPoolCacheAnnotation {
 			continue
 		}
@@ -58,6 +59,6 @@ func (a *annotations) UnmarshalJSON(data []byte) error {
 		}
 		a.caches[key] = text
 	}
-	a.odd = podspec.Misspelt(maps.Keys(all))
+	a.odd = podspec.Misspelt(keys)
 	return nil
 }
