@@ -17,7 +17,7 @@ func TestMisspelt(t *testing.T) {
 		"paddock-project.github.io/move":                       "has no effect; did you mean paddock-project.github.io/moves?",
 		"paddock-project.github.io/shared_pool":                "did you mean paddock-project.github.io/shared-pool?",
 		"paddock-project.github.io/SharedPool":                 "did you mean paddock-project.github.io/shared-pool?",
-		"paddock-project.github.io/leave-alone":                "Paddock does not know it; it knows moves, leave-alone-until, shared-pool, shared-pool-cache or notice",
+		"paddock-project.github.io/leave-alone":                "has no effect: Paddock does not know it",
 		"paddock.io/moves":                                     "did you mean paddock-project.github.io/moves?",
 		"paddock/shared-pool":                                  "did you mean paddock-project.github.io/shared-pool?",
 		"padock-project.github.io/moves":                       "did you mean paddock-project.github.io/moves?",

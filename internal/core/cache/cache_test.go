@@ -340,18 +340,18 @@ func TestWiden(t *testing.T) {
 	if want := (cache.Class{{Cache: 0, Ways: 0x4, Bandwidth: 10}, {Cache: 1, Ways: 0x3}}); !more.Equal(want) {
 		t.Errorf("a move takes %s, want %s", more, want)
 	}
-	wide, err := u.Widen(more)
+	wide, free := u.TakeFree(more, true)
 	both, taking := u.Return(old).Take(old.With(place))
-	if err != nil || taking != nil || !wide.Equal(both) {
-		t.Errorf("widened: %v, %v, equal %t", err, taking, wide.Equal(both))
+	if !free.Equal(more) || taking != nil || !wide.Equal(both) {
+		t.Errorf("widened by %s: %v, equal %t", free, taking, wide.Equal(both))
 	}
 	if !wide.Narrow(more).Equal(u) {
 		t.Error("narrowed, it is another usage")
 	}
-	if _, err := u.Widen(place); !errors.Is(err, cache.ErrNotFree) {
-		t.Errorf("the ways of another class: %v", err)
+	if _, free := u.TakeFree(place, true); len(free) != 1 || free[0].Cache != 1 {
+		t.Errorf("free are %s: the ways of L3 0 are those of another class", free)
 	}
-	if free := u.Free(place, cache.Usage.Widen); len(free) != 1 || free[0].Cache != 1 {
-		t.Errorf("free are %s", free)
+	if _, free := u.TakeFree(more, false); len(free) != 0 {
+		t.Errorf("free are %s, and all classes are in use", free)
 	}
 }

@@ -65,9 +65,6 @@ func (u Usage) Take(c Class) (Usage, error) {
 	return u.take(c, 1)
 }
 
-// Widen is Take for shares that are added to a class that was taken: the number of classes stays.
-func (u Usage) Widen(c Class) (Usage, error) { return u.take(c, 0) }
-
 // take adds shares, and a number of classes.
 func (u Usage) take(c Class, classes int) (Usage, error) {
 	if len(c) == 0 || u.of == nil {
@@ -102,7 +99,7 @@ func (u Usage) Return(c Class) Usage {
 	return u.with(c, -1, -1)
 }
 
-// Narrow takes away shares that were added by Widen.
+// Narrow takes away shares that were added to a class.
 func (u Usage) Narrow(c Class) Usage {
 	if len(c) == 0 || u.of == nil {
 		return u
@@ -164,15 +161,24 @@ func (u Usage) Missing(c Class, cpus cpuset.Set) []int {
 	return ids
 }
 
-// Free returns the shares for which take, Take or Widen, would return no error now.
-func (u Usage) Free(c Class, take func(Usage, Class) (Usage, error)) Class {
-	var free Class
-	for _, s := range c {
-		if _, err := take(u, Class{s}); err == nil {
-			free = append(free, s)
+// TakeFree takes the shares of a class that are free, and returns them. If widens is set, they are
+// added to a class that was taken, and the number of classes stays.
+func (u Usage) TakeFree(c Class, widens bool) (n Usage, free Class) {
+	n = u
+	used, most := u.Classes()
+	if !widens && used >= most {
+		return n, nil
+	}
+	for k := range c {
+		classes := 0
+		if !widens && len(free) == 0 {
+			classes = 1
+		}
+		if next, err := n.take(c[k:k+1], classes); err == nil {
+			n, free = next, append(free, c[k])
 		}
 	}
-	return free
+	return n, free
 }
 
 // Rest returns what the default class has of each cache: the ways that no class has and that are

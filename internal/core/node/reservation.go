@@ -189,14 +189,9 @@ func (o *offer) keep(r Reservation, of needs) {
 			next.devices, k.devices = taken, append(k.devices, free)
 		}
 	}
-	take := cache.Usage.Take
-	if of.widens {
-		take = cache.Usage.Widen
-	}
 	for _, c := range of.classes {
-		free := next.caches.Free(c, take)
-		whole = whole && len(free) == len(c)
-		if taken, err := take(next.caches, free); err == nil && len(free) > 0 {
+		taken, free := next.caches.TakeFree(c, of.widens)
+		if whole = whole && len(free) == len(c); len(free) > 0 {
 			next.caches, k.classes = taken, append(k.classes, free)
 		}
 	}

@@ -223,13 +223,13 @@ func (s *step) create(e Create) Placed {
 	a := s.updates(converge.Occasion{By: converge.Merged, Creates: &converge.Container{ID: c.id, Pod: c.pod, Name: c.name}})
 	if by := a.Blocker; by != nil {
 		s.soon()
-		if blocks := s.containers.get(by.ID); s.isStopping(blocks) {
+		phase := by.Phase.String()
+		if s.isStopping(s.containers.get(by.ID)) {
 			s.shortly() // The agent writes its cgroup.
-			return Placed{Err: fmt.Errorf("its CPUs %s are not free yet: container %s of pod %s is being stopped and may still run on some of them; the kubelet tries again",
-				setting.CPUs, by.Name, s.who(by.Pod))}
+			phase = "stopping"
 		}
 		return Placed{Err: fmt.Errorf("its CPUs %s are not free yet: container %s of pod %s is being moved away and may still run on some of them (%s); the kubelet tries again",
-			setting.CPUs, by.Name, s.who(by.Pod), by.Phase)}
+			setting.CPUs, by.Name, s.who(by.Pod), phase)}
 	}
 	s.do(ContainerCreated{c.pod, c.name})
 	s.heardOf(c.pod)

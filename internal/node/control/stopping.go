@@ -28,15 +28,8 @@ import (
 // isStopping reports whether the runtime may be stopping a container and is blocked by that.
 func (l *Loop) isStopping(c *container) bool { return l.link.listsLate && c.deleted && c.life != ended }
 
-// stops reports whether there is a container for which isStopping is true.
-func (l *Loop) stops() bool {
-	for _, c := range l.containers.all() {
-		if l.isStopping(c) {
-			return true
-		}
-	}
-	return false
-}
+// stops reports whether isStopping was true for a container at the last Inspect.
+func (l *Loop) stops() bool { return l.link.listsLate && l.deleting }
 
 // mayDun reports whether the connection may be closed because updates wait for a reply. It may not
 // while the runtime creates something, or stops a container that blocks it, for at most as long as

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,10 +212,8 @@ func ClassesText(c *explain.Caches) string {
 // their ways.
 func fragmentsText(l *explain.CacheReport, kept cache.Ways) string {
 	free := cache.Run(0, l.Ways) &^ kept
-	of := map[string]cache.Ways{}
-	for _, o := range l.Owners {
-		free &^= o.Set
-		of[o.Pod] |= o.Set
+	for i := range l.Owners {
+		free &^= l.Owners[i].Set
 	}
 	longest := free.Longest()
 	if free.Len() == longest {
@@ -224,9 +221,15 @@ func fragmentsText(l *explain.CacheReport, kept cache.Ways) string {
 	}
 	text := fmt.Sprintf("L3 %d: %s are free and not contiguous, so one more class can have only %d", l.ID, waysOf(free.Len()), longest)
 	best, most := "", longest
-	for _, pod := range slices.Sorted(maps.Keys(of)) {
+	for i := range l.Owners {
+		pod, has := l.Owners[i].Pod, cache.Ways(0)
+		for k := range l.Owners {
+			if l.Owners[k].Pod == pod {
+				has |= l.Owners[k].Set
+			}
+		}
 		// At worst, the pod gets its ways again in the longest run.
-		if n := (free | of[pod]).Longest() - of[pod].Len(); n > most {
+		if n := (free | has).Longest() - has.Len(); n > most {
 			best, most = pod, n
 		}
 	}
