@@ -80,13 +80,13 @@ func has(p *parts.Parts, path string) bool {
 	return is
 }
 
-// prepareRuntime makes what a runtime expects at fixed paths. For CRI-O these are its registries, and
-// where it unpacks images. Another containerd replaces that of the root disk.
+// prepareRuntime makes what a runtime expects at fixed paths. Another containerd replaces that of the
+// root disk.
 func (n *node) prepareRuntime(ctx context.Context, p *parts.Parts) error {
 	var script string
 	switch {
 	case n.runtime == crio:
-		script = "mkdir -p /var/tmp /etc/containers && cp " + wire.CRIO + "/registries.conf /etc/containers"
+		script = wire.PrepareCRIO
 	case has(p, wire.Containerd+"/containerd"):
 		script = "cd " + wire.Containerd + " && cp config.toml /etc/containerd && cp containerd containerd-shim-runc-v2 ctr /usr/bin"
 	default:
@@ -112,11 +112,12 @@ func (n *node) importImage(ctx context.Context) error {
 
 // startRuntime starts the runtime and waits until it answers about containers.
 func (n *node) startRuntime(ctx context.Context) error {
-	ready, argv := "log:containerd successfully booted", []string{"/usr/bin/containerd", "--log-level", "info"}
+	p := wire.Process{Argv: []string{"/usr/bin/containerd", "--log-level", "info"}, Ready: "log:containerd successfully booted"}
 	if n.runtime == crio {
-		ready, argv = "unix:/var/run/crio/crio.sock", []string{wire.CRIO + "/crio", "--config", wire.CRIO + "/crio.conf", "--config-dir", ""}
+		p = wire.CRIOProcess("")
 	}
-	if err := n.start(ctx, n.runtime, ready, argv...); err != nil {
+	p.Name = n.runtime
+	if err := n.startProcess(ctx, p); err != nil {
 		return err
 	}
 	// containerd answers before it has found out what runs. Until then, CRI reports that it is not
@@ -134,12 +135,13 @@ func (n *node) startRuntime(ctx context.Context) error {
 }
 
 func (n *node) start(ctx context.Context, name, ready string, argv ...string) error {
-	p := wire.Process{Name: name, Argv: argv, Ready: ready, Timeout: patience}
-	if name != "agent" { // The agent runs as users run it.
-		p.Env = []string{wire.LessGarbage}
-	}
-	if name == crio { // The libraries of its monitor.
-		p.Env = append(p.Env, "LD_LIBRARY_PATH="+wire.CRIO)
+	return n.startProcess(ctx, wire.Process{Name: name, Argv: argv, Ready: ready})
+}
+
+// startProcess starts a process and waits until it is ready.
+func (n *node) startProcess(ctx context.Context, p wire.Process) error {
+	if p.Timeout = patience; p.Name != "agent" { // The agent runs as users run it.
+		p.Env = append([]string{wire.LessGarbage}, p.Env...)
 	}
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, p)
 	return err

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -146,11 +145,11 @@ func (n *node) install(ctx context.Context, c *plane) error {
 		}
 		texts[to] = string(data)
 	}
-	config, err := kubeletConfig(nil)
+	config, err := n.kubeletConfig(nil)
 	if err != nil {
 		return err
 	}
-	texts["/var/lib/kubelet/config.yaml"] = string(n.ofRuntime(config))
+	texts["/var/lib/kubelet/config.yaml"] = string(config)
 	for to, text := range texts {
 		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: to, Data: []byte(text), Mode: 0o755}); err != nil {
 			return err
@@ -177,7 +176,7 @@ const (
 func (n *node) installRuntime(ctx context.Context) error {
 	script := "for image in image busybox; do ctr -n k8s.io images import /in/$image.tar || exit 1; done"
 	if n.runtime == crio {
-		script = "mkdir -p /var/tmp /var/lib/registry /etc/containers /etc/crio/crio.conf.d && cp " + wire.CRIO + "/registries.conf /etc/containers"
+		script = wire.PrepareCRIO + " && mkdir -p /var/lib/registry /etc/crio/crio.conf.d"
 		if err := n.must(ctx, script); err != nil {
 			return err
 		}
@@ -197,14 +196,6 @@ func (n *node) startRuntime(ctx context.Context) error {
 		}
 	}
 	return n.startUnit(ctx, n.runtime)
-}
-
-// ofRuntime returns a KubeletConfiguration with the socket of the node's runtime.
-func (n *node) ofRuntime(config []byte) []byte {
-	if n.runtime == crio {
-		return bytes.ReplaceAll(config, []byte("/run/containerd/containerd.sock"), []byte("/var/run/crio/crio.sock"))
-	}
-	return config
 }
 
 var errNetwork = errors.New("the machine does not reach the API server")
@@ -250,11 +241,7 @@ func (n *node) reboot(ctx context.Context) error {
 // units are the services of the node, as systemd would run them.
 var units = map[string]wire.Process{
 	containerd: {Argv: []string{"/usr/bin/containerd"}, Ready: "log:containerd successfully booted"},
-	crio: {
-		Argv:  []string{wire.CRIO + "/crio", "--config", wire.CRIO + "/crio.conf", "--config-dir", "/etc/crio/crio.conf.d"},
-		Env:   []string{"LD_LIBRARY_PATH=" + wire.CRIO}, // The libraries of its monitor.
-		Ready: "unix:/var/run/crio/crio.sock",
-	},
+	crio:       wire.CRIOProcess("/etc/crio/crio.conf.d"),
 	"registry": {
 		Argv:  []string{"/bin/sh", "-c", "exec /in/guest registry " + wire.Registry + " /in/image.tar /in/busybox.tar $(find /var/lib/registry -name '*.tar')"},
 		Ready: "http://" + wire.Registry + "/v2/",

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
 // step is one step of a history of pods on a node. Exactly one of Create, Delete, End, Await and
@@ -43,7 +45,7 @@ func (n *node) renewKubelet(ctx context.Context, changes map[string]any) error {
 	if _, err := n.kubectl(ctx, "", "delete", "pods", "--all", "--now"); err != nil {
 		return err
 	}
-	config, err := kubeletConfig(changes)
+	config, err := n.kubeletConfig(changes)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (n *node) renewKubelet(ctx context.Context, changes map[string]any) error {
 	}
 	errs := []error{
 		n.must(ctx, "cd /var/lib/kubelet && rm -rf *_state device-plugins/*"),
-		n.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", n.ofRuntime(config)),
+		n.mustWith(ctx, "cat > /var/lib/kubelet/config.yaml", config),
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -70,7 +72,7 @@ func (n *node) renewKubelet(ctx context.Context, changes map[string]any) error {
 }
 
 // kubeletConfig returns a KubeletConfiguration: files/kubelet.yaml with changes.
-func kubeletConfig(changes map[string]any) ([]byte, error) {
+func (n *node) kubeletConfig(changes map[string]any) ([]byte, error) {
 	data, err := files.ReadFile("files/kubelet.yaml")
 	if err != nil {
 		return nil, err
@@ -78,6 +80,9 @@ func kubeletConfig(changes map[string]any) ([]byte, error) {
 	config := map[string]any{}
 	if err := yaml.Unmarshal(data, &config); err != nil {
 		return nil, err
+	}
+	if n.runtime == crio {
+		config["containerRuntimeEndpoint"] = "unix://" + wire.CRIOSocket
 	}
 	maps.Copy(config, changes)
 	return yaml.Marshal(config)

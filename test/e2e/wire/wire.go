@@ -101,8 +101,24 @@ type Process struct {
 // CPU time.
 const LessGarbage = "GOGC=300"
 
-// CRIO is the directory of CRI-O in a machine whose runtime it is.
-const CRIO = "/in/crio"
+// CRIO is the directory of CRI-O in a machine whose runtime it is. CRIOSocket is where it listens.
+// PrepareCRIO is a script that makes what it expects at fixed paths: its registries, and where it
+// unpacks images.
+const (
+	CRIO        = "/in/crio"
+	CRIOSocket  = "/var/run/crio/crio.sock"
+	PrepareCRIO = "mkdir -p /var/tmp /etc/containers && cp " + CRIO + "/registries.conf /etc/containers"
+)
+
+// CRIOProcess returns the process of CRI-O, without a name. configs is the directory of further
+// configuration files, or empty.
+func CRIOProcess(configs string) Process {
+	return Process{
+		Argv:  []string{CRIO + "/crio", "--config", CRIO + "/crio.conf", "--config-dir", configs},
+		Env:   []string{"LD_LIBRARY_PATH=" + CRIO}, // The libraries of its monitor.
+		Ready: "unix:" + CRIOSocket,
+	}
+}
 
 // Containerd is the directory of another containerd than that of the root disk, in a machine that
 // has one.
