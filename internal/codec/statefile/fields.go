@@ -22,13 +22,13 @@ var fileFields = form.Object[content]{
 	form.Number("generation", func(c *content) *uint64 { return &c.Generation }).Always(),
 	form.Nested("machine", machineFields, func(c *content) *Machine { return &c.Machine }).Always(),
 	form.Nested("policy", grantform.PolicyFields, func(c *content) *node.Policy { return &c.Policy }).Always(),
-	form.List[content, node.Grant]{
+	(&form.List[content, node.Grant]{
 		Name: "grants", Members: grantform.GrantFields,
 		Len: func(c *content) int { return len(c.Grants) },
 		At:  func(c *content, i int) *node.Grant { return c.Grants[i] },
 		Add: func(c *content) { c.Grants = append(c.Grants, &node.Grant{}) },
 		Who: func(g *node.Grant) string { return "pod " + g.Pod.ID() },
-	}.Field().Always(),
+	}).Field().Always(),
 	form.Text("checksum", func(c *content) *string { return &c.checksum }).Always(),
 }
 
@@ -36,7 +36,7 @@ var machineFields = form.Object[Machine]{
 	form.CPUs("cpus", func(m *Machine) *cpuset.Set { return &m.CPUs }),
 	form.CPUs("isolated", func(m *Machine) *cpuset.Set { return &m.Isolated }),
 	form.Nested("caches", cachesFields, func(m *Machine) *machine.Caches { return &m.Caches }),
-	form.List[Machine, Node]{
+	(&form.List[Machine, Node]{
 		Name: "nodes", Indent: "\n ", Members: form.Object[Node]{
 			form.Number("id", func(n *Node) *int { return &n.ID }).Always(),
 			form.CPUs("cpus", func(n *Node) *cpuset.Set { return &n.CPUs }),
@@ -45,7 +45,7 @@ var machineFields = form.Object[Machine]{
 		Len: func(m *Machine) int { return len(m.Nodes) },
 		At:  func(m *Machine, i int) *Node { return &m.Nodes[i] },
 		Add: func(m *Machine) { m.Nodes = append(m.Nodes, Node{}) },
-	}.Field().Always(),
+	}).Field().Always(),
 }
 
 var cachesFields = form.Object[machine.Caches]{

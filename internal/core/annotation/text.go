@@ -81,14 +81,14 @@ var fields = form.Object[content]{
 	form.CPUs("pool", func(c *content) *cpuset.Set { return &c.Grant.Pool }),
 	form.Slice("poolMemory", blockFields, func(c *content) *[]memory.Block { return &c.Grant.PoolMemory }, nil),
 	form.Class("poolCache", func(c *content) *cache.Class { return &c.Grant.PoolCache }),
-	form.List[content, node.ContainerGrant]{
+	(&form.List[content, node.ContainerGrant]{
 		Name: "containers", Members: containerFields,
 		Len: func(c *content) int { return len(c.Grant.Containers) },
 		At:  func(c *content, i int) *node.ContainerGrant { return &c.Grant.Containers[i] },
 		Add: func(c *content) {
 			c.Grant.Containers = append(c.Grant.Containers, node.ContainerGrant{Affinity: hint.Choice{HasMask: true, Admit: true}})
 		},
-	}.Field().Always(),
+	}).Field().Always(),
 }
 
 var blockFields = form.Object[memory.Block]{

@@ -68,7 +68,7 @@ var table = Object[every]{
 	Nested("nested", parts, func(v *every) *part { return &v.Nested }),
 	Optional("optional", parts, func(v *every) **part { return &v.Optional }),
 	Slice("slice", parts, func(v *every) *[]part { return &v.Slice }, func(before, p *part) bool { return before == nil || before.Name < p.Name }),
-	List[every, row]{
+	(&List[every, row]{
 		Name: "rows", Indent: "\n ", Members: Object[row]{
 			Text("a", func(r *row) *string { return r.a }), Text("b", func(r *row) *string { return r.b }),
 		},
@@ -76,7 +76,7 @@ var table = Object[every]{
 		At:  func(v *every, i int) *row { return &row{&v.A[i], &v.B[i]} },
 		Add: func(v *every) { v.A, v.B = append(v.A, ""), append(v.B, "") },
 		Who: func(r *row) string { return "row " + *r.a },
-	}.Field(),
+	}).Field(),
 	Through(Number("converted", func(n *int) *int { return n }), func(v *every) int {
 		if v.Converted == nil {
 			return 0

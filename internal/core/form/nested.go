@@ -68,12 +68,12 @@ func Known[T, E any](f Field[T], of func(*T) *[]E) Field[T] {
 // Slice is a list of objects. follows reports whether an element can be written after the one
 // before it, which is nil for the first element. If follows is nil, every element can.
 func Slice[T, E any](name string, members Object[E], of func(*T) *[]E, follows func(before, e *E) bool) Field[T] {
-	return List[T, E]{
+	return (&List[T, E]{
 		Name: name, Members: members, Follows: follows,
 		Len: func(v *T) int { return len(*of(v)) },
 		At:  func(v *T, i int) *E { return &(*of(v))[i] },
 		Add: func(v *T) { *of(v) = append(*of(v), *new(E)) },
-	}.Field()
+	}).Field()
 }
 
 // SliceOrNone is Slice for a list that distinguishes an empty list from none.
@@ -106,30 +106,30 @@ type List[T, E any] struct {
 	Who func(*E) string
 }
 
-// Field returns the field of a list.
-func (l List[T, E]) Field() Field[T] { return Field[T]{name: l.Name, put: l.put, get: l.get} }
+// Field returns the field of a list, which must not change any more.
+func (l *List[T, E]) Field() Field[T] { return Field[T]{name: l.Name, put: l.put, get: l.get} }
 
-func (l List[T, E]) put(w *writer, v *T) bool {
+func (l *List[T, E]) put(w *writer, v *T) bool {
 	n := l.Len(v)
-	w.b = append(w.b, '[')
+	w.raw("[")
 	var before *E
 	for i := range n {
 		if i > 0 {
-			w.b = append(w.b, ',')
+			w.raw(",")
 		}
 		e := l.At(v, i)
 		if w.name = l.Name; l.Follows != nil && !l.Follows(before, e) {
 			w.reject(*e)
 		}
-		w.b = append(w.b, l.Indent...)
+		w.raw(l.Indent)
 		l.Members.append(w, e)
 		before = e
 	}
-	w.b = append(w.b, ']')
+	w.raw("]")
 	return n > 0
 }
 
-func (l List[T, E]) get(r *reader, v *T) {
+func (l *List[T, E]) get(r *reader, v *T) {
 	for r.open('[', "a list"); r.more(']'); {
 		l.Add(v)
 		e := l.At(v, l.Len(v)-1)

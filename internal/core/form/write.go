@@ -39,23 +39,18 @@ func (o Object[T]) Append(b []byte, v *T) ([]byte, error) {
 }
 
 func (o Object[T]) append(w *writer, v *T) {
-	w.b = append(w.b, '{')
+	w.raw("{")
 	first := true
 	for i := range o {
 		f := &o[i]
-		before := len(w.b)
-		if !first {
-			w.b = append(w.b, ',')
-		}
-		w.name = f.name
-		w.b = append(append(append(w.b, '"'), f.name...), `":`...)
+		before := w.member(f.name, first)
 		if f.put(w, v) || f.always {
 			first = false
 		} else {
 			w.b = w.b[:before]
 		}
 	}
-	w.b = append(w.b, '}')
+	w.raw("}")
 }
 
 // writer appends values to b and keeps the first error.
@@ -63,6 +58,23 @@ type writer struct {
 	b    []byte
 	name string // of the member that is written
 	err  error
+}
+
+// raw appends a text as it is. It is not inlined into code that exists once for each type, because
+// that would have as many copies.
+//
+//go:noinline
+func (w *writer) raw(text string) { w.b = append(w.b, text...) }
+
+// member appends the name of a member, after a comma unless it is the first one. It returns the
+// length before it.
+func (w *writer) member(name string, first bool) (before int) {
+	before, w.name = len(w.b), name
+	if !first {
+		w.b = append(w.b, ',')
+	}
+	w.b = append(append(append(w.b, '"'), name...), `":`...)
+	return before
 }
 
 func (w *writer) reject(value any) {

@@ -107,14 +107,14 @@ var GrantFields = form.Object[node.Grant]{
 		poolCPUs, poolBaseline, poolMemory, poolCache,
 		form.Slice("containers", grantFields, func(g *node.Grant) *[]node.ContainerGrant { return &g.Containers }, nil).Always(),
 	}, func(g *node.Grant) **node.Grant { return &g.Moving }),
-	form.List[node.Grant, container]{
+	(&form.List[node.Grant, container]{
 		Name: "containers", Indent: "\n ", Members: containerFields,
 		Len: func(g *node.Grant) int { return len(g.Containers) },
 		At:  func(g *node.Grant, i int) *container { return &container{&g.Pod.Containers[i], &g.Containers[i]} },
 		Add: func(g *node.Grant) {
 			g.Pod.Containers, g.Containers = append(g.Pod.Containers, request.Container{}), append(g.Containers, node.ContainerGrant{})
 		},
-	}.Field().Always(),
+	}).Field().Always(),
 }
 
 var (
