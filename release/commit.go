@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/paddock-project/paddock/release/modules"
 	"github.com/paddock-project/paddock/release/repository"
 )
@@ -50,18 +52,30 @@ func commit(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if _, err := r.Git(ctx, "fetch", "--quiet", "--no-tags", clone.Dir(), "HEAD:refs/heads/"+o.branch()); err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, next(o, all))
+	on, err := r.Branch(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, next(o, all, on))
 	return err
 }
 
 // checkCommittable checks that HEAD can become a release with the version.
 func checkCommittable(ctx context.Context, r repository.Repository, o options) error {
+	if err := repository.CheckVersion(o.version); err != nil {
+		return err
+	}
+	all, err := modules.Published(r.Dir())
+	if err != nil {
+		return err
+	}
 	for _, check := range []func() error{
-		func() error { return repository.CheckVersion(o.version) },
 		func() error { return r.CheckClean(ctx) },
-		func() error { return r.CheckNew(ctx, o.version) },
+		func() error { return modules.CheckDevelopment(r.Dir(), all) },
+		func() error { return r.CheckNew(ctx, modules.Tags(all, o.version)) },
 		func() error { return r.CheckAfter(ctx, o.version) },
 		func() error { return checkNoBranch(ctx, r, o.branch()) },
+		func() error { return checkChangelog(r.Dir(), o.version) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -71,7 +85,23 @@ func checkCommittable(ctx context.Context, r repository.Repository, o options) e
 }
 
 // branch is the name of the branch of a release.
-func (o options) branch() string { return "release-" + o.version }
+func (o options) branch() string { return repository.ReleaseBranch(o.version) }
+
+// checkChangelog checks that the changelog has a heading for a version. A candidate has that of its
+// release.
+func checkChangelog(root, version string) error {
+	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	want := strings.TrimPrefix(strings.TrimSuffix(version, semver.Prerelease(version)), "v")
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "##" && words[1] == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("CHANGELOG.md has no heading ## %s: add one, with what users must do and what is new, and commit it", want)
+}
 
 func checkNoBranch(ctx context.Context, r repository.Repository, branch string) error {
 	found, err := r.Git(ctx, "branch", "--list", branch)
@@ -126,15 +156,23 @@ func tidy(ctx context.Context, clone repository.Repository, version string, all 
 	return nil
 }
 
-// next describes the next steps.
-func next(o options, all []modules.Module) string {
+// next describes the next steps. on is the branch that the release was made from, or empty.
+func next(o options, all []modules.Module, on string) string {
+	tags := modules.Tags(all, o.version)
 	var out strings.Builder
 	fmt.Fprintf(&out, "The branch %s has the commit of the release, and a commit that goes back to development.\n\nReview the first one:\n\n    git show %s~1\n\nTag it, the module that all others need first:\n\n",
 		o.branch(), o.branch())
-	for _, tag := range modules.Tags(all, o.version) {
+	for _, tag := range tags {
 		fmt.Fprintf(&out, "    git tag -a -m %s %s %s~1\n", tag, tag, o.branch())
 	}
-	fmt.Fprintf(&out, "\nMake the release of the tag, which changes nothing outside of bin/release:\n\n    git checkout %s\n    make release VERSION=%s\n    make release-check VERSION=%s\n\nThen merge the branch, and push it with the tags:\n\n    git checkout main\n    git merge --ff-only %s\n    git push --atomic origin main %s\n",
-		o.version, o.version, o.version, o.branch(), strings.Join(modules.Tags(all, o.version), " "))
+	fmt.Fprintf(&out, "\nMake the release of the tag, which changes nothing outside of bin/release. REGISTRY is where the images will be, and FILE the\npublic key. If the private key is not where make release-key puts it, add KEY=FILE to make release:\n\n    git checkout %s\n    make release VERSION=%s REGISTRY=REGISTRY\n    make release-check VERSION=%s PUBLIC_KEY=FILE\n",
+		o.version, o.version, o.version)
+	if on == "" {
+		on = "BRANCH"
+		out.WriteString("\nThen merge the branch into the one that you release from, BRANCH, and push that with the tags:\n")
+	} else {
+		fmt.Fprintf(&out, "\nThen merge the branch into %s, and push that with the tags:\n", on)
+	}
+	fmt.Fprintf(&out, "\n    git checkout %s\n    git merge --ff-only %s\n    git push --atomic origin %s %s\n\nIf %s has new commits by then, leave out --ff-only.\n", on, o.branch(), on, strings.Join(tags, " "), on)
 	return out.String()
 }

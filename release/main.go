@@ -9,20 +9,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/paddock-project/paddock/release/process"
 	"github.com/paddock-project/paddock/release/vulnerabilities"
 )
 
@@ -50,12 +49,19 @@ var subcommands = map[string]struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+	context.AfterFunc(ctx, stop) // A second interrupt ends the program at once.
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %s\n", problem(err))
 		os.Exit(1)
 	}
+}
+
+// problem describes an error. What an interrupt stopped is of no interest.
+func problem(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	return err.Error()
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
@@ -95,14 +101,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 // command runs a program in a directory with variables beside those of this process, and returns
 // what it prints. The error has the end of what it printed.
 func command(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), environment...)
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(out.String() + "\n" + stderr.String())
+	out, stderr, err := process.Output(ctx, dir, environment, name, args...)
+	if err != nil {
+		text := strings.TrimSpace(string(out) + "\n" + string(stderr))
 		return text, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args[:min(len(args), 3)], " "), err, text[max(0, len(text)-2000):])
 	}
-	return out.String(), nil
+	return string(out), nil
 }

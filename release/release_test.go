@@ -18,6 +18,7 @@ import (
 // tree is a repository with the modules of Paddock, of which each has one package.
 var tree = map[string]string{
 	"LICENSE":                 "as you like\n",
+	"CHANGELOG.md":            "# Changelog\n\n## 0.2.0\n\n## 0.1.0\n",
 	".gitignore":              "/bin/\n",
 	"go.mod":                  goMod("", "api", "internal/core", "predict"),
 	"cmd/paddock/main.go":     "package main\n\nimport (\n\t\"github.com/paddock-project/paddock/api\"\n\t\"github.com/paddock-project/paddock/internal/core\"\n\t\"github.com/paddock-project/paddock/predict\"\n)\n\nfunc main() { println(api.Name, core.Answer, predict.Answer()) }\n",
@@ -227,7 +228,7 @@ func TestErrors(t *testing.T) {
 	expect("is not the folder of a release: make it with make release VERSION=v0.1.0", "check", "-version", "v0.1.0")
 	expect(`step "reboot" cannot be left out: expected cluster or rebuild`, "check", "-version", "v0.1.0", "-skip", "cluster,reboot")
 	write(t, dir, map[string]string{"docs/new.md": "text\n"})
-	expect("1 files are not committed (?? docs/new.md)", "make", "-version", "v0.1.0")
+	expect("not committed: ?? docs/new.md: a release has only what is committed", "make", "-version", "v0.1.0")
 	expect("is not in a git repository", "commit", "-version", "v0.3.0", "-repository", os.TempDir())
 	if err := run(t.Context(), []string{"publish"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "expected commit, key, make or check") {
 		t.Errorf("%v", err)

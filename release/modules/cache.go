@@ -6,27 +6,34 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/paddock-project/paddock/release/process"
 )
 
 // Environment returns the variables with which the go command takes the modules of this repository
-// from a folder, and all others as it does for the user. work is an empty directory for a module
-// cache that has no module of this repository: the user's may have a trial of the same version.
+// from a folder, and all others as it does for the user. work is a directory that Environment makes
+// and Clean removes. It has a module cache without the modules of this repository, because the user's
+// may have a trial of the same version, and the temporary files of the programs that run with it.
 func Environment(ctx context.Context, proxy, work string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY", "GONOSUMDB").Output()
+	out, _, err := process.Output(ctx, "", nil, "go", "env", "GOMODCACHE", "GOPROXY", "GONOSUMDB")
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
 	values := strings.Split(string(out), "\n")
 	users, proxies, unchecked := values[0], values[1], values[2]
-	if err := cacheBeside(users, work); err != nil {
-		return nil, fmt.Errorf("module cache %s: %w", work, err)
+	cache, temporary := filepath.Join(work, "mod"), filepath.Join(work, "tmp")
+	if err := cacheBeside(users, cache); err != nil {
+		return nil, fmt.Errorf("module cache %s: %w", cache, err)
+	}
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return nil, err
 	}
 	return []string{
-		"GOMODCACHE=" + work,
+		"GOMODCACHE=" + cache,
+		"TMPDIR=" + temporary,
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + "," + proxies,
 		"GONOSUMDB=" + strings.Trim(unchecked+","+Root+","+Root+"/*", ","),
 		"GOPRIVATE=", "GONOPROXY=none", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local",
@@ -74,7 +81,7 @@ func linkAll(from, to string, without []string) error {
 	return nil
 }
 
-// Clean removes a module cache of Environment. The go command makes what it extracts read-only.
+// Clean removes the directory of Environment. The go command makes what it extracts read-only.
 func Clean(ctx context.Context, work string) error {
 	err := filepath.WalkDir(work, func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() { // Links are not followed.

@@ -99,6 +99,24 @@ func CheckReleased(root, version string, all []Module) error {
 	return nil
 }
 
+// CheckDevelopment checks that a tree is one of development, where the modules that are published
+// replace each other: a release is made of such a tree.
+func CheckDevelopment(root string, all []Module) error {
+	for _, m := range all {
+		file, err := read(root, m.Dir)
+		if err != nil {
+			return err
+		}
+		for _, r := range file.Require {
+			replaced := slices.ContainsFunc(file.Replace, func(p *modfile.Replace) bool { return p.Old.Path == r.Mod.Path })
+			if isOf(all, r.Mod.Path) && !replaced {
+				return fmt.Errorf("HEAD is the commit of release %s, whose modules do not replace each other: check out the branch to release from, such as git checkout main", r.Mod.Version)
+			}
+		}
+	}
+	return nil
+}
+
 func isOf(all []Module, path string) bool {
 	return slices.ContainsFunc(all, func(m Module) bool { return m.Path == path })
 }

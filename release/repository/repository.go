@@ -9,13 +9,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
+
+	"github.com/paddock-project/paddock/release/process"
 )
 
 // Repository is a clone, or a working tree of one.
@@ -46,13 +47,9 @@ func (r Repository) Git(ctx context.Context, args ...string) (string, error) {
 
 // Output is Git for output that is not text.
 func (r Repository) Output(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = r.dir
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, stderr, err := process.Output(ctx, r.dir, nil, "git", args...)
 	if err != nil {
-		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
+		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(stderr))
 	}
 	return out, nil
 }
@@ -106,8 +103,11 @@ func (r Repository) CheckClean(ctx context.Context) error {
 	for i, line := range shown {
 		shown[i] = strings.TrimSpace(line)
 	}
-	return fmt.Errorf("%d files are not committed (%s): a release has only what is committed: commit them, or put them aside with git stash --include-untracked",
-		len(lines), strings.Join(shown, ", "))
+	names := strings.Join(shown, ", ")
+	if more := len(lines) - len(shown); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("not committed: %s: a release has only what is committed: commit it, or put it aside with git stash --include-untracked", names)
 }
 
 // CheckAfter checks that a version is greater than every version that HEAD descends from.
@@ -128,22 +128,37 @@ func (r Repository) CheckAfter(ctx context.Context, version string) error {
 	return nil
 }
 
-// CheckNew checks that no tag has a version yet.
-func (r Repository) CheckNew(ctx context.Context, version string) error {
-	tag, err := r.Git(ctx, "tag", "--list", version)
-	if err == nil && tag != "" {
-		err = fmt.Errorf("the tag %s exists: a version is released once: choose a greater one", version)
+// CheckNew checks that none of the tags of a version exists.
+func (r Repository) CheckNew(ctx context.Context, tags []string) error {
+	found, err := r.Git(ctx, append([]string{"tag", "--list"}, tags...)...)
+	if err != nil || found == "" {
+		return err
 	}
-	return err
+	all := strings.Fields(found)
+	// The last one is that of the main module. In the order of git, it is the last one as well.
+	return fmt.Errorf("the tag %s exists: a version is released once: choose a greater one, or, if no tag of this version was ever pushed, start over with git tag -d %s",
+		all[len(all)-1], strings.Join(all, " "))
 }
 
-// CheckTags checks that every tag is on HEAD. The first error describes what to do.
+// Branch returns the name of the branch that HEAD is on. It is empty if HEAD is on none.
+func (r Repository) Branch(ctx context.Context) (string, error) {
+	return r.Git(ctx, "branch", "--show-current")
+}
+
+// ReleaseBranch returns the name of the branch of a release. The release is the commit before its
+// last one.
+func ReleaseBranch(version string) string { return "release-" + version }
+
+// CheckTags checks that every tag is on HEAD. The last one is the version. The first error describes
+// what to do.
 func (r Repository) CheckTags(ctx context.Context, tags []string) error {
 	head, err := r.Commit(ctx, "HEAD")
 	if err != nil {
 		return err
 	}
-	for _, tag := range tags {
+	var on []string
+	differ, first := false, Commit{}
+	for i, tag := range tags {
 		found, err := r.Git(ctx, "tag", "--list", tag)
 		if err != nil {
 			return err
@@ -155,9 +170,18 @@ func (r Repository) CheckTags(ctx context.Context, tags []string) error {
 		if err != nil {
 			return err
 		}
-		if of.ID != head.ID {
-			return fmt.Errorf("the tag %s is on %.12s, and HEAD is %.12s: check it out with git checkout %s", tag, of.ID, head.ID, tags[len(tags)-1])
+		if i == 0 {
+			first = of
 		}
+		differ = differ || of.ID != first.ID
+		on = append(on, fmt.Sprintf("%s on %.12s", tag, of.ID))
+	}
+	version := tags[len(tags)-1]
+	switch {
+	case differ:
+		return fmt.Errorf("the tags are on different commits: %s: delete the wrong one with git tag -d TAG, and tag %s~1", strings.Join(on, ", "), ReleaseBranch(version))
+	case first.ID != head.ID:
+		return fmt.Errorf("the tag %s is on %.12s, and HEAD is %.12s: check it out with git checkout %s", version, first.ID, head.ID, version)
 	}
 	return nil
 }
