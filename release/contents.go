@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/release/modules"
+	"github.com/paddock-project/paddock/release/seal"
 )
 
 // goInstall installs the program as users do, with the modules of the folder.
@@ -25,8 +26,11 @@ func (c *checker) examples(ctx context.Context) (string, error) {
 }
 
 // vulnerable returns what the release recorded of known vulnerabilities. It does not judge that.
-func (c *checker) vulnerable(context.Context) (string, error) {
-	text, err := c.folder.Read(vulnerabilitiesName)
+func (c *checker) vulnerable(context.Context) (string, error) { return summaryOf(c.folder) }
+
+// summaryOf returns what a folder has about known vulnerabilities, in one line.
+func summaryOf(folder *seal.Folder) (string, error) {
+	text, err := folder.Read(vulnerabilitiesName)
 	if err != nil {
 		return "", err
 	}

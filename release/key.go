@@ -16,11 +16,20 @@ func makeKey(_ context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	public, err := seal.NewKey(name)
+	key, err := seal.NewKey(name)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: a private key, which only you can read. Keep a copy of it in a safe place, and never in a repository.\nIts public key, which users need to verify releases:\n\n%s", name, public)
+	public, err := os.ReadFile(seal.PublicName(name))
+	if err != nil {
+		return err
+	}
+	fingerprint, err := seal.Fingerprint(key)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: a private key, which only you can read. Keep a copy of it in a safe place, and never in a repository.\n%s: its public key, which users need to verify releases. Its fingerprint is\n%s\n\n%s",
+		name, seal.PublicName(name), fingerprint, public)
 	return err
 }
 

@@ -104,7 +104,11 @@ func command(ctx context.Context, dir string, environment []string, name string,
 	out, stderr, err := process.Output(ctx, dir, environment, name, args...)
 	if err != nil {
 		text := strings.TrimSpace(string(out) + "\n" + string(stderr))
-		return text, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args[:min(len(args), 3)], " "), err, text[max(0, len(text)-2000):])
+		err = fmt.Errorf("%s %s: %w", filepath.Base(name), strings.Join(args[:min(len(args), 3)], " "), err)
+		if text != "" {
+			err = fmt.Errorf("%w: %s", err, text[max(0, len(text)-2000):])
+		}
+		return text, err
 	}
 	return string(out), nil
 }

@@ -33,12 +33,15 @@ const localBuilder = "https://github.com/paddock-project/paddock/blob/main/docs/
 
 // makeRelease makes the folder of a release from the commit that is tagged, and signs it. It changes
 // nothing else.
-func makeRelease(ctx context.Context, o options, stdout io.Writer) error {
+func makeRelease(ctx context.Context, o options, stdout io.Writer) (err error) {
 	r, err := repository.Open(ctx, o.repository)
 	if err != nil {
 		return err
 	}
 	if err := checkReleasable(ctx, r, o.version); err != nil {
+		return err
+	}
+	if err := errors.Join(manifests.CheckRegistry(o.registry), vulnerabilities.Check(o.database)); err != nil {
 		return err
 	}
 	keyName, err := o.keyName()
@@ -53,12 +56,18 @@ func makeRelease(ctx context.Context, o options, stdout io.Writer) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists: verify it with make release-check, or move it away to make the release again", dir)
 	}
+	// It has its name only when it is complete. What is there of one that failed is of no use.
 	partial := dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(partial))
+		}
+	}()
 	begin := time.Now()
-	if _, err := fmt.Fprintf(stdout, "making %s in %s\n", o.version, dir); err != nil {
+	if _, err := fmt.Fprintf(stdout, "making %s in %s\n", o.version, relative(r.Dir(), dir)); err != nil {
 		return err
 	}
 	b, err := build(ctx, r, o, partial, nil, stdout)
@@ -72,6 +81,16 @@ func makeRelease(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	return report(dir, b, time.Since(begin), stdout)
+}
+
+// relative returns the name of a file from the root of the repository, where make runs, if the file is
+// in it.
+func relative(root, name string) string {
+	short, err := filepath.Rel(root, name)
+	if err != nil || !filepath.IsLocal(short) {
+		return name
+	}
+	return short
 }
 
 // checkReleasable checks that HEAD is the commit of a release.
@@ -110,10 +129,14 @@ func report(dir string, b seal.Build, took time.Duration, stdout io.Writer) erro
 	}
 	text := fmt.Sprintf("%d files, %.1f MB, of commit %.12s with %s, in %s\n", len(f.Names()), float64(total)/1e6, b.Commit, b.GoVersion, took.Round(time.Second))
 	for _, name := range imageNames {
-		image := strings.TrimSuffix(b.Registry, "/") + "/" + name
+		image := b.Registry + "/" + name
 		text += image + "@" + b.Images[image] + "\n"
 	}
-	_, err = io.WriteString(stdout, text)
+	known, err := summaryOf(f)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, text+"known vulnerabilities: "+known+"\n")
 	return err
 }
 
@@ -147,7 +170,7 @@ func build(ctx context.Context, r repository.Repository, o options, dir string, 
 	}
 	cache := filepath.Join(work, "cache")
 	defer func() { err = errors.Join(err, modules.Clean(context.WithoutCancel(ctx), cache), os.RemoveAll(work)) }()
-	m := &maker{version: o.version, registry: strings.TrimSuffix(o.registry, "/"), dir: dir, agents: filepath.Join(work, "agents"), database: o.database, recorded: o.recorded, stdout: stdout}
+	m := &maker{version: o.version, registry: o.registry, dir: dir, agents: filepath.Join(work, "agents"), database: o.database, recorded: o.recorded, stdout: stdout}
 	if m.source, err = r.Clone(ctx, "HEAD", filepath.Join(work, "source")); err != nil {
 		return b, err
 	}

@@ -117,8 +117,9 @@ func TestWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := did("make", "-repository", clone.Dir(), "-version", "v0.1.0", "-key", key, "-registry", "registry.example/team", "-vulnerabilities", "file://"+database); err != nil {
-		t.Fatal(err)
+	made, err := did("make", "-repository", clone.Dir(), "-version", "v0.1.0", "-key", key, "-registry", "registry.example/team", "-vulnerabilities", "file://"+database)
+	if err != nil || !strings.HasPrefix(made, "making v0.1.0 in bin/release/v0.1.0\n") || !strings.HasSuffix(made, "\nknown vulnerabilities: 1 known to a copy of the Go vulnerability database of 2026-11-20T10:00:00Z\n") {
+		t.Fatalf("%v after %s", err, made)
 	}
 	checkWhole(t, clone.Dir(), trusted, did)
 }
@@ -131,7 +132,7 @@ func checkWhole(t *testing.T, repository, trusted string, did func(...string) (s
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the same bytes again", "equal: yes", "4 modules; bills of materials of 14 programs, which link ", "1 known to a copy of the Go vulnerability database of 2026-11-20T10:00:00Z", "3 files, 2 tests", "vulnerabilities.txt", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out",
+		"the same bytes again", "equal: yes", "4 modules; bills of materials of 14 programs, which link ", "1 known to a copy of the Go vulnerability database of 2026-11-20T10:00:00Z", "3 files, 2 tests", "vulnerabilities.txt", "modules/github.com/paddock-project/paddock/predict/@v/v0.1.0.zip", "krew/paddock.yaml", "left out", "\n  signed with the key ",
 	} {
 		if !strings.Contains(checked, want) {
 			t.Errorf("the proof does not have %q", want)

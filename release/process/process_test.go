@@ -60,7 +60,7 @@ func TestInterrupt(t *testing.T) {
 // TestStubborn checks that a program that ignores interrupts is killed with what it started.
 func TestStubborn(t *testing.T) {
 	dir := t.TempDir()
-	_, err := interrupted(t, 100*time.Millisecond, dir, `trap '' INT; (while :; do echo >>alive; sleep 0.01; done) & touch started; wait`)
+	_, err := interrupted(t, 100*time.Millisecond, dir, `trap '' INT; (while :; do echo >>alive; touch started; sleep 0.01; done) & wait`)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

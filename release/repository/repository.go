@@ -49,7 +49,11 @@ func (r Repository) Git(ctx context.Context, args ...string) (string, error) {
 func (r Repository) Output(ctx context.Context, args ...string) ([]byte, error) {
 	out, stderr, err := process.Output(ctx, r.dir, nil, "git", args...)
 	if err != nil {
-		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(stderr))
+		err = fmt.Errorf("git %s: %w", args[0], err)
+		if text := bytes.TrimSpace(stderr); len(text) > 0 {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		return nil, err
 	}
 	return out, nil
 }

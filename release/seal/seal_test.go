@@ -4,6 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/ecdsa"
+	"crypto/sha256"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +137,61 @@ func TestTampering(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKey checks the files of a key, and that a key which others can read, or which can be committed,
+// neither is made nor signs.
+func TestKey(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "new", "key.pem")
+	public, err := NewKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(PublicName(name))
+	if err != nil || filepath.Base(PublicName(name)) != "key.pub" {
+		t.Fatalf("%s: %v", PublicName(name), err)
+	}
+	parsed, err := ParsePublic("key.pub", text)
+	if err != nil || !parsed.Equal(public) {
+		t.Errorf("another public key: %v", err)
+	}
+	block, _ := pem.Decode(text)
+	if sum, err := Fingerprint(public); err != nil || sum != fmt.Sprintf("%x", sha256.Sum256(block.Bytes)) {
+		t.Errorf("fingerprint %s, %v", sum, err)
+	}
+	fails := func(what, want string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", what, err, want)
+		}
+	}
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadKey(name)
+		fails("readable", fmt.Sprintf("has mode %04o, so others can use it", mode), err)
+	}
+	clone := t.TempDir()
+	write(t, filepath.Join(clone, "go.mod"), []byte("module "+module+"\n"))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(clone, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, within := range []string{filepath.Join(clone, "key2.pem"), filepath.Join(clone, "bin", "new", "key.pem"), filepath.Join(link, "key.pem")} {
+		_, err := NewKey(within)
+		fails(within, " is in the working tree "+clone+", from where it can be committed", err)
+		if _, err := os.Stat(within); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s was made: %v", within, err)
+		}
+	}
+	if err := errors.Join(os.Chmod(name, 0o600), os.Rename(name, filepath.Join(clone, "key.pem"))); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ReadKey(filepath.Join(clone, "key.pem"))
+	fails("moved", "from where it can be committed", err)
+	_, err = NewKey(name)
+	fails("beside a public key", "key.pub exists: once a key is lost, nothing more can be signed with it", err)
 }
 
 // TestOthers checks what else can be wrong: files that are added or missing, another key, another

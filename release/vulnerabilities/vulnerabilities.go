@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,12 @@ import (
 
 // Database is the address of the Go vulnerability database.
 const Database = "https://vuln.go.dev"
+
+// specification describes what a database has.
+const specification = "a Go vulnerability database (https://go.dev/security/vuln/database)"
+
+// NotLookedUp is how the summary of a record begins if no database was asked. The reason follows.
+const NotLookedUp = "not looked up: "
 
 // longest is how long a database may take to answer about one program. It answers in seconds.
 const longest = time.Minute
@@ -62,10 +69,39 @@ func Look(ctx context.Context, database string, programs []Program, environment 
 	return look(ctx, database, programs, environment, longest)
 }
 
-func look(ctx context.Context, database string, programs []Program, environment []string, limit time.Duration) (*Record, error) {
+// Check checks the address of a database, and that a copy is there. It asks no server.
+func Check(database string) error {
+	_, err := parse(database)
+	return err
+}
+
+func parse(database string) (*url.URL, error) {
+	const expected = "expected an address such as " + Database + ", or file:// and the absolute directory of a copy"
 	at, err := url.Parse(strings.TrimSuffix(database, "/"))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("VULNDB: %w: %s", err, expected)
+	case (at.Scheme == "http" || at.Scheme == "https") && at.Host != "":
+		return at, nil
+	case at.Scheme != "file" || at.Host != "" || !filepath.IsAbs(at.Path):
+		return nil, fmt.Errorf("VULNDB %s: %s", at.Redacted(), expected)
+	}
+	name := filepath.Join(at.Path, "index", "db.json")
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("database of vulnerabilities: %w", err)
+		return nil, fmt.Errorf("VULNDB: %w: expected a copy of %s", err, specification)
+	}
+	var of struct{ Modified time.Time }
+	if err := json.Unmarshal(text, &of); err != nil || of.Modified.IsZero() {
+		return nil, fmt.Errorf("VULNDB: %s has no time in the field modified: expected a copy of %s", name, specification)
+	}
+	return at, nil
+}
+
+func look(ctx context.Context, database string, programs []Program, environment []string, limit time.Duration) (*Record, error) {
+	at, err := parse(database)
+	if err != nil {
+		return nil, err
 	}
 	r := &Record{Database: nameOf(*at), limit: limit, programs: programs, found: map[string][]Vulnerability{}}
 	if err := r.reach(ctx, at); err != nil {
@@ -74,7 +110,7 @@ func look(ctx context.Context, database string, programs []Program, environment 
 	}
 	for _, p := range programs {
 		if r.found[p.Name], err = r.look(ctx, at, p, environment); err != nil {
-			return nil, fmt.Errorf("known vulnerabilities of %s: %w", p.Name, err)
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if r.Unreachable != "" {
 			break
@@ -177,7 +213,10 @@ func (r *Record) look(ctx context.Context, at *url.URL, p Program, environment [
 		r.Unreachable = "it stopped answering"
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		if text := bytes.TrimSpace(stderr.Bytes()); len(text) > 0 {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		return nil, err
 	}
 	return r.read(&out)
 }
@@ -204,7 +243,7 @@ func (r *Record) read(out io.Reader) ([]Vulnerability, error) {
 		}
 	}
 	if r.Modified.IsZero() {
-		return nil, fmt.Errorf("%s has no time in index/db.json: expected a Go vulnerability database (https://go.dev/security/vuln/database)", r.Database)
+		return nil, fmt.Errorf("%s has no time in index/db.json: expected %s", r.Database, specification)
 	}
 	for i := range all {
 		all[i].Summary = summaries[all[i].ID]
@@ -217,7 +256,7 @@ func (r *Record) read(out io.Reader) ([]Vulnerability, error) {
 // Summary describes the record in one line.
 func (r *Record) Summary() string {
 	if r.Unreachable != "" {
-		return fmt.Sprintf("not looked up: %s was not reached: %s", r.Database, r.Unreachable)
+		return fmt.Sprintf(NotLookedUp+"%s was not reached: %s", r.Database, r.Unreachable)
 	}
 	ids := map[string]bool{}
 	for _, found := range r.found {

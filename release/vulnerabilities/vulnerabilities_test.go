@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -84,9 +85,8 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("a server without a database: %s, %v", r.Summary(), err)
 	}
 	for _, c := range []struct{ database, file, want string }{
-		{"://", programs[0].File, "database of vulnerabilities: "},
-		{"file://" + t.TempDir(), programs[0].File, "has no time in index/db.json: expected a Go vulnerability database"},
-		{"file://" + testdata(t), filepath.Join(t.TempDir(), "none"), "known vulnerabilities of one: "},
+		{"://", programs[0].File, "missing protocol scheme: expected an address such as https://vuln.go.dev, or file:// and the absolute directory of a copy"},
+		{"file://" + testdata(t), filepath.Join(t.TempDir(), "none"), "one: "},
 	} {
 		if _, err := Look(t.Context(), c.database, []Program{{"one", c.file}}, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %s: %v, want %s", c.database, c.file, err, c.want)
@@ -118,4 +118,30 @@ func TestSilent(t *testing.T) {
 		t.Cleanup(server.Close)
 	}
 	close(over)
+}
+
+// TestCheck checks addresses before minutes of compiling. No server is asked.
+func TestCheck(t *testing.T) {
+	for _, database := range []string{Database, Database + "/", "http://127.0.0.1:1/a", "file://" + testdata(t)} {
+		if err := Check(database); err != nil {
+			t.Error(err)
+		}
+	}
+	empty := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(empty, "index"), 0o700), os.WriteFile(filepath.Join(empty, "index", "db.json"), []byte("{}"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for database, want := range map[string]string{
+		"":                         "VULNDB : expected an address such as https://vuln.go.dev",
+		"ftp://a:secret@example/b": "VULNDB ftp://a:xxxxx@example/b: expected an address",
+		"/var/database":            "VULNDB /var/database: expected an address",
+		"file://var/database":      "VULNDB file://var/database: expected an address such as https://vuln.go.dev, or file:// and the absolute directory of a copy",
+		"https://":                 "expected an address",
+		"file://" + t.TempDir():    "index/db.json: no such file or directory: expected a copy of a Go vulnerability database (https://go.dev/security/vuln/database)",
+		"file://" + empty:          "index/db.json has no time in the field modified: expected a copy of a Go vulnerability database",
+	} {
+		if err := Check(database); err == nil || !strings.Contains(err.Error(), want) || strings.HasSuffix(err.Error(), ":") {
+			t.Errorf("%q: %v, want %s", database, err, want)
+		}
+	}
 }
