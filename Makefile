@@ -297,7 +297,7 @@ RELEASE_TOOL := cd release && $(GO) run .
 release-commit: ## The branch with the commit of a release, for review: make release-commit VERSION=v0.1.0
 	@$(RELEASE_TOOL) commit -version '$(VERSION)'
 
-release-key: ## A key to sign releases with, outside of the repository [KEY=FILE].
+release-key: ## A key to sign releases with, outside of the repository, with its public key beside it [KEY=FILE].
 	@$(RELEASE_TOOL) key -key '$(abspath $(KEY))'
 
 release: ## All that a release has, signed, in bin/release/VERSION: make release VERSION=v0.1.0 [REGISTRY=registry.example/team KEY=FILE VULNDB=file:///DIR]; ten minutes.
