@@ -165,7 +165,7 @@ func next(o options, all []modules.Module, on string) string {
 	for _, tag := range tags {
 		fmt.Fprintf(&out, "    git tag -a -m %s %s %s~1\n", tag, tag, o.branch())
 	}
-	fmt.Fprintf(&out, "\nMake the release of the tag, which changes nothing outside of bin/release. REGISTRY is where the images will be, and FILE the\npublic key. If the private key is not where make release-key puts it, add KEY=FILE to make release:\n\n    git checkout %s\n    make release VERSION=%s REGISTRY=REGISTRY\n    make release-check VERSION=%s PUBLIC_KEY=FILE\n",
+	fmt.Fprintf(&out, "\nMake the release of the tag, which changes nothing outside of bin/release. REGISTRY is where the images will be, and FILE the\npublic key. If the private key is not where make release-key puts it by default, name it to make release with KEY=:\n\n    git checkout %s\n    make release VERSION=%s REGISTRY=REGISTRY\n    make release-check VERSION=%s PUBLIC_KEY=FILE\n",
 		o.version, o.version, o.version)
 	if on == "" {
 		on = "BRANCH"

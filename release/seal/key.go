@@ -66,9 +66,9 @@ func checkPlace(name string) error {
 		return err
 	}
 	for { // A directory that is not there yet is where its parent is.
-		real, err := filepath.EvalSymlinks(dir)
+		resolved, err := filepath.EvalSymlinks(dir)
 		if err == nil {
-			dir = real
+			dir = resolved
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {

@@ -172,7 +172,10 @@ func TestKey(t *testing.T) {
 		_, err := ReadKey(name)
 		fails("readable", fmt.Sprintf("has mode %04o, so others can use it", mode), err)
 	}
-	clone := t.TempDir()
+	clone, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(clone, "go.mod"), []byte("module "+module+"\n"))
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(clone, link); err != nil {
