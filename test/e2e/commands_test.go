@@ -226,7 +226,7 @@ func (n *node) cmdRemove(ctx context.Context, c scenario.Command) ([]string, err
 		}
 		delete(n.pods, pod.Name)
 		all.Go(func() {
-			_, errs[i] = vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.PodName{UID: string(pod.UID)})
+			_, errs[i] = vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.Remove{UID: string(pod.UID)})
 		})
 	}
 	all.Wait()

@@ -134,7 +134,7 @@ func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, erro
 			delete(n.pods, first.Name)
 			alive = alive[1:]
 			go func() {
-				_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.PodName{UID: string(first.UID)})
+				_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.Remove{UID: string(first.UID)})
 				removed <- err
 			}()
 		} else {

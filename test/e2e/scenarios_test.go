@@ -62,6 +62,7 @@ var ofRuntime = []string{
 
 // TestCRIO tries CRI-O. CRI-O lists a container only after it has created it, and does not keep a
 // plugin from registering meanwhile, so containers that are in creation then are tried every time.
+// So is a container that stops slowly, which can block CRI-O.
 // What else depends on the runtime is played if everywhere is set.
 func TestCRIO(t *testing.T) {
 	if !*withCRIO {
@@ -70,6 +71,7 @@ func TestCRIO(t *testing.T) {
 	m := open(t, "crio", "2numa")
 	m.runtime = crio
 	m.run(t, "created-during-a-reconnect", createdDuringAReconnect)
+	m.run(t, "created-during-a-stop", createdDuringAStop)
 	m.run(t, "killed-during-an-admission", killedDuringAnAdmission)
 	m.run(t, "runtime-killed-during-an-admission", runtimeKilledDuringAnAdmission)
 	if *everywhere {

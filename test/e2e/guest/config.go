@@ -65,6 +65,7 @@ func containerConfig(p *pod, c *v1.Container) *runtimev1.ContainerConfig {
 		Metadata: &runtimev1.ContainerMetadata{Name: c.Name, Attempt: attempt},
 		Image:    &runtimev1.ImageSpec{Image: wire.Image, UserSpecifiedImage: wire.Image},
 		Command:  []string{"/pause"},
+		Args:     c.Args,
 		LogPath:  fmt.Sprintf("%s/%d.log", c.Name, attempt),
 		Labels:   labels,
 		Annotations: map[string]string{

@@ -263,101 +263,6 @@ func (k *kubelet) find(uid string) (*pod, error) {
 	return p, nil
 }
 
-// stopPod stops and removes the containers and the sandbox of a pod. The pod stays known.
-func (k *kubelet) stopPod(in wire.PodName) (wire.Nothing, error) {
-	p, err := k.find(in.UID)
-	if err != nil {
-		return wire.Nothing{}, err
-	}
-	return wire.Nothing{}, errors.Join(k.stopAll(p), k.removeAll(p))
-}
-
-// remove ends a pod for good. The pod disappears from /pods after its sandbox has stopped and
-// before the sandbox is removed.
-func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
-	p, err := k.find(in.UID)
-	if err != nil {
-		return wire.Nothing{}, err
-	}
-	err = k.stopAll(p)
-	k.mu.Lock()
-	delete(k.pods, in.UID)
-	k.mu.Unlock()
-	return wire.Nothing{}, errors.Join(err, k.removeAll(p), removeCgroup(filepath.Join(cgroups, parent(p.spec))))
-}
-
-// forget removes every pod, including those of a real kubelet, and makes /pods answer.
-func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
-	k.mu.Lock()
-	k.away = false
-	uids := slices.Sorted(maps.Keys(k.pods))
-	k.mu.Unlock()
-	var all sync.WaitGroup
-	errs := make([]error, len(uids))
-	for i, uid := range uids {
-		all.Go(func() { _, errs[i] = k.remove(wire.PodName{UID: uid}) })
-	}
-	all.Wait()
-	return wire.Nothing{}, errors.Join(append(errs, k.removeForeign())...)
-}
-
-// removeForeign removes the sandboxes that others created, with their cgroups.
-func (k *kubelet) removeForeign() error {
-	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
-	defer cancel()
-	listed, err := k.runtime.ListPodSandbox(ctx, &runtimev1.ListPodSandboxRequest{})
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, s := range listed.Items {
-		_, err := k.runtime.StopPodSandbox(ctx, &runtimev1.StopPodSandboxRequest{PodSandboxId: s.Id})
-		errs = append(errs, gone(err))
-		_, err = k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: s.Id})
-		errs = append(errs, gone(err))
-	}
-	dirs, err := containerDirs()
-	for name, dir := range dirs {
-		if strings.HasPrefix(name, "pod") {
-			errs = append(errs, removeCgroup(dir))
-		}
-	}
-	return errors.Join(append(errs, err)...)
-}
-
-func (k *kubelet) stopAll(p *pod) error {
-	if p.sandbox == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
-	defer cancel()
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
-		_, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: p.containers[name], Timeout: 5})
-		errs = append(errs, gone(err))
-	}
-	_, err := k.runtime.StopPodSandbox(ctx, &runtimev1.StopPodSandboxRequest{PodSandboxId: p.sandbox})
-	return errors.Join(append(errs, gone(err))...)
-}
-
-func (k *kubelet) removeAll(p *pod) error {
-	if p.sandbox == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
-	defer cancel()
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
-		err := k.removeContainer(ctx, p.containers[name])
-		errs = append(errs, gone(err))
-	}
-	_, err := k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: p.sandbox})
-	k.mu.Lock()
-	p.sandbox, p.containers = "", nil
-	k.mu.Unlock()
-	return errors.Join(append(errs, gone(err))...)
-}
-
 // gone returns nil for an error that means that the object does not exist.
 func gone(err error) error {
 	if status.Code(err) == codes.NotFound {
@@ -380,7 +285,7 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 			continue
 		}
 		if old := p.containers[in.Name]; old != "" {
-			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: 5}); err != nil && gone(err) != nil {
+			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: grace}); err != nil && gone(err) != nil {
 				return result, err
 			}
 			if err := k.removeContainer(ctx, old); err != nil {
@@ -391,27 +296,6 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 		return result, nil
 	}
 	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
-}
-
-// removeContainer removes a container that was stopped. containerd can answer a stop before its own
-// state shows it, and then rejects the removal. Like a kubelet with its next sync, it stops and
-// removes the container again until ctx ends.
-func (k *kubelet) removeContainer(ctx context.Context, id string) error {
-	for {
-		_, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: id})
-		if err == nil || gone(err) == nil || !strings.Contains(err.Error(), "still running") {
-			return gone(err)
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(200 * time.Millisecond):
-		}
-		_, err = k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: 5})
-		if gone(err) != nil {
-			return err
-		}
-	}
 }
 
 // debug adds an ephemeral container to a running pod, as kubectl debug does. The container is
@@ -479,23 +363,4 @@ func makeCgroup(dir string, limits map[string]string) error {
 	}
 	enable := "+" + strings.Join(strings.Fields(string(controllers)), " +")
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable), 0o644)
-}
-
-// removeCgroup removes a pod's cgroup, with what CRI-O leaves in it: the monitors of containers, and
-// a container whose creation it did not survive. A kubelet ends such processes, too. It tries again
-// while processes that are ending keep it.
-func removeCgroup(dir string) error {
-	var err error
-	for range 100 {
-		left, _ := filepath.Glob(filepath.Join(dir, "crio-*"))
-		for _, name := range left { // The next attempt reports what fails.
-			_ = os.WriteFile(filepath.Join(name, "cgroup.kill"), []byte("1"), 0o644)
-			_ = os.Remove(name)
-		}
-		if err = os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return err
 }

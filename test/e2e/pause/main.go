@@ -1,6 +1,7 @@
 // Command pause is the only program of the only image of the end-to-end tests.
 //
 //	pause                 waits for SIGTERM, as a sandbox and as any container
+//	pause stay            the same, but ignores SIGTERM
 //	pause burn N DURATION keeps N threads busy
 //	pause huge BYTES      touches huge pages of 2 MiB
 //	pause touch BYTES [PROGRAM]
@@ -30,10 +31,14 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		wait()
+		wait(syscall.SIGTERM, syscall.SIGINT)
 		return nil
 	}
 	switch {
+	case args[0] == "stay" && len(args) == 1:
+		signal.Ignore(syscall.SIGTERM)
+		wait(syscall.SIGINT)
+		return nil
 	case args[0] == "touch" && len(args) >= 2:
 		return touch(args[1], args[2:])
 	case args[0] == "burn" && len(args) == 3:
@@ -44,9 +49,9 @@ func run(args []string) error {
 	return fmt.Errorf("%q is unknown", args)
 }
 
-func wait() {
+func wait(signals ...os.Signal) {
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(stop, signals...)
 	<-stop
 }
 
@@ -69,7 +74,7 @@ func touch(bytes string, program []string) error {
 			return err
 		}
 	}
-	wait()
+	wait(syscall.SIGTERM, syscall.SIGINT)
 	return syscall.Munmap(data)
 }
 

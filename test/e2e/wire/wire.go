@@ -48,7 +48,7 @@ const (
 	OpExec         = "exec"         // Exec, Ended
 	OpRun          = "run"          // Run, RunResult
 	OpStopPod      = "stop-pod"     // PodName, Nothing: a shutdown, the pod stays known
-	OpRemove       = "remove"       // PodName, Nothing
+	OpRemove       = "remove"       // Remove, Nothing
 	OpRestart      = "restart"      // ContainerName, RunResult
 	OpUpdate       = "update"       // Update, Nothing
 	OpDebug        = "debug"        // ContainerName, RunResult: a new ephemeral container in a running pod
@@ -187,6 +187,13 @@ type Started struct {
 // PodName identifies a pod by its UID.
 type PodName struct {
 	UID string `json:"uid"`
+}
+
+// Remove deletes a pod. Grace is how long its containers may take to stop, in whole seconds. If zero,
+// it is 5 s.
+type Remove struct {
+	UID   string        `json:"uid"`
+	Grace time.Duration `json:"grace,omitempty"`
 }
 
 // ContainerName identifies a container.
