@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -138,6 +139,7 @@ func checkWhole(t *testing.T, repository, trusted string, did func(...string) (s
 			t.Errorf("the proof does not have %q", want)
 		}
 	}
+	checkNamed(t, filepath.Join(repository, "bin", "release", "v0.1.0"))
 	if _, err := did("make", "-repository", repository, "-version", "v0.1.0", "-key", trusted); err == nil {
 		t.Error("a public key signs")
 	}
@@ -152,5 +154,33 @@ func checkWhole(t *testing.T, repository, trusted string, did func(...string) (s
 	}
 	if _, err := did("check", "-repository", repository, "-version", "v0.1.0"); err == nil || !strings.Contains(err.Error(), "chart/paddock-0.1.0.tgz has SHA-256") {
 		t.Errorf("a changed chart: %v", err)
+	}
+}
+
+var (
+	// named matches the files of a release that a page names.
+	named = regexp.MustCompile("[ `=]((?:manifests|chart|krew|images)/[A-Za-z0-9._-]+\\.(?:yaml|tgz|gz|tar)|bin/paddock-(?:linux|darwin)-[a-z0-9]+)")
+	// numbered matches the version in their names.
+	numbered = regexp.MustCompile(`\d+\.\d+\.\d+`)
+)
+
+// checkNamed checks that a release has the files that the pages about its use name.
+func checkNamed(t *testing.T, folder string) {
+	t.Helper()
+	for page, least := range map[string]int{"deploy/README.md": 10, "docs/adopt.md": 4, "docs/roll-out-and-back.md": 8, "docs/release.md": 5, "README.md": 1} {
+		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := named.FindAllStringSubmatch(string(text), -1)
+		if len(all) < least {
+			t.Errorf("%s names %d files of a release, want at least %d", page, len(all), least)
+		}
+		for _, m := range all {
+			name := numbered.ReplaceAllString(m[1], "0.1.0")
+			if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name))); err != nil {
+				t.Errorf("%s names %s: %v", page, m[1], err)
+			}
+		}
 	}
 }

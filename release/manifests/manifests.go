@@ -40,8 +40,9 @@ var kustomizations = []struct{ dir, file string }{
 	{"base", "paddock.yaml"}, {"scheduler", "paddock-scheduler.yaml"}, {"quiet", "paddock-quiet.yaml"}, {"fleet", "paddock-fleet.yaml"},
 }
 
-// Write writes a manifest for each kustomization of a source tree to a directory, and one with the
-// CustomResourceDefinitions alone. It writes a temporary file into the tree.
+// Write writes a manifest for each kustomization of a source tree to a directory, one with the
+// CustomResourceDefinitions alone, and one with the namespace alone, which the chart needs first. It
+// writes a temporary file into the tree.
 func Write(source, dir string, images []Image) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -57,6 +58,13 @@ func Write(source, dir string, images []Image) error {
 		if err := os.WriteFile(filepath.Join(dir, k.file), text, 0o644); err != nil {
 			return err
 		}
+	}
+	namespace, err := os.ReadFile(filepath.Join(source, "deploy", "base", "namespace.yaml"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "namespace.yaml"), namespace, 0o644)
+	}
+	if err != nil {
+		return err
 	}
 	names, err := filepath.Glob(filepath.Join(source, "deploy", "base", "crds", "*.yaml"))
 	if err != nil || len(names) == 0 {

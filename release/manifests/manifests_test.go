@@ -76,6 +76,9 @@ func TestWrite(t *testing.T) {
 	if n := strings.Count(string(crds), "\nkind: CustomResourceDefinition\n"); err != nil || n != 2 {
 		t.Errorf("%d CustomResourceDefinitions, %v", n, err)
 	}
+	if namespace, err := os.ReadFile(filepath.Join(out, "namespace.yaml")); err != nil || !strings.Contains(string(namespace), "pod-security.kubernetes.io/enforce: privileged") {
+		t.Errorf("the namespace is %s, %v", namespace, err)
+	}
 	if err := Write(source, out, images()[:1]); err == nil || !strings.Contains(err.Error(), "deploy/scheduler has an image of the development tree") {
 		t.Errorf("an image that is not pinned: %v", err)
 	}
