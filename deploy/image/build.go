@@ -28,6 +28,7 @@ type binary struct {
 	revision string            // the commit
 	time     time.Time         // the commit time, used for all times of the image
 	licenses map[string]string // an SPDX expression for each module that is linked, by its path
+	texts    []byte            // the licenses of all that is linked; it goes where the program goes
 }
 
 // build compiles a command of the repository's commit for each platform, below work.
@@ -37,6 +38,10 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 		return nil, err
 	}
 	version, err := versionOf(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +64,7 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 		for _, m := range found {
 			b.licenses[m.Path] = m.Expression()
 		}
+		b.texts = licenses.Text(path.Base(c.main), version, string(own), b.info.GoVersion, found)
 		all = append(all, b)
 	}
 	return all, nil

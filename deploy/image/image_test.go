@@ -210,7 +210,42 @@ func testConfiguration(t *testing.T, c command) {
 	}
 }
 
-// checkFiles checks that the image has one static binary for the architecture. It runs the binary
+// checkLicenses checks that what follows the binary in an image are the licenses of what it links, and
+// nothing else.
+func checkLicenses(t *testing.T, c command, r *tar.Reader) {
+	t.Helper()
+	var files []string
+	for {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, header.Name)
+		if header.Typeflag == tar.TypeDir {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil || header.Mode != 0o644 || header.Uid != 0 {
+			t.Errorf("%s: mode %o of %d, %v", header.Name, header.Mode, header.Uid, err)
+		}
+		for _, want := range []string{"is licensed under the Apache License 2.0", "\nstdlib ", "Copyright 2009 The Go Authors"} {
+			if !bytes.Contains(text, []byte(want)) {
+				t.Errorf("%s does not have %q", header.Name, want)
+			}
+		}
+	}
+	for i := range files {
+		files[i] = strings.Trim(files[i], "/")
+	}
+	if want := []string{"licenses", licensesIn(c)}; !slices.Equal(files, want) {
+		t.Errorf("the image has the files %q beside its binary, want %q", files, want)
+	}
+}
+
+// checkFiles checks that the image has one static binary for the architecture, and its licenses. It runs the binary
 // if the machine has this architecture.
 func checkFiles(t *testing.T, c command, img v1.Image, architecture, version string) {
 	t.Helper()
@@ -228,9 +263,7 @@ func checkFiles(t *testing.T, c command, img v1.Image, architecture, version str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, more := r.Next(); !errors.Is(more, io.EOF) {
-		t.Errorf("%s: a second file: %v", architecture, more)
-	}
+	checkLicenses(t, c, r)
 	parsed, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
 		t.Fatal(err)

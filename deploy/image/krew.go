@@ -86,7 +86,7 @@ func packPlugin(b binary, license []byte) ([]byte, error) {
 		name string
 		mode int64
 		data []byte
-	}{{"kubectl-paddock", 0o755, b.program}, {"LICENSE", 0o644, license}} {
+	}{{"kubectl-paddock", 0o755, b.program}, {"LICENSE", 0o644, license}, {"licenses.txt", 0o644, b.texts}} {
 		header := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: b.time, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 		if err := w.WriteHeader(&header); err != nil {
 			return nil, err

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 // TestLicenses checks that -licenses writes a text for each program, with the license of the
@@ -42,6 +46,76 @@ func TestLicenses(t *testing.T) {
 	}
 	if want := "paddock.txt: 2 modules, all under licenses that are allowed\n"; !strings.Contains(printed.String(), want) {
 		t.Errorf("printed %s, want %s", printed.String(), want)
+	}
+}
+
+// TestLicensesTravel checks that the archives of the plugin have the licenses of what the program
+// links, and so has an image. TestConfiguration checks the images of this repository.
+func TestLicensesTravel(t *testing.T) {
+	repository := repository(t)
+	addModule(t, repository, mit(t))
+	template, err := os.ReadFile("../krew/paddock.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, repository, map[string]string{"deploy/krew/paddock.yaml": string(template), "cmd/paddock-agent/uses.go": "package main\n\nimport _ \"example.org/m\"\n"})
+	inGit(t, repository, "add", ".")
+	inGit(t, repository, "commit", "--quiet", "--message", "licenses")
+	dir := t.TempDir()
+	if err := run(t.Context(), []string{"-repository", repository, "-krew", dir}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	archives, err := filepath.Glob(filepath.Join(dir, "*.tar.gz"))
+	if err != nil || len(archives) != 4 {
+		t.Fatalf("archives %q, %v", archives, err)
+	}
+	for _, name := range archives {
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := gzip.NewReader(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTexts(t, tar.NewReader(plain), "licenses.txt")
+		file.Close()
+	}
+	work := t.TempDir()
+	binaries, err := build(t.Context(), agent, repository, work, nodes[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := imageOf(binaries[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := mutate.Extract(img)
+	defer content.Close()
+	checkTexts(t, tar.NewReader(content), licensesIn(agent))
+}
+
+// checkTexts checks that an archive has a file with the licenses of the small program.
+func checkTexts(t *testing.T, r *tar.Reader, name string) {
+	t.Helper()
+	for {
+		header, err := r.Next()
+		if err != nil {
+			t.Fatalf("no %s: %v", name, err)
+		}
+		if header.Name != name {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil || header.Mode != 0o644 {
+			t.Errorf("%s: mode %o, %v", name, header.Mode, err)
+		}
+		for _, want := range []string{"example.org/m  v1.0.0  MIT", "Permission is hereby granted", "as you like", "Copyright 2009 The Go Authors"} {
+			if !bytes.Contains(text, []byte(want)) {
+				t.Errorf("%s does not have %q", name, want)
+			}
+		}
+		return
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"path"
 	"strings"
 	"time"
 
@@ -64,7 +65,8 @@ func labels(b binary) map[string]string {
 	}
 }
 
-// imageOf returns an image that has only the binary: no shell, no package, no user database.
+// imageOf returns an image that has only the binary and the licenses of what it links: no shell, no
+// package, no user database.
 func imageOf(b binary) (v1.Image, error) {
 	layer, err := layerOf(b)
 	if err != nil {
@@ -88,19 +90,29 @@ func imageOf(b binary) (v1.Image, error) {
 	}
 	return mutate.Append(base, mutate.Addendum{
 		Layer:   layer,
-		History: v1.History{Created: v1.Time{Time: b.time}, CreatedBy: "deploy/image", Comment: "the binary, without a base image"},
+		History: v1.History{Created: v1.Time{Time: b.time}, CreatedBy: "deploy/image", Comment: "the binary and its licenses, without a base image"},
 	})
 }
+
+// licensesIn returns the name of the file in the image that has the licenses of what a command links.
+func licensesIn(c command) string { return "licenses/" + path.Base(c.main) + ".txt" }
 
 func layerOf(b binary) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	header := tar.Header{Name: b.name, Mode: 0o755, Size: int64(len(b.program)), ModTime: b.time, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
-	if err := w.WriteHeader(&header); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(b.program); err != nil {
-		return nil, err
+	for _, f := range []struct {
+		name string
+		kind byte
+		mode int64
+		data []byte
+	}{{b.name, tar.TypeReg, 0o755, b.program}, {"licenses/", tar.TypeDir, 0o755, nil}, {licensesIn(b.command), tar.TypeReg, 0o644, b.texts}} {
+		header := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: b.time, Typeflag: f.kind, Format: tar.FormatUSTAR}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
