@@ -77,11 +77,15 @@ man: build ## The manual pages, into bin/man/man1: man -M bin/man paddock-plan.
 	@mkdir -p bin/man/man1
 	@$(BINARY) man bin/man/man1
 
+# Programs have the version of their commit, whatever GOFLAGS says. The go command does not derive it in a worktree of git, where
+# .git is a file. Without git, as in a source archive, programs have the version devel.
+STAMPED = $(if $(shell git rev-parse HEAD 2> /dev/null),$(if $(wildcard .git/HEAD),-buildvcs=true,-ldflags "$$($(STAMP))"))
+
 build: ## Build bin/paddock.
-	@$(GO) build -o $(BINARY) ./cmd/paddock
+	@$(GO) build $(STAMPED) -o $(BINARY) ./cmd/paddock
 
 build-agent: ## Build bin/paddock-agent, the program of the container image.
-	@$(GO) build -o $(AGENT) ./cmd/paddock-agent
+	@$(GO) build $(STAMPED) -o $(AGENT) ./cmd/paddock-agent
 
 test: ## All tests, as they run on every change.
 	$(TEST) -timeout 30m $(PACKAGES)

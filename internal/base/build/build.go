@@ -5,13 +5,15 @@
 // has a pseudo-version such as v0.1.1-0.20261128101112-0123456789ab, which sorts after v0.1.0 and
 // before v0.1.1.
 //
-// The go command records this version in programs of the main module. Programs of other modules of
-// the repository, such as scheduler, have no tags of their own. Whoever builds these programs sets
-// the version with
+// The go command records this version in programs of the main module that it builds in a clone.
+// Programs of other modules of the repository, such as scheduler, have no tags of their own: the
+// version that the go command records there, v0.0.0 with a time, sorts before every release, and
+// is ignored. Whoever builds these programs sets the version with
 //
 //	-ldflags "-X github.com/paddock-project/paddock/internal/base/build.version=v0.1.0"
 //
-// as deploy/image does for all programs.
+// as deploy/image does for all programs, and "make scheduler" for paddock-scheduler. A plain
+// "go build" of it gives the version devel.
 package build
 
 import (
@@ -27,6 +29,9 @@ const unknown = "devel"
 // version is the version that the linker set. If it is empty, the go command's applies.
 var version string
 
+// mainModule is the module whose versions are those of Paddock.
+const mainModule = "github.com/paddock-project/paddock"
+
 // Version returns the version of this program, such as "v0.1.0". It is "devel" if the program was
 // built without a version, as tests are.
 func Version() string {
@@ -38,7 +43,7 @@ func versionOf(set string, info *debug.BuildInfo, ok bool) string {
 	switch {
 	case set != "":
 		return set
-	case ok && info.Main.Version != "" && info.Main.Version != "(devel)":
+	case ok && info.Main.Path == mainModule && info.Main.Version != "" && info.Main.Version != "(devel)":
 		return info.Main.Version
 	}
 	return unknown

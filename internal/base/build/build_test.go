@@ -9,8 +9,9 @@ import (
 // TestVersion checks which of the two versions applies, and that a program without one has a word
 // that cannot be taken for a version.
 func TestVersion(t *testing.T) {
-	tagged := &debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}
-	tree := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+	tagged := &debug.BuildInfo{Main: debug.Module{Path: mainModule, Version: "v0.1.0"}}
+	tree := &debug.BuildInfo{Main: debug.Module{Path: mainModule, Version: "(devel)"}}
+	nested := &debug.BuildInfo{Main: debug.Module{Path: mainModule + "/scheduler", Version: "v0.0.0-20261128101112-0123456789ab"}}
 	for _, c := range []struct {
 		set  string
 		info *debug.BuildInfo
@@ -22,6 +23,8 @@ func TestVersion(t *testing.T) {
 		{"v0.2.0", tree, true, "v0.2.0"},
 		{"v0.2.0", nil, false, "v0.2.0"},
 		{"", tree, true, "devel"},
+		{"", nested, true, "devel"},
+		{"v0.1.0", nested, true, "v0.1.0"},
 		{"", &debug.BuildInfo{}, true, "devel"},
 		{"", nil, false, "devel"},
 	} {
