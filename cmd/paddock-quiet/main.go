@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if *version {
-		_, err := fmt.Fprintln(stdout, "paddock-quiet", build.Version())
+		_, err := fmt.Fprintln(stdout, "paddock-quiet", build.Described())
 		return err
 	}
 	if flags.NArg() > 0 {

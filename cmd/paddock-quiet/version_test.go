@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestVersion(t *testing.T) {
 	if err != nil || !strings.HasPrefix(text, "paddock-quiet "+build.Version()+"\n") || !strings.Contains(text, "PodResources v1\n") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if flagged, err := answer("--version"); err != nil || flagged != "paddock-quiet "+build.Version()+"\n" {
+	if flagged, err := answer("--version"); err != nil || flagged != "paddock-quiet "+build.Version()+" ("+runtime.Version()+", "+build.Platform()+")\n" {
 		t.Errorf("%q, %v", flagged, err)
 	}
 	document, err := answer("version", "-o", "json")

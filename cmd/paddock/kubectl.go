@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
   kubectl paddock map node7
   kubectl paddock pods
   kubectl paddock verify --context production`,
-		Version:       build.Version(),
+		Version:       build.Described(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl paddock", console.ProgramAnnotation: "paddock"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

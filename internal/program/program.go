@@ -10,6 +10,7 @@ package program
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/base/build"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/fleetcommand"
 	"github.com/paddock-project/paddock/internal/codec/claims"
@@ -55,7 +56,7 @@ width; with COLUMNS=0 every row is one line.`,
 
   # Which pods would get what there, and which would be rejected?
   paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
-		Version:       described(),
+		Version:       build.Described(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -37,11 +36,6 @@ formats that it reads and writes.`,
 	}
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
-}
-
-// described returns the version with the Go that built the program.
-func described() string {
-	return fmt.Sprintf("%s (%s, %s)", build.Version(), runtime.Version(), build.Platform())
 }
 
 // built returns the labels of paddock_build_info.

@@ -49,6 +49,13 @@ func EditionOf(program string) Edition {
 	}
 }
 
+// Described returns the version with the Go and the platform of this program, and what else is
+// given: "v0.1.0 (go1.26.8, linux/amd64)". In the answer to --version, it follows the name of the
+// program.
+func Described(more ...string) string {
+	return fmt.Sprintf("%s (%s)", Version(), strings.Join(append([]string{runtime.Version(), Platform()}, more...), ", "))
+}
+
 // Text formats an edition for people.
 func (e Edition) Text() string {
 	var out strings.Builder

@@ -34,7 +34,7 @@ func main() {
 	emulateServer(command)
 	command.Use = "paddock-scheduler"
 	if slices.Equal(os.Args[1:], []string{"--version"}) {
-		fmt.Printf("paddock-scheduler %s, kube-scheduler %s\n", build.Version(), kubeScheduler())
+		fmt.Println("paddock-scheduler", build.Described("kube-scheduler "+kubeScheduler()))
 		return
 	}
 	command.Long += `
