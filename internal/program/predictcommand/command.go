@@ -56,6 +56,7 @@ pod, for one pod and one node, or for many. It changes nothing, and an answer re
 With --nodes live, it watches the cluster that kubectl is configured for, and each answer has the age of what it
 is about. It needs permission to list and watch nodes, pods, paddocknodes and paddockmachines; deploy/fleet has a role.
 While the API server does not answer, the age grows, and beyond --max-age answers are of certainty UNKNOWN.
+With --nodes FILE, each entry of the file is one node with the name of the entry, whatever its count: its nodes are equal.
 
 The directory of the socket must exist. The socket has mode 0600: only its owner can ask. A socket that an earlier
 process left behind is replaced.`,
