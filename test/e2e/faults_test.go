@@ -58,12 +58,9 @@ func (n *node) killedDuringAnAdmission(t *testing.T, commands ...string) {
 		}
 		n.must(t, "settle")
 	}
-	// The runtime can end a pod while the agent is not connected. The agent then learns of it from the
-	// kubelet's list, in half a minute if the list has another pod, and otherwise in absence.Unheard.
-	n.must(t, "remove kill0 kill1 kill2 kill3")
+	n.must(t, "remove kill0 kill1 kill2 kill3 best")
 	n.must(t, "settle")
 	n.nothingHeld(t)
-	n.must(t, "remove best")
 }
 
 // createdDuringAReconnect starts the agent again while containers are created all the time: pods that
