@@ -217,28 +217,12 @@ func NodeList[T any](name string, of func(*T) *mask.Mask) Field[T] {
 	}
 }
 
-// Amounts is an object with a member for each resource. The list must be ascending.
+// Amounts is an object with the amount of each resource. The list must be ascending by resource.
 func Amounts[T any](name string, of func(*T) *request.Amounts) Field[T] {
 	return Field[T]{
 		name: name,
-		put: func(w *writer, v *T) bool {
-			list := *of(v)
-			w.b = append(w.b, '{')
-			for i, a := range list {
-				w.key(i, a.Resource, i > 0 && list[i-1].Resource >= a.Resource)
-				w.number(a.Value)
-			}
-			w.b = append(w.b, '}')
-			return len(list) > 0
-		},
-		get: func(r *reader, v *T) {
-			var list request.Amounts
-			for r.open('{', "an object"); r.more('}'); {
-				resource := r.key()
-				list = list.With(resource, whole[int64](r))
-			}
-			*of(v) = list
-		},
+		put:  func(w *writer, v *T) bool { return amounts().write(w, *of(v)) },
+		get:  func(r *reader, v *T) { *of(v) = amounts().read(r) },
 	}
 }
 
@@ -247,39 +231,66 @@ func Amounts[T any](name string, of func(*T) *request.Amounts) Field[T] {
 func Devices[T any](name string, of func(*T) *[]device.Assigned) Field[T] {
 	return Field[T]{
 		name: name,
-		put: func(w *writer, v *T) bool {
-			list := *of(v)
-			w.b = append(w.b, '{')
-			for i, h := range list {
-				w.key(i, h.Resource, i > 0 && list[i-1].Resource >= h.Resource)
-				w.texts(h.IDs)
-			}
-			w.b = append(w.b, '}')
-			return len(list) > 0
-		},
-		get: func(r *reader, v *T) {
-			var list []device.Assigned
-			for r.open('{', "an object"); r.more('}'); {
-				h := device.Assigned{Resource: r.key(), IDs: r.texts()}
-				i, found := slices.BinarySearchFunc(list, h.Resource, func(x device.Assigned, name string) int { return strings.Compare(x.Resource, name) })
-				if !found {
-					list = slices.Insert(list, i, h)
-				}
-				list[i] = h
-			}
-			*of(v) = list
+		put:  func(w *writer, v *T) bool { return devices().write(w, *of(v)) },
+		get:  func(r *reader, v *T) { *of(v) = devices().read(r) },
+	}
+}
+
+// byResource is an object with a member for each element of a list, which must be ascending by
+// resource. It does not depend on the type that has the list, so its code exists once for each type
+// of element.
+type byResource[E any] struct {
+	key func(E) string
+	put func(*writer, E)
+	get func(r *reader, resource string) E
+}
+
+func amounts() byResource[request.Amount] {
+	return byResource[request.Amount]{
+		key: func(a request.Amount) string { return a.Resource },
+		put: func(w *writer, a request.Amount) { w.number(a.Value) },
+		get: func(r *reader, resource string) request.Amount {
+			return request.Amount{Resource: resource, Value: whole[int64](r)}
 		},
 	}
 }
 
-// key appends the name of the i-th member of an object that is a map.
-func (w *writer) key(i int, name string, misplaced bool) {
-	if misplaced {
-		w.reject(name)
+func devices() byResource[device.Assigned] {
+	return byResource[device.Assigned]{
+		key: func(a device.Assigned) string { return a.Resource },
+		put: func(w *writer, a device.Assigned) { w.texts(a.IDs) },
+		get: func(r *reader, resource string) device.Assigned {
+			return device.Assigned{Resource: resource, IDs: r.texts()}
+		},
 	}
-	if i > 0 {
-		w.b = append(w.b, ',')
+}
+
+func (m byResource[E]) write(w *writer, list []E) bool {
+	w.raw("{")
+	for i, e := range list {
+		if i > 0 {
+			w.raw(",")
+		}
+		if i > 0 && m.key(list[i-1]) >= m.key(e) {
+			w.reject(m.key(e))
+		}
+		w.text(m.key(e))
+		w.raw(":")
+		m.put(w, e)
 	}
-	w.text(name)
-	w.b = append(w.b, ':')
+	w.raw("}")
+	return len(list) > 0
+}
+
+func (m byResource[E]) read(r *reader) []E {
+	var list []E
+	for r.open('{', "an object"); r.more('}'); {
+		e := m.get(r, r.key())
+		i, found := slices.BinarySearchFunc(list, e, func(a, b E) int { return strings.Compare(m.key(a), m.key(b)) })
+		if !found {
+			list = slices.Insert(list, i, e)
+		}
+		list[i] = e
+	}
+	return list
 }

@@ -76,19 +76,6 @@ func Slice[T, E any](name string, members Object[E], of func(*T) *[]E, follows f
 	}).Field()
 }
 
-// SliceOrNone is Slice for a list that distinguishes an empty list from none.
-func SliceOrNone[T, E any](name string, members Object[E], of func(*T) *[]E) Field[T] {
-	f := Slice(name, members, of, nil)
-	put, get := f.put, f.get
-	f.put = func(w *writer, v *T) bool { return put(w, v) || *of(v) != nil }
-	f.get = func(r *reader, v *T) {
-		if get(r, v); *of(v) == nil {
-			*of(v) = []E{}
-		}
-	}
-	return f
-}
-
 // List is a list of objects that need not be a slice, such as two parallel slices.
 type List[T, E any] struct {
 	Name    string

@@ -176,7 +176,7 @@ var askedFields = form.Object[request.Cache]{
 var grantFields = form.Object[node.ContainerGrant]{
 	form.CPUs("cpus", func(c *node.ContainerGrant) *cpuset.Set { return &c.CPUs }),
 	form.CPUs("baseline", func(c *node.ContainerGrant) *cpuset.Set { return &c.Baseline }),
-	form.SliceOrNone("memory", blockFields, func(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }),
+	form.Known(form.Slice("memory", blockFields, containerMemory, nil), containerMemory),
 	form.Nodes("memoryNodes", func(c *node.ContainerGrant) *mask.Mask { return &c.MemoryNodes }),
 	form.Devices("devices", func(c *node.ContainerGrant) *[]device.Assigned { return &c.Devices }),
 	form.Class("cache", func(c *node.ContainerGrant) *cache.Class { return &c.Cache }),
@@ -188,6 +188,8 @@ var grantFields = form.Object[node.ContainerGrant]{
 	}, func(c *node.ContainerGrant) *hint.Choice { return &c.Affinity }).Always(),
 	form.Flag("removed", func(c *node.ContainerGrant) *bool { return &c.Removed }),
 }
+
+func containerMemory(c *node.ContainerGrant) *[]memory.Block { return &c.Memory }
 
 var stockFields = form.Object[request.Stock]{
 	form.Text("of", func(s *request.Stock) *string { return &s.Of }).Always(),
