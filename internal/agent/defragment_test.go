@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/internal/ui/view"
@@ -143,7 +143,7 @@ func TestDefragmentToItsEnd(t *testing.T) {
 		defragments(t, a, 4, 4, 0)
 		s := a.engine.State()
 		g, _ := s.Grant("first")
-		text, err := statefile.EncodeGrant(scenario.Elsewhere(s, g).Grant)
+		text, err := grantform.Encode(scenario.Elsewhere(s, g).Grant)
 		if err != nil {
 			t.Fatal(err)
 		}

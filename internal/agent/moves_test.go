@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
@@ -63,7 +63,7 @@ func TestMovesOnRequest(t *testing.T) {
 		if to.Rejection != nil {
 			t.Fatal(to.Rejection)
 		}
-		text, err := statefile.EncodeGrant(to.Grant)
+		text, err := grantform.Encode(to.Grant)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/ui/webui"
@@ -160,7 +160,7 @@ func (a *Agent) movesOf(ctx context.Context, asked []MoveRequest) ([]moves.Move,
 		if !there {
 			return nil, fmt.Errorf("no pod with UID %q has an assignment on this node", m.UID)
 		}
-		to, err := statefile.DecodeGrant([]byte(m.To))
+		to, err := grantform.Decode([]byte(m.To))
 		if err != nil {
 			return nil, fmt.Errorf("pod %s: %w", from.Pod.ID(), err)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 )
 
 // Shown is the printable form of what is known of a node.
@@ -71,7 +71,7 @@ func (c *Cluster) Show(name string) *Shown {
 		p := ShownGrant{UID: uid, Namespace: h.namespace, Name: h.name, Origin: string(h.origin), Contradicted: h.contradicted}
 		if g, has := at.View.State.Grant(uid); has {
 			p.Namespace, p.Name = g.Pod.Namespace, g.Pod.Name
-			if text, err := statefile.EncodeGrant(g); err == nil { // A grant that cannot be encoded cannot be read either.
+			if text, err := grantform.Encode(g); err == nil { // A grant that cannot be encoded cannot be read either.
 				p.Grant = text
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"
@@ -103,11 +103,11 @@ func movedBetween(before, now []hollow.NodeState) (kept int, moved []string, err
 			if !there {
 				continue // It has ended.
 			}
-			was, err := statefile.DecodeGrant([]byte(s.Grants[uid]))
+			was, err := grantform.Decode([]byte(s.Grants[uid]))
 			if err != nil {
 				return 0, nil, err
 			}
-			is, err := statefile.DecodeGrant([]byte(text))
+			is, err := grantform.Decode([]byte(text))
 			if err != nil {
 				return 0, nil, err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/objects"
-	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
@@ -114,7 +114,7 @@ func compare(has hollow.NodeState, who string, grants []*node.Grant) (wrong []st
 			}
 			continue
 		}
-		actual, err := statefile.DecodeGrant([]byte(text))
+		actual, err := grantform.Decode([]byte(text))
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func compare(has hollow.NodeState, who string, grants []*node.Grant) (wrong []st
 		if seen[uid] {
 			continue
 		}
-		if g, err := statefile.DecodeGrant([]byte(has.Grants[uid])); err != nil || g.OwnsAnything() {
+		if g, err := grantform.Decode([]byte(has.Grants[uid])); err != nil || g.OwnsAnything() {
 			wrong = append(wrong, fmt.Sprintf("%s: pod with UID %s has a grant on the node, and none for %s: %s", has.Name, uid, who, has.Grants[uid]))
 		}
 	}
@@ -174,7 +174,7 @@ func (c *cluster) misknown(ctx context.Context, states []hollow.NodeState) (wron
 			if len(p.Grant) == 0 {
 				continue
 			}
-			g, err := statefile.DecodeGrant(p.Grant)
+			g, err := grantform.Decode(p.Grant)
 			if err != nil {
 				return nil, err
 			}

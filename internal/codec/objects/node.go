@@ -6,8 +6,8 @@ import (
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/handover"
-	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -15,7 +15,7 @@ import (
 
 // Policy returns the API form of a policy and its digest.
 func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
-	text, err := statefile.EncodePolicy(p)
+	text, err := grantform.EncodePolicy(p)
 	if err != nil {
 		return out, "", err
 	}
@@ -34,7 +34,7 @@ func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	if err != nil {
 		return node.Policy{}, err
 	}
-	p, err := statefile.DecodePolicy(text)
+	p, err := grantform.DecodePolicy(text)
 	if err != nil {
 		return p, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
 	}
@@ -80,13 +80,13 @@ func ReadDevices(m *machine.Machine, o *v1alpha1.PaddockNode) (*device.Inventory
 
 // Grant returns the form of a grant in a PaddockNode.
 func Grant(g *node.Grant) (v1alpha1.PublishedGrant, error) {
-	text, err := statefile.EncodeGrant(g)
+	text, err := grantform.Encode(g)
 	return v1alpha1.PublishedGrant{UID: g.Pod.UID, Namespace: g.Pod.Namespace, Name: g.Pod.Name, Grant: string(text)}, err
 }
 
 // ReadGrant returns a grant of a PaddockNode.
 func ReadGrant(p v1alpha1.PublishedGrant) (*node.Grant, error) {
-	g, err := statefile.DecodeGrant([]byte(p.Grant))
+	g, err := grantform.Decode([]byte(p.Grant))
 	if err == nil && g.Pod.UID != p.UID {
 		err = fmt.Errorf("the grant is that of the pod with UID %s", g.Pod.UID)
 	}

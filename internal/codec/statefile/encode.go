@@ -35,7 +35,7 @@ func encode(f *File) ([]byte, error) {
 	grants := make([][]byte, len(f.Grants))
 	for i, g := range f.Grants {
 		start := len(buffer)
-		if buffer, err = AppendGrant(buffer, g); err != nil {
+		if buffer, err = grantform.Append(buffer, g); err != nil {
 			return nil, err
 		}
 		grants[i] = buffer[start:]
@@ -62,8 +62,8 @@ func newHead(m Machine, p node.Policy) (Head, error) {
 	return Head{b}, nil
 }
 
-// Assemble returns a file that consists of a head and of pods in the form of AppendGrant. The pods
-// must be in ascending order of UID.
+// Assemble returns a file that consists of a head and of pods in the form of grantform.Append. The
+// pods must be in ascending order of UID.
 func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	size := len(magic) + len(h.text) + checksumLine + 100
 	for _, g := range grants {

@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -27,7 +28,7 @@ func (e *Encoder) within(limit int, s *node.State) ([]byte, error) {
 		}
 		text, known := e.kept[g]
 		if !known {
-			if text, err = AppendGrant(nil, g); err != nil {
+			if text, err = grantform.Append(nil, g); err != nil {
 				return nil, err
 			}
 		}

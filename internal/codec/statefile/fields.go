@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
+// content is a file with the members that have no field in File.
 type content struct {
 	File
 	format, checksum string

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -160,7 +161,7 @@ func TestAssembleIsEncode(t *testing.T) {
 	}
 	var grants [][]byte
 	for _, g := range s.Grants() {
-		b, err := statefile.AppendGrant(nil, g)
+		b, err := grantform.Append(nil, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +315,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		g := *example(t).Grants()[0]
 		g.Pod.Containers, g.Containers = slices.Clone(g.Pod.Containers), slices.Clone(g.Containers)
 		change(&g)
-		b, err := statefile.AppendGrant([]byte("before"), &g)
+		b, err := grantform.Append([]byte("before"), &g)
 		if !errors.Is(err, statefile.ErrNotEncodable) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "pod prod/") || string(b) != "before" {
 			t.Errorf("%s: wrote %q, error %v", name, b, err)
 		}
@@ -329,7 +330,7 @@ func TestStrangeNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := statefile.AppendGrant(nil, g)
+		b, err := grantform.Append(nil, g)
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
@@ -344,7 +345,7 @@ func TestStrangeNames(t *testing.T) {
 func TestSpelling(t *testing.T) {
 	const want = `"name":"\u0000\u0008\u0009\u000a\u000c\u000d\u001f` + "\x7f\u2028\u2029<&>" + `\\\"\\n\\u2028",`
 	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{Name: "\x00\b\t\n\f\r\x1f\x7f\u2028\u2029<&>" + `\"\n\u2028`}}}
-	if b, err := statefile.AppendGrant(nil, g); err != nil || !bytes.Contains(b, []byte(want)) {
+	if b, err := grantform.Append(nil, g); err != nil || !bytes.Contains(b, []byte(want)) {
 		t.Errorf("%v, wrote %s, want %s", err, b, want)
 	}
 }
@@ -425,7 +426,7 @@ func throughFile(t *testing.T, g *node.Grant, p node.Policy) *statefile.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := statefile.AppendGrant(nil, g)
+	b, err := grantform.Append(nil, g)
 	if err != nil {
 		t.Fatal(err)
 	}

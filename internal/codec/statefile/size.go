@@ -3,6 +3,7 @@ package statefile
 import (
 	"fmt"
 
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
@@ -37,7 +38,7 @@ func (m *Meter) within(limit int, s *node.State) (err error) {
 		}
 		n, known := m.kept[g]
 		if !known {
-			if m.scratch, err = AppendGrant(m.scratch[:0], g); err != nil {
+			if m.scratch, err = grantform.Append(m.scratch[:0], g); err != nil {
 				return err
 			}
 			n = len(m.scratch)

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -40,7 +40,7 @@ func (out *NodeState) see(s *node.State) bool {
 		out.Wrong = append(out.Wrong, err.Error())
 	}
 	for _, g := range s.Grants() {
-		text, err := statefile.EncodeGrant(g)
+		text, err := grantform.Encode(g)
 		if err != nil {
 			out.Wrong = append(out.Wrong, fmt.Sprintf("pod %s: %v", g.Pod.ID(), err))
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/explain"
 )
@@ -120,7 +121,7 @@ func (h *history) planText(p *node.Plan) string {
 
 // grantText returns everything of a grant that a state file contains.
 func (h *history) grantText(g *node.Grant) string {
-	text, err := statefile.AppendGrant(nil, g)
+	text, err := grantform.Append(nil, g)
 	if err != nil {
 		h.fatalf("%v", err)
 	}
