@@ -20,6 +20,10 @@ type PolicySpec struct {
 	// "kubelet-1.36", which is the newest recorded patch of that minor, or the kubeletVersion of a
 	// Node, such as "v1.36.2+k3s1". Kubelets lists the recorded ones.
 	DecidedBy string
+	// RulesDigest is the digest of the rules of DecidedBy that the agent of a node publishes in its
+	// PaddockNode. It is empty if no agent does. With a digest, a kubelet that is not recorded is
+	// not an error: the rules are those of Paddock, and every verdict has the doubt.
+	RulesDigest string
 	// TopologyManagerPolicy is none, best-effort, restricted or single-numa-node. Empty means none.
 	TopologyManagerPolicy string
 	// TopologyManagerScope is container or pod. Empty means container.
@@ -61,9 +65,9 @@ type Policy struct {
 	// does not change.
 	empty *node.State
 	gates spec.Gates
-	// kubelet is set if a kubelet decides. doubt is why it is not known how it decides.
+	// kubelet is set if a kubelet decides. doubts are why it is not known how it decides.
 	kubelet bool
-	doubt   string
+	doubts  []string
 }
 
 // NewPolicy checks a policy for a machine. The error wraps ErrInvalid and names the setting with
@@ -127,12 +131,18 @@ func (p *Policy) decidedBy(s *PolicySpec) error {
 		return nil
 	}
 	p.kubelet = true
-	version, exact, err := behavior.OfNode(strings.TrimPrefix(s.DecidedBy, "kubelet-"))
+	name := strings.TrimPrefix(s.DecidedBy, "kubelet-")
+	if s.RulesDigest != "" {
+		_, rules, doubts := behavior.Published(strings.TrimPrefix(name, "v"), s.RulesDigest)
+		p.policy, p.doubts = p.policy.As(rules), doubts
+		return nil
+	}
+	version, exact, err := behavior.OfNode(name)
 	if err != nil {
 		return fmt.Errorf("decidedBy: it is not known how %q decides: expected one of %s", s.DecidedBy, strings.Join(Kubelets(), ", "))
 	}
 	if !exact {
-		p.doubt = fmt.Sprintf("%s is not a recorded release: it is taken to decide as kubelet %s", s.DecidedBy, version)
+		p.doubts = []string{fmt.Sprintf("%s is not a recorded release: it is taken to decide as kubelet %s", s.DecidedBy, version)}
 	}
 	b, err := behavior.Of(version)
 	p.policy = p.policy.As(b)
@@ -269,7 +279,7 @@ func named[T fmt.Stringer](field, name string, values ...T) (T, error) {
 // Certainty returns how sure answers under the policy are at best.
 func (p *Policy) Certainty() Certainty {
 	switch {
-	case p.doubt != "":
+	case len(p.doubts) > 0:
 		return Unsure
 	case p.kubelet:
 		return Predicted

@@ -111,10 +111,7 @@ func (n *Node) rejectedGates(r *Request) (Verdict, bool) {
 
 func (n *Node) verdict(r *Request, v node.Verdict) Verdict {
 	out := Verdict{Fits: v.Fits, Reason: string(v.Reason), Resource: v.Resource, Wanted: v.Wanted, Certainty: n.policy.Certainty()}
-	if out.Certainty == Unsure {
-		out.Doubts = append(out.Doubts, n.policy.doubt)
-	}
-	out.Doubts = append(out.Doubts, n.doubts...)
+	out.Doubts = append(append(out.Doubts, n.policy.doubts...), n.doubts...)
 	out.Doubts = append(out.Doubts, node.DeviceDoubts(&r.pod, n.devices, n.policy.machine.machine.NodeMask())...)
 	if len(out.Doubts) > 0 {
 		out.Certainty = Unsure

@@ -206,6 +206,9 @@ type AccountedMemory struct {
 	Assigned map[string]int64 `json:"assigned,omitempty"`
 }
 
+// ManagerKubelet is the manager of a node whose kubelet decides.
+const ManagerKubelet = "kubelet"
+
 // Certainty is how surely a status shows what a kubelet has.
 type Certainty struct {
 	// answer is exact, pending if pods are bound to the node and the kubelet has not decided about them, or unsure.

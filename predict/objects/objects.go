@@ -11,8 +11,9 @@
 //
 // The node is the one that the scheduler of Paddock has for the same objects, with the same
 // verdicts. What this package cannot read is an error: a policy with settings that it does not
-// know, the option cache-allocation, a kubelet of a minor that is not recorded, and a node whose
-// agent does not decide, or does not publish all of its grants. No object panics.
+// know, the option cache-allocation, and a node whose agent does not decide, or does not publish
+// all of its grants. A kubelet that is not recorded is none: as the scheduler does, the package
+// plans by the rules of Paddock there, and is unsure. No object panics.
 package objects
 
 import (
@@ -26,7 +27,6 @@ import (
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/core/annotation"
-	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/predict"
 )
@@ -56,18 +56,19 @@ func Policy(o *v1alpha1.PaddockNode, m *predict.Machine) (*predict.Policy, error
 		return nil, fmt.Errorf("PaddockNode %s: %w: its policy has the digest %s, and the agent wrote %s: update the CRD and this program to the version of the agent",
 			o.Name, predict.ErrInvalid, digest, o.Status.PolicyDigest)
 	}
-	if d := o.Status.DecidedBy; d != nil && d.Manager != managerKubelet {
-		return nil, fmt.Errorf("PaddockNode %s: decidedBy: %w: manager %q is not known to this version of Paddock", o.Name, predict.ErrInvalid, d.Manager)
+	spec := PolicySpec(o)
+	if d := o.Status.DecidedBy; d != nil {
+		if d.Manager != v1alpha1.ManagerKubelet {
+			return nil, fmt.Errorf("PaddockNode %s: decidedBy: %w: manager %q is not known to this version of Paddock", o.Name, predict.ErrInvalid, d.Manager)
+		}
+		spec.RulesDigest = d.RulesDigest
 	}
-	p, err := predict.NewPolicy(m, PolicySpec(o))
+	p, err := predict.NewPolicy(m, spec)
 	if err != nil {
 		return nil, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
 	}
 	return p, nil
 }
-
-// managerKubelet is the manager of a node whose kubelet decides.
-const managerKubelet = "kubelet"
 
 // PolicySpec returns the settings of a PaddockNode's policy, for predict.NewPolicy with another
 // machine or with changes. Use Policy for the node itself: only it checks that all settings are
@@ -142,7 +143,8 @@ func Node(o *v1alpha1.PaddockNode, p *predict.Policy, pods []predict.BoundPod) (
 	return predict.Restore(p, devices, &published, pods)
 }
 
-// doubts returns what is not known of a node on which a kubelet decides.
+// doubts returns what is not known of a node on which a kubelet decides. Its policy has the doubts
+// about the rules.
 func doubts(o *v1alpha1.PaddockNode) (all []string) {
 	switch c := o.Status.Certainty; {
 	case c == nil:
@@ -150,17 +152,8 @@ func doubts(o *v1alpha1.PaddockNode) (all []string) {
 	case c.Answer == v1alpha1.CertaintyUnsure:
 		all = append(all, "it is unsure what its kubelet has: "+strings.Join(c.Reasons, ", "))
 	}
-	d := o.Status.DecidedBy
-	version, err := behavior.Parse(d.Version)
-	if err != nil {
-		return append(all, err.Error())
-	}
-	rules, err := behavior.Of(version)
-	if err != nil {
-		return append(all, err.Error())
-	}
-	if digest, err := behavior.Digest(rules); err != nil || digest != d.RulesDigest {
-		all = append(all, "the agent knows other rules of kubelet "+d.Version+" than this program: update both to one version")
+	if o.Status.DecidedBy.RulesDigest == "" {
+		all = append(all, "the agent has not published by which rules its kubelet decides")
 	}
 	return all
 }

@@ -182,14 +182,22 @@ func TestNodeErrors(t *testing.T) {
 
 // TestDoubts checks that verdicts about a node of a kubelet have what is not known of it.
 func TestDoubts(t *testing.T) {
-	for want, certainty := range map[string]*v1alpha1.Certainty{
-		"has not published how surely": nil,
-		"its files changed":            {Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"its files changed"}},
-		"knows other rules":            {Answer: v1alpha1.CertaintyExact},
+	exact := &v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}
+	for want, c := range map[string]struct {
+		certainty       *v1alpha1.Certainty
+		version, digest string
+	}{
+		"has not published how surely":                 {nil, "1.36.4", "0"},
+		"its files changed":                            {&v1alpha1.Certainty{Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"its files changed"}}, "1.36.4", "0"},
+		"knows other rules":                            {exact, "1.36.4", "0"},
+		"has not published by which rules":             {exact, "1.36.4", ""},
+		"it is not known how kubelet 1.99.0 decides":   {exact, "1.99.0", "0"},
+		"other rules of kubelet 1.99.0":                {exact, "1.99.0", "0"},
+		`"next" is no version of Kubernetes: expected`: {exact, "next", "0"},
 	} {
 		o := nodeObject(t)
-		o.Status.DecidedBy = &v1alpha1.DecidedBy{Manager: "kubelet", Version: "1.36.4", SharedCPUs: "0-3", RulesDigest: "0"}
-		o.Status.Certainty = certainty
+		o.Status.DecidedBy = &v1alpha1.DecidedBy{Manager: "kubelet", Version: c.version, SharedCPUs: "0-3", RulesDigest: c.digest}
+		o.Status.Certainty = c.certainty
 		p, r, err := restored(t, o, "")
 		if err != nil {
 			t.Fatal(err)

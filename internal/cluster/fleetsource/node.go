@@ -92,32 +92,19 @@ func Read(o *v1alpha1.PaddockNode, machines func(digest string) (*machine.Machin
 // of Paddock, and is unsure.
 func (n *Node) readKubelet(o *v1alpha1.PaddockNode) error {
 	d := o.Status.DecidedBy
-	if d.Manager != objects.ManagerKubelet {
+	if d.Manager != v1alpha1.ManagerKubelet {
 		return fmt.Errorf("manager %q is not known to this version of Paddock", d.Manager)
 	}
 	k := &Kubelet{Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyUnsure, Reasons: []string{"the agent has not published how surely it knows the kubelet"}}}
 	if o.Status.Certainty != nil {
 		k.Certainty = *o.Status.Certainty.DeepCopy()
 	}
-	unknown := func(format string, args ...any) {
+	version, rules, doubts := behavior.Published(d.Version, d.RulesDigest)
+	if k.Version = version; len(doubts) > 0 {
 		k.Certainty.Answer = v1alpha1.CertaintyUnsure
-		k.Certainty.Reasons = append(k.Certainty.Reasons, fmt.Sprintf(format, args...))
+		k.Certainty.Reasons = append(k.Certainty.Reasons, doubts...)
 	}
-	var rules node.Behavior
 	var err error
-	if k.Version, err = behavior.Parse(d.Version); err == nil {
-		rules, err = behavior.Of(k.Version)
-	}
-	if err != nil {
-		unknown("%s", err)
-	}
-	digest, err := objects.RulesDigest(rules)
-	if err != nil {
-		return err
-	}
-	if digest != d.RulesDigest {
-		unknown("the agent knows other rules of kubelet %s than this program: update both to one version", d.Version)
-	}
 	if k.Shared, err = objects.ReadShared(d); err != nil {
 		return err
 	}

@@ -12,24 +12,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
-// ManagerKubelet is the manager of a node whose kubelet decides.
-const ManagerKubelet = "kubelet"
-
 // DecidedBy returns the API form of what a kubelet's state has in addition to its grants. version
 // is the version of the kubelet.
 func DecidedBy(version string, s *node.State) (*v1alpha1.DecidedBy, error) {
-	digest, err := RulesDigest(s.Policy().Behavior)
+	digest, err := behavior.Digest(s.Policy().Behavior)
 	if err != nil {
 		return nil, err
 	}
 	return &v1alpha1.DecidedBy{
-		Manager: ManagerKubelet, Version: version, RulesDigest: digest,
+		Manager: v1alpha1.ManagerKubelet, Version: version, RulesDigest: digest,
 		SharedCPUs: s.SharedCPUs().String(), Memory: AccountedMemory(s),
 	}, nil
 }
-
-// RulesDigest returns the digest of the rules by which a kubelet decides: behavior.Digest.
-func RulesDigest(b node.Behavior) (string, error) { return behavior.Digest(b) }
 
 // AccountedMemory returns the API form of the memory accounting in a kubelet's state.
 func AccountedMemory(s *node.State) []v1alpha1.AccountedMemory {

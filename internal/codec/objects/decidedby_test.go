@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/core/behavior"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -12,7 +12,7 @@ import (
 // Paddock's own rules is that of an empty text. Agents and schedulers of other versions compare it.
 func TestRulesDigest(t *testing.T) {
 	digest := func(b node.Behavior) string {
-		text, err := objects.RulesDigest(b)
+		text, err := behavior.Digest(b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,24 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
+// Published returns the rules of a kubelet as the agent of a node publishes them: the version, and
+// the digest of the rules by which the agent reads the kubelet's files. doubts are sentences about
+// what this program does not know of them. If it does not know the version, the rules are those of
+// Paddock, and there is a doubt.
+func Published(version, digest string) (v Version, rules node.Behavior, doubts []string) {
+	v, err := Parse(version)
+	if err == nil {
+		rules, err = Of(v)
+	}
+	if err != nil {
+		doubts = append(doubts, err.Error())
+	}
+	if here, err := Digest(rules); err != nil || here != digest {
+		doubts = append(doubts, "the agent knows other rules of kubelet "+version+" than this program: update both to one version")
+	}
+	return v, rules, doubts
+}
+
 // Digest returns the digest of the rules by which a kubelet decides. It depends only on the
 // fields that are set, so a field that a later version adds for another kubelet does not change it.
 func Digest(b node.Behavior) (string, error) {

@@ -139,6 +139,9 @@ func anyCluster(t *rapid.T) *cluster {
 		if c.node.Status.DecidedBy, err = objects.DecidedBy(version.String(), state); err != nil {
 			t.Fatal(err)
 		}
+		if rapid.IntRange(0, 3).Draw(t, "recorded") == 0 {
+			c.node.Status.DecidedBy.Version = "1.99.0"
+		}
 	}
 	return c
 }
@@ -178,7 +181,7 @@ func (c *cluster) show(t *rapid.T, p *pair, g *node.Grant, fits, kubelet bool) {
 // fleetsource, which the scheduler, the fleet and predict serve use, and that verdicts about
 // another pod are equal.
 func TestObjectsAgree(t *testing.T) {
-	kubelets, planned, fit, rejected := 0, 0, 0, 0
+	kubelets, unrecorded, planned, fit, rejected := 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCluster(t)
 		theirs, err := fleetsource.Read(c.node, func(string) (*machine.Machine, error) { return objects.ReadMachine(c.machine) })
@@ -218,8 +221,9 @@ func TestObjectsAgree(t *testing.T) {
 				}
 			}
 		}
-		if theirs.Kubelet != nil {
+		if k := theirs.Kubelet; k != nil {
 			kubelets++
+			unrecorded += sameDoubts(t, k, policy, v)
 		}
 		planned += len(got.Planned)
 		for _, p := range c.bound {
@@ -229,9 +233,26 @@ func TestObjectsAgree(t *testing.T) {
 			}
 		}
 	})
-	if kubelets == 0 || planned == 0 || fit == 0 || rejected == 0 {
-		t.Errorf("%d kubelets, %d pods planned, %d fit, %d rejected: want all", kubelets, planned, fit, rejected)
+	if kubelets == 0 || unrecorded == 0 || planned == 0 || fit == 0 || rejected == 0 {
+		t.Errorf("%d kubelets, %d of them not recorded, %d pods planned, %d fit, %d rejected: want all", kubelets, unrecorded, planned, fit, rejected)
 	}
+}
+
+// sameDoubts checks that a policy and a verdict are as unsure about a kubelet as the scheduler, for
+// the same reasons. It returns 1 if the kubelet is not recorded.
+func sameDoubts(t *rapid.T, k *fleetsource.Kubelet, policy *predict.Policy, v predict.Verdict) int {
+	if k.Certainty.Answer != v1alpha1.CertaintyUnsure {
+		if policy.Certainty() != predict.Predicted {
+			t.Fatalf("certainty %s of the policy", policy.Certainty())
+		}
+		return 0
+	}
+	for _, reason := range k.Certainty.Reasons {
+		if policy.Certainty() != predict.Unsure || v.Certainty != predict.Unsure || !slices.Contains(v.Doubts, reason) {
+			t.Fatalf("certainty %s of the policy, and %s with doubts %q: want the doubt %q", policy.Certainty(), v.Certainty, v.Doubts, reason)
+		}
+	}
+	return 1
 }
 
 // read makes a node of the objects as another program does.
