@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // Source is what the objects of one node report.
@@ -244,7 +245,7 @@ func (c *Cluster) Hand(name, uid, text string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if h := m.pods[uid]; h != nil && h.origin == fleetsource.Reserved {
+		if h := m.pods[uid]; h != nil && h.origin == shown.Reserved {
 			h.text = text
 		}
 	}
@@ -256,7 +257,7 @@ func (c *Cluster) Unreserve(name, uid string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if h := m.pods[uid]; h != nil && h.origin == fleetsource.Reserved {
+		if h := m.pods[uid]; h != nil && h.origin == shown.Reserved {
 			delete(m.pods, uid)
 			delete(m.unbound, uid)
 			m.release(uid)

@@ -26,6 +26,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
@@ -225,7 +226,7 @@ func TestHistories(t *testing.T) {
 // fleetAgrees checks the fleet, which makes a state of the same objects. It must always give the
 // bound pods the same CPUs. Both must have the same grants if no pod is about to be bound.
 func (h *history) fleetAgrees(t *rapid.T) {
-	var list []fleetsource.Bound
+	var list []shown.Bound
 	underWay := false
 	for _, pod := range h.pods {
 		if pod.Spec.NodeName == "" {
@@ -437,7 +438,7 @@ func observed(t testing.TB, grants ...*node.Grant) *fleetsource.Node {
 		t.Fatal(err)
 	}
 	n.Managing, n.Policy = false, n.Policy.As(rules)
-	n.Kubelet = &fleetsource.Kubelet{Version: version, Shared: n.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
+	n.Kubelet = &fleetsource.Kubelet{Version: version, Kubelet: shown.Kubelet{Shared: n.Machine.AllCPUs()}, Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
 	n.Published = map[string]*node.Grant{}
 	for _, g := range grants {
 		n.Published[g.Pod.UID] = g

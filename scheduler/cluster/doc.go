@@ -9,9 +9,9 @@
 //   - The grants of pods that this scheduler is about to bind (Reserve).
 //
 // For one pod, a published grant takes precedence over an annotation, and an annotation over a
-// reserved grant. If the grants of two pods contradict each other, fleetsource.Settle decides which
-// one counts, here as in a fleet. A bound pod without any of these, or with an invalid annotation,
-// is planned: its node will do the same, and publish the result.
+// reserved grant. If the grants of two pods contradict each other, shown.Settle decides which one
+// counts, here as in a fleet. A bound pod without any of these, or with an invalid annotation, is
+// planned: its node will do the same, and publish the result.
 //
 // The grant of a pod that is gone counts until its agent no longer publishes it. Soon is the node
 // without these grants: preemption counts with that.

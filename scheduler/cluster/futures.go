@@ -11,9 +11,9 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
-	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 const (
@@ -251,7 +251,7 @@ func (m *member) undecided() []undecided {
 	var waiting []undecided
 	for _, h := range m.pods {
 		switch {
-		case h.origin == fleetsource.Published || h.grant != nil && !h.grant.OwnsAnything():
+		case h.origin == shown.Published || h.grant != nil && !h.grant.OwnsAnything():
 		case h.asks != nil:
 			waiting = append(waiting, undecided{fleet.Pod{Pod: *h.asks}, h.since})
 		case h.reported != nil:
@@ -267,7 +267,7 @@ func (m *member) gone() []gone {
 	var all []gone
 	for uid, h := range m.pods {
 		switch {
-		case h.origin != fleetsource.Published:
+		case h.origin != shown.Published:
 		case h.left > 0:
 			all = append(all, gone{uid: uid, left: h.left})
 		case h.ending:

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
-	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // hide sums up the requests of the pods that the node has published and the API server does not
@@ -13,7 +13,7 @@ import (
 func (m *member) hide(now time.Time) {
 	m.hidden, m.leaving = fleet.Amounts{}, leaving{}
 	for uid, h := range m.pods {
-		if h.origin != fleetsource.Published || h.bound == m.comparisons || h.reported == nil {
+		if h.origin != shown.Published || h.bound == m.comparisons || h.reported == nil {
 			continue
 		}
 		if pod := &h.reported.Pod; !m.cluster.world.Exists(pod.Namespace, pod.Name, uid) {

@@ -21,11 +21,12 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // held is a pod with its grant.
 type held struct {
-	origin          fleetsource.Origin
+	origin          shown.Origin
 	namespace, name string
 	// text is the annotation from which the grant was decoded.
 	text string
@@ -103,7 +104,7 @@ func (m *member) update(source *Source) {
 	if old == nil || old.Problem != source.Problem || old.Unsure != source.Unsure || !m.blocked() && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
 		// The policy determines how requests are read, so pods are read again. Reservations are
 		// kept.
-		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != fleetsource.Reserved })
+		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != shown.Reserved })
 		m.unusable, m.compared = source.Problem, nil
 		m.rebuild()
 	}
@@ -126,9 +127,9 @@ func (m *member) rebuild() {
 		return
 	}
 	kubelet := m.source.Kubelet
-	known := make([]fleetsource.Known, 0, len(m.pods))
+	known := make([]shown.Known, 0, len(m.pods))
 	for _, h := range m.pods {
-		if kubelet != nil && h.origin != fleetsource.Published {
+		if kubelet != nil && h.origin != shown.Published {
 			if h.grant = nil; h.reported != nil {
 				h.asks = &h.reported.Pod
 			}
@@ -138,10 +139,10 @@ func (m *member) rebuild() {
 			h.grant = h.reported
 		}
 		if h.grant != nil {
-			known = append(known, fleetsource.Known{Origin: h.origin, Bound: h.bound == m.comparisons, Grant: h.grant})
+			known = append(known, shown.Known{Origin: h.origin, Bound: h.bound == m.comparisons, Grant: h.grant})
 		}
 	}
-	grants := fleetsource.Settle(known)
+	grants := shown.Settle(known)
 	for _, g := range grants {
 		m.pods[g.Pod.UID].grant = g
 	}
@@ -169,7 +170,7 @@ func (m *member) rebuild() {
 		}
 		h.contradicted = true
 		m.contradictions++
-		if h.origin != fleetsource.Published {
+		if h.origin != shown.Published {
 			h.asks = &h.reported.Pod
 			if !before[h] && !m.tried {
 				m.cluster.world.Report(m.name, f.Pod, &contradiction{f.What})
@@ -252,7 +253,7 @@ func (m *member) compare() {
 			text = ""
 		}
 		h := m.pods[uid]
-		if h != nil && (h.origin == fleetsource.Published || h.text == text || h.origin == fleetsource.Reserved && text == "") {
+		if h != nil && (h.origin == shown.Published || h.text == text || h.origin == shown.Reserved && text == "") {
 			h.seen, h.bound, h.ending = m.comparisons, m.comparisons, pod.DeletionTimestamp != nil
 			continue
 		}
@@ -267,15 +268,15 @@ func (m *member) compare() {
 	clear(m.unbound)
 	for uid, h := range m.pods {
 		switch {
-		case h.origin == fleetsource.Published && h.bound == m.comparisons:
+		case h.origin == shown.Published && h.bound == m.comparisons:
 			h.left, h.gone = 0, time.Time{}
-		case h.origin == fleetsource.Published:
+		case h.origin == shown.Published:
 			if h.left == 0 && h.bound > 0 {
 				h.gone = time.Now()
 			}
 			h.left = cmp.Or(h.left, m.comparisons)
 		case h.seen == m.comparisons:
-		case h.origin == fleetsource.Reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
+		case h.origin == shown.Reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
 			m.unbound[uid] = h
 		default:
 			delete(m.pods, uid)
@@ -318,7 +319,7 @@ func (m *member) reserve(pod fleet.Pod) (*Reservation, error) {
 		if m.pods[pod.UID] != nil { // It is also bound or published, so the next comparison decides which grant counts.
 			m.compared = nil
 		}
-		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant, since: m.comparisons}
+		h := &held{origin: shown.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant, since: m.comparisons}
 		m.pods[pod.UID], m.unbound[pod.UID] = h, h
 		m.show(view)
 		m.order()
@@ -351,11 +352,11 @@ func (m *member) settled(pods []*v1.Pod) bool {
 func (m *member) publishedChanged() (changed, ended bool) {
 	for uid, g := range m.source.Published {
 		h := m.pods[uid]
-		if h == nil || h.origin != fleetsource.Published || h.reported != g {
+		if h == nil || h.origin != shown.Published || h.reported != g {
 			// The assignments are the same, in a later revision of the object.
 			same := h != nil && !h.contradicted && h.grant != nil && h.grant.SameAssignments(g)
 			changed = changed || !same
-			next := &held{origin: fleetsource.Published, reported: g, grant: g}
+			next := &held{origin: shown.Published, reported: g, grant: g}
 			if same {
 				next.grant = h.grant
 			}
@@ -367,7 +368,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 		h.seen = m.comparisons
 	}
 	for uid, h := range m.pods {
-		if h.origin == fleetsource.Published && h.seen != m.comparisons {
+		if h.origin == shown.Published && h.seen != m.comparisons {
 			delete(m.pods, uid) // If the pod is still bound, its annotation counts again.
 			m.release(uid)
 			ended = true
@@ -379,7 +380,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 // read returns a bound pod with the grant of its annotation. If the annotation is missing or not
 // valid, the pod is planned, as its node does.
 func (m *member) read(pod *v1.Pod, annotation string) *held {
-	h := &held{origin: fleetsource.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation, since: m.comparisons - 1}
+	h := &held{origin: shown.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation, since: m.comparisons - 1}
 	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
 	if wrong == nil && Concerns(&bound.Pod) { // A node does not start a pod that is not valid.
 		h.asks = &bound.Pod
@@ -401,7 +402,7 @@ func (m *member) read(pod *v1.Pod, annotation string) *held {
 		m.cluster.world.Report(m.name, pod.Namespace+"/"+pod.Name, err)
 		return h
 	}
-	h.origin, h.asks = fleetsource.Annotated, nil
+	h.origin, h.asks = shown.Annotated, nil
 	return h
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // Trial is the cluster as one attempt to schedule a group of pods sees it. A scheduler places the
@@ -268,7 +269,7 @@ func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
 	}
 	var uids []string
 	for uid, h := range m.pods {
-		if _, is := there[uid]; !is && (h.origin == fleetsource.Reserved || h.bound == m.comparisons) {
+		if _, is := there[uid]; !is && (h.origin == shown.Reserved || h.bound == m.comparisons) {
 			uids = append(uids, uid)
 		}
 	}

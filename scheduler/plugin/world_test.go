@@ -38,6 +38,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 	"github.com/paddock-project/paddock/scheduler/duties"
 )
@@ -298,7 +299,7 @@ func (w *world) observe(n *fleetsource.Node) {
 		w.t.Fatal(err)
 	}
 	n.Managing, n.Policy = false, n.Policy.As(rules)
-	n.Kubelet = &fleetsource.Kubelet{Version: version, Shared: n.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
+	n.Kubelet = &fleetsource.Kubelet{Version: version, Kubelet: shown.Kubelet{Shared: n.Machine.AllCPUs()}, Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
 }
 
 // hardware returns a machine with a number of NUMA nodes of cpus CPUs each, two threads per core.
@@ -423,7 +424,7 @@ func (w *world) publish(name string, args map[string]string) {
 	next.Published = map[string]*node.Grant{}
 	next.Revision++
 	if next.Kubelet != nil {
-		kubelet := fleetsource.Kubelet{Version: next.Kubelet.Version, Shared: next.Machine.AllCPUs(), Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
+		kubelet := fleetsource.Kubelet{Version: next.Kubelet.Version, Kubelet: shown.Kubelet{Shared: next.Machine.AllCPUs()}, Certainty: v1alpha1.Certainty{Answer: v1alpha1.CertaintyExact}}
 		next.Kubelet = &kubelet
 	}
 	for pod, cpus := range args {

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 )
 
@@ -24,8 +25,8 @@ import (
 // Package fleetsource makes states of PaddockNodes and bound pods. A scheduler decides by these
 // states.
 func (c *cluster) differences(ctx context.Context, states []hollow.NodeState) (wrong []string, err error) {
-	var shown v1alpha1.PaddockNodeList
-	if err := c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(ctx).Into(&shown); err != nil {
+	var published v1alpha1.PaddockNodeList
+	if err := c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(ctx).Into(&published); err != nil {
 		return nil, err
 	}
 	machines, err := c.machines(ctx)
@@ -46,8 +47,8 @@ func (c *cluster) differences(ctx context.Context, states []hollow.NodeState) (w
 	for _, s := range states {
 		has[s.Name] = s
 	}
-	for i := range shown.Items {
-		o := &shown.Items[i]
+	for i := range published.Items {
+		o := &published.Items[i]
 		source, err := fleetsource.Read(o, func(digest string) (*machine.Machine, error) { return machines[digest], nil })
 		if err != nil {
 			return nil, err
@@ -79,16 +80,16 @@ func (c *cluster) machines(ctx context.Context) (map[string]*machine.Machine, er
 }
 
 // differ compares one node with what is shown of it.
-func differ(shown *fleetsource.Node, pods []*v1.Pod, has hollow.NodeState) (wrong []string, err error) {
-	var bound []fleetsource.Bound
+func differ(n *fleetsource.Node, pods []*v1.Pod, has hollow.NodeState) (wrong []string, err error) {
+	var bound []shown.Bound
 	for _, p := range pods {
-		b, err := fleetsource.ReadBound(p, shown.Policy)
+		b, err := fleetsource.ReadBound(p, n.Policy)
 		if err != nil {
 			return nil, err
 		}
 		bound = append(bound, b)
 	}
-	built, err := shown.State(bound)
+	built, err := n.State(bound)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	corenode "github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
@@ -118,7 +119,7 @@ func (c *Cluster) make(name string, n *node) error {
 	}
 	gates := podspec.GatesOf(n.shown.Policy)
 	pods := slices.SortedFunc(maps.Values(n.pods), older)
-	bound := make([]fleetsource.Bound, 0, len(pods))
+	bound := make([]shown.Bound, 0, len(pods))
 	for _, p := range pods {
 		out.Used = plus(out.Used, p.spec.under(gates).asks)
 		if p.own {

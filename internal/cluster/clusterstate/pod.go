@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	corenode "github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // pod is a pod that has not ended.
@@ -168,11 +169,11 @@ func (s *spec) shape(gates []podspec.Gates) (out fleet.Pod, exclusive bool) {
 }
 
 // bound returns the pod as its node reads it.
-func (p *pod) bound(g podspec.Gates) (fleetsource.Bound, error) {
+func (p *pod) bound(g podspec.Gates) (shown.Bound, error) {
 	out := p.spec.under(g)
 	out.request.UID, out.request.Namespace, out.request.Name = p.uid, p.namespace, p.name
 	out.request.Created = max(0, p.created.Unix())
-	return fleetsource.Bound{Pod: out.request, Annotation: p.grant}, out.err
+	return shown.Bound{Pod: out.request, Annotation: p.grant}, out.err
 }
 
 // object returns the pod as an API object with the fields that matter.

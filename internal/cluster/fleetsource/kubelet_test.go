@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // observed returns a state of a kubelet 1.36 with one pod, one lost CPU and lost memory, and its
@@ -68,7 +69,7 @@ func TestKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.Annotations[handover.Annotation] = text
-	built, err := n.State([]fleetsource.Bound{bound(t, guaranteed("old", "2"), s.Policy()), bound(t, next, s.Policy())})
+	built, err := n.State([]shown.Bound{bound(t, guaranteed("old", "2"), s.Policy()), bound(t, next, s.Policy())})
 	if err != nil {
 		t.Fatal(err)
 	}

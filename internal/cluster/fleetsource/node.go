@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/core/behavior"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -43,10 +42,7 @@ type Node struct {
 type Kubelet struct {
 	// Version is the release whose rules it follows.
 	Version behavior.Version
-	// Shared is the shared pool of its state file, and Memory is its accounting of memory for the
-	// NUMA nodes of the machine.
-	Shared cpuset.Set
-	Memory []memory.NodeUsage
+	shown.Kubelet
 	// Certainty is how surely the node shows what the kubelet has. It is unsure if this program
 	// does not know the rules by which the agent read the files.
 	Certainty v1alpha1.Certainty
@@ -124,15 +120,9 @@ func is(o *v1alpha1.PaddockNode, condition string) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// Bound is a pod that is bound to a node and has not ended.
-type Bound = handover.Bound
-
-// Built is a state that was built from what a cluster shows.
-type Built = shown.Built
-
 // State returns the state of the node with the pods that are bound to it. The error is about the
 // node's machine, policy and devices, never about a pod.
-func (n *Node) State(bound []Bound) (*Built, error) { return n.shown().State(bound) }
+func (n *Node) State(bound []shown.Bound) (*shown.Built, error) { return n.shown().State(bound) }
 
 // Adopt returns the state of the node in which pods have these grants. Where a kubelet decides, it
 // also has what the kubelet has beside them. The findings and the error are those of node.Adopt.
@@ -145,24 +135,7 @@ func (n *Node) shown() *shown.Node {
 		Name: n.Here.Node, Machine: n.Machine, Policy: n.Policy, Inventory: n.Inventory, Revision: n.Revision, Published: n.Published,
 	}
 	if n.Kubelet != nil {
-		out.Kubelet = &shown.Kubelet{Shared: n.Kubelet.Shared, Memory: n.Kubelet.Memory}
+		out.Kubelet = &n.Kubelet.Kubelet
 	}
 	return out
 }
-
-// Origin is the source from which a grant is known.
-type Origin = shown.Origin
-
-// The origins of grants.
-const (
-	Published   = shown.Published
-	Annotated   = shown.Annotated
-	Reserved    = shown.Reserved
-	Provisional = shown.Provisional
-)
-
-// Known is a known grant of a pod on a node.
-type Known = shown.Known
-
-// Settle sorts the known grants of a node's pods: shown.Settle.
-func Settle(known []Known) []*node.Grant { return shown.Settle(known) }

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // eight returns a machine with CPUs 0-7 on one NUMA node, and a policy that reserves CPU 0.
@@ -70,7 +71,7 @@ func guaranteed(uid, cpus string) *v1.Pod {
 	}
 }
 
-func bound(t *testing.T, pod *v1.Pod, p node.Policy) fleetsource.Bound {
+func bound(t *testing.T, pod *v1.Pod, p node.Policy) shown.Bound {
 	t.Helper()
 	b, err := fleetsource.ReadBound(pod, p)
 	if err != nil {
@@ -112,14 +113,14 @@ func TestState(t *testing.T) {
 	annotate(handed, admit(handed))
 	mirror.Annotations["kubernetes.io/config.mirror"], mirror.Annotations["kubernetes.io/config.hash"] = "static", "static"
 	annotate(mirror, admit(mirror)) // Forged. The annotation of a mirror pod does not count.
-	shown, err := fleetsource.Read(object(t, s, "static"), machines)
+	n, err := fleetsource.Read(object(t, s, "static"), machines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken, _ := s.Release("static").Apply(s.Release("static").Plan(bound(t, wrong, policy).Pod))
 	g, _ := taken.Grant("wrong")
 	annotate(wrong, g)
-	built, err := shown.State([]fleetsource.Bound{bound(t, handed, policy), bound(t, mirror, policy), bound(t, foreign, policy), bound(t, wrong, policy)})
+	built, err := n.State([]shown.Bound{bound(t, handed, policy), bound(t, mirror, policy), bound(t, foreign, policy), bound(t, wrong, policy)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestRanks(t *testing.T) {
 		"both published, one is bound":         {shows(firstGrant, secondGrant), []*v1.Pod{second}, "second"},
 		"deleted by force":                     {shows(firstGrant), nil, "first"},
 	} {
-		var list []fleetsource.Bound
+		var list []shown.Bound
 		for _, pod := range c.bound {
 			list = append(list, bound(t, pod, policy))
 		}

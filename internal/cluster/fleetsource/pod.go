@@ -6,6 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/shown"
 )
 
 // IsMirror reports whether a pod is only the mirror of a static pod on its node.
@@ -23,14 +24,14 @@ func Ended(pod *v1.Pod) bool {
 
 // ReadBound returns a pod that is bound to a node with this policy, as the node's agent reads it.
 // The error is that of podspec.Request.
-func ReadBound(pod *v1.Pod, p node.Policy) (Bound, error) {
+func ReadBound(pod *v1.Pod, p node.Policy) (shown.Bound, error) {
 	gates := podspec.GatesOf(p)
 	request, err := podspec.Request(podspec.Default(pod, gates), gates)
 	if err != nil {
-		return Bound{}, err
+		return shown.Bound{}, err
 	}
 	if IsMirror(pod) {
-		return Bound{Pod: request}, nil
+		return shown.Bound{Pod: request}, nil
 	}
-	return Bound{Pod: request, Annotation: pod.Annotations[handover.Annotation]}, nil
+	return shown.Bound{Pod: request, Annotation: pod.Annotations[handover.Annotation]}, nil
 }

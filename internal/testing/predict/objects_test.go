@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/core/shown"
 	"github.com/paddock-project/paddock/internal/core/spec"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/predict"
@@ -188,9 +189,9 @@ func TestObjectsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var bound []fleetsource.Bound
+		var bound []shown.Bound
 		for _, p := range c.bound {
-			bound = append(bound, fleetsource.Bound{Pod: p.asked, Annotation: p.grant})
+			bound = append(bound, shown.Bound{Pod: p.asked, Annotation: p.grant})
 		}
 		want, err := theirs.State(bound)
 		if err != nil {
