@@ -205,11 +205,14 @@ func (d *draft) keepsMemory(i int) bool {
 	return true
 }
 
-// pinNothing applies Behavior.PinsNothing to a container that requests no memory of its own.
+// pinsNothing reports whether a kubelet asks for NUMA nodes for container i although the container
+// requests no memory of its own (Behavior.PinsNothing).
+func (d *draft) pinsNothing(i int) bool {
+	return d.s.policy.Behavior.PinsNothing && d.demand.Containers[i].MemoryBasis == NotEquivalent
+}
+
+// pinNothing applies Behavior.PinsNothing to container i.
 func (d *draft) pinNothing(i int, choice hint.Choice) *rejection.Rejection {
-	if d.demand.Containers[i].MemoryBasis != NotEquivalent {
-		return nil
-	}
 	// If this kubelet has admitted the pod before, the container has an entry, be it an empty one.
 	// Another kubelet leaves none, and that of a standard init container has ended (R-MEM-63).
 	if had := d.had(); had != nil && had.Containers[i].Memory != nil && d.pod.Containers[i].Type != request.Init {

@@ -291,7 +291,7 @@ func (d *draft) freeCPUs(i, n int, from cpuset.Set, choice hint.Choice) (cpuset.
 func (d *draft) takeMemory(i int, choice hint.Choice) *rejection.Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
-		if d.s.policy.Behavior.PinsNothing {
+		if d.pinsNothing(i) {
 			return d.pinNothing(i, choice)
 		}
 		return nil

@@ -146,11 +146,11 @@ func (d *draft) lastCPUs(i int) bool {
 	return true
 }
 
-// lastMemory reports whether no container after container i takes memory, or asks a kubelet for
-// NUMA nodes for none (pinNothing).
+// lastMemory reports whether no container after container i takes memory, or NUMA nodes for none
+// (pinsNothing).
 func (d *draft) lastMemory(i int) bool {
 	for k := i + 1; k < len(d.demand.Containers); k++ {
-		if len(d.demand.Containers[k].Memory) > 0 || d.s.policy.Behavior.PinsNothing && d.demand.Containers[k].MemoryBasis == NotEquivalent {
+		if len(d.demand.Containers[k].Memory) > 0 || d.pinsNothing(k) {
 			return false
 		}
 	}
