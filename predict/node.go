@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -39,7 +40,7 @@ func NewNode(p *Policy, devices map[string][]Device) (*Node, error) {
 	for name, list := range devices {
 		all[name] = []device.Device{}
 		for _, d := range list {
-			nodes, err := maskOf(d.NUMANodes)
+			nodes, err := mask.Collect(d.NUMANodes)
 			if err != nil {
 				return nil, fmt.Errorf("node: device %s of %s: %w: %w", d.ID, name, ErrInvalid, err)
 			}

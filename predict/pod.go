@@ -121,7 +121,7 @@ func NewRequest(pod Pod, p *Policy) (*Request, error) {
 			out.Type = request.Sidecar
 		}
 		for _, d := range c.Given {
-			nodes, err := maskOf(d.NUMANodes)
+			nodes, err := mask.Collect(d.NUMANodes)
 			if err != nil {
 				return nil, fmt.Errorf("pod %s/%s: container %s: device %s: %w: %w", pod.Namespace, pod.Name, c.Name, d.Name, ErrInvalid, err)
 			}
@@ -159,17 +159,6 @@ func (a *Amounts) amounts() (out request.Amounts) {
 	}
 	slices.SortFunc(out, func(x, y request.Amount) int { return strings.Compare(x.Resource, y.Resource) })
 	return out
-}
-
-func maskOf(nodes []int) (mask.Mask, error) {
-	var m mask.Mask
-	for _, n := range nodes {
-		if n < 0 || n > mask.MaxNode {
-			return 0, fmt.Errorf("NUMA node %d is outside 0 to %d", n, mask.MaxNode)
-		}
-		m = m.With(n)
-	}
-	return m, nil
 }
 
 // UID returns the UID of the pod.

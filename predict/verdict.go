@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -190,7 +191,7 @@ func (a *Assignment) grant(r *Request, n *Node, guessed guess) (*node.Grant, err
 		to := &g.Containers[i].Affinity
 		to.Admit, to.HasMask, to.Preferred = true, true, guessed.preferred
 		if known := a.Containers[i].Alignment; known != nil {
-			if to.Mask, err = maskOf(known.NUMANodes); err != nil {
+			if to.Mask, err = mask.Collect(known.NUMANodes); err != nil {
 				return nil, err
 			}
 			to.HasMask, to.Preferred = !known.All, known.Preferred
@@ -224,7 +225,7 @@ func (c *ContainerAssignment) grant(to *node.ContainerGrant) (err error) {
 	if to.Memory, err = blocksOf(c.Memory); err != nil {
 		return err
 	}
-	if to.MemoryNodes, err = maskOf(c.NUMANodes); err != nil {
+	if to.MemoryNodes, err = mask.Collect(c.NUMANodes); err != nil {
 		return err
 	}
 	for name, ids := range c.Devices {
@@ -237,7 +238,7 @@ func (c *ContainerAssignment) grant(to *node.ContainerGrant) (err error) {
 func blocksOf(list []Memory) ([]memory.Block, error) {
 	var out []memory.Block
 	for _, m := range list {
-		nodes, err := maskOf(m.NUMANodes)
+		nodes, err := mask.Collect(m.NUMANodes)
 		if err != nil {
 			return nil, err
 		}

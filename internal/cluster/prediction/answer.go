@@ -53,14 +53,11 @@ func questionOf(p *api.Pod) (*question, error) {
 
 func givenOf(list []*api.GivenDevice) (out []request.Given, err error) {
 	for _, d := range list {
-		g := request.Given{Resource: d.GetResource(), Driver: d.GetDriver(), Pool: d.GetPool(), Claim: d.GetClaim(), Name: d.GetName()}
-		for _, n := range d.GetNumaNodes() {
-			if n < 0 || n > mask.MaxNode {
-				return nil, fmt.Errorf("device %s: NUMA node %d is outside 0 to %d", g.Name, n, mask.MaxNode)
-			}
-			g.Nodes = g.Nodes.With(int(n))
+		nodes, err := mask.Collect(d.GetNumaNodes())
+		if err != nil {
+			return nil, fmt.Errorf("device %s: %w", d.GetName(), err)
 		}
-		out = append(out, g)
+		out = append(out, request.Given{Resource: d.GetResource(), Driver: d.GetDriver(), Pool: d.GetPool(), Claim: d.GetClaim(), Name: d.GetName(), Nodes: nodes})
 	}
 	return out, nil
 }

@@ -32,6 +32,18 @@ func Of(nodes ...int) Mask {
 	return m
 }
 
+// Collect is Of for ids from outside. The error names the first id that is not a NUMA node's.
+func Collect[N int | int32](ids []N) (Mask, error) {
+	var m Mask
+	for _, n := range ids {
+		if n < 0 || n > MaxNode {
+			return 0, fmt.Errorf("NUMA node %d is outside 0 to %d", n, MaxNode)
+		}
+		m = m.With(int(n))
+	}
+	return m, nil
+}
+
 // With returns m with n added. It panics for n outside 0..63.
 func (m Mask) With(n int) Mask {
 	if n < 0 || n > MaxNode {

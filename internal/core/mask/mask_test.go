@@ -117,6 +117,17 @@ func TestIDsOutsideTheRange(t *testing.T) {
 		if !panics(func() { _ = mask.Of(id) }) {
 			t.Errorf("Of(%d) did not panic", id)
 		}
+		if got, err := mask.Collect([]int{0, id}); err == nil || got != 0 {
+			t.Errorf("Collect(0, %d) returned %s and error %v", id, got, err)
+		}
+	}
+}
+
+func TestCollect(t *testing.T) {
+	for want, ids := range map[mask.Mask][]int32{0: nil, mask.Of(0, 63): {63, 0, 63}} {
+		if got, err := mask.Collect(ids); err != nil || got != want {
+			t.Errorf("Collect(%v) returned %s and error %v, want %s", ids, got, err, want)
+		}
 	}
 }
 
