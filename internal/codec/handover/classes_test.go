@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/cache"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -126,7 +127,7 @@ func TestRequestDigestHasCaches(t *testing.T) {
 	} {
 		p := pod("u", 4, gib)
 		change(&p)
-		digest, err := handover.RequestDigest(p)
+		digest, err := annotation.RequestDigest(p)
 		if err != nil || digests[digest] != "" {
 			t.Errorf("%s and %q have the same digest, %v", name, digests[digest], err)
 		}
@@ -134,8 +135,8 @@ func TestRequestDigestHasCaches(t *testing.T) {
 	}
 	a, b := pod("u", 4, gib), pod("u", 4, gib)
 	a.CacheUnclear, b.CacheUnclear = "no number", "a number is expected"
-	first, _ := handover.RequestDigest(a)
-	if second, err := handover.RequestDigest(b); err != nil || first != second || !a.Equal(b) {
+	first, _ := annotation.RequestDigest(a)
+	if second, err := annotation.RequestDigest(b); err != nil || first != second || !a.Equal(b) {
 		t.Errorf("%s and %s, %v", first, second, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -20,7 +21,7 @@ import (
 
 const gib = 1 << 30
 
-var here = handover.Here{Node: "n7", Machine: strings.Repeat("a", handover.DigestSize), Policy: strings.Repeat("b", handover.DigestSize)}
+var here = handover.Here{Node: "n7", Machine: strings.Repeat("a", annotation.DigestSize), Policy: strings.Repeat("b", annotation.DigestSize)}
 
 // twoNodes returns the state of a node with two NUMA nodes that have 16 CPUs and 64Gi each.
 func twoNodes(t testing.TB) *node.State {

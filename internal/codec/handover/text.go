@@ -3,7 +3,6 @@ package handover
 import (
 	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 const (
@@ -13,8 +12,6 @@ const (
 	Version = annotation.Version
 	// MaxSize is the maximum size of a text in bytes.
 	MaxSize = annotation.MaxSize
-	// DigestSize is the length of the digest of a machine or a policy.
-	DigestSize = annotation.DigestSize
 )
 
 // The errors of Decode and Encode.
@@ -36,11 +33,5 @@ func Encode(nodeName, machine, policy string, g *node.Grant) (string, error) {
 // Decode is annotation.Decode.
 func Decode(data string) (*Text, error) { return annotation.Decode(data) }
 
-// Digest is annotation.Digest.
-func Digest(text []byte) string { return annotation.Digest(text) }
-
 // PolicyDigest is annotation.PolicyDigest.
 func PolicyDigest(p node.Policy) (string, error) { return annotation.PolicyDigest(p) }
-
-// RequestDigest is annotation.RequestDigest.
-func RequestDigest(p request.Pod) (string, error) { return annotation.RequestDigest(p) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
 	"github.com/paddock-project/paddock/internal/codec/discover"
-	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -24,7 +24,7 @@ func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
 	}
 	return &v1alpha1.PaddockMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PaddockMachine"},
-		ObjectMeta: metav1.ObjectMeta{Name: handover.Digest(text)},
+		ObjectMeta: metav1.ObjectMeta{Name: annotation.Digest(text)},
 		Spec: v1alpha1.PaddockMachineSpec{
 			Description: string(text), Sockets: int32(len(m.Sockets())), NUMANodes: int32(len(m.Nodes())),
 			CPUs: int32(len(m.CPUs())), Memory: request.RoundedBytes(memory),
@@ -35,7 +35,7 @@ func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
 // ReadMachine returns the machine of an object. It fails if the description does not match the
 // object's name or is unusable. The error names the object.
 func ReadMachine(o *v1alpha1.PaddockMachine) (*machine.Machine, error) {
-	if digest := handover.Digest([]byte(o.Spec.Description)); digest != o.Name {
+	if digest := annotation.Digest([]byte(o.Spec.Description)); digest != o.Name {
 		return nil, fmt.Errorf("PaddockMachine %s: its description has the digest %s: it was changed; delete the object, and the agents create it again", o.Name, digest)
 	}
 	found, err := discover.Read("PaddockMachine "+o.Name, []byte(o.Spec.Description))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/annotation"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/grantform"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -23,7 +23,7 @@ func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
 	if err := json.Unmarshal(text, &out); err != nil {
 		return out, "", err
 	}
-	return out, handover.Digest(text), nil
+	return out, annotation.Digest(text), nil
 }
 
 // ReadPolicy returns the policy of a PaddockNode, with its bound on containers. It fails if the
@@ -38,7 +38,7 @@ func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	if err != nil {
 		return p, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
 	}
-	if digest := handover.Digest(text); digest != o.Status.PolicyDigest {
+	if digest := annotation.Digest(text); digest != o.Status.PolicyDigest {
 		return p, fmt.Errorf("PaddockNode %s: its policy has the digest %s, and the agent wrote %s: update the CRD and this program to the version of the agent", o.Name, digest, o.Status.PolicyDigest)
 	}
 	p.MaxContainers = int(max(0, o.Status.MaxContainersPerPod))
