@@ -63,7 +63,6 @@
 //
 // The package is alpha, as RELEASES.md defines it: it is compatible within a minor release, and the
 // changelog names what changes in the next one. Within a minor release, what compiles and what is
-// documented here do not change. Messages, and
-// which of several equally good CPUs are chosen, may change. An answer that changes because it was
-// wrong is in the release notes.
+// documented here do not change. Messages, and which of several equally good CPUs are chosen, may
+// change. An answer that changes because it was wrong is in the release notes.
 package predict

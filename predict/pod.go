@@ -136,8 +136,8 @@ func NewRequest(pod Pod, p *Policy) (*Request, error) {
 	return &Request{out, p.gates}, nil
 }
 
-// unusableError is an error about a pod whose words are complete: it wraps ErrInvalid and does not
-// repeat it.
+// unusableError is an error whose text already has that the pod is not usable. It wraps ErrInvalid
+// without its text.
 type unusableError struct{ error }
 
 func (e unusableError) Unwrap() []error { return []error{ErrInvalid, e.error} }

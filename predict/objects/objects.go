@@ -31,8 +31,8 @@ import (
 	"github.com/paddock-project/paddock/predict"
 )
 
-// Machine returns the machine of a PaddockMachine. Its name is the digest of its description; the
-// error wraps predict.ErrInvalid, also if it is not.
+// Machine returns the machine of a PaddockMachine, whose name must be the digest of its
+// description. The error wraps predict.ErrInvalid.
 func Machine(o *v1alpha1.PaddockMachine) (*predict.Machine, error) {
 	if digest := annotation.Digest([]byte(o.Spec.Description)); digest != o.Name {
 		return nil, fmt.Errorf("PaddockMachine %s: %w: its description has the digest %s: it was changed; delete the object, and the agents create it again", o.Name, predict.ErrInvalid, digest)
@@ -45,7 +45,7 @@ func Machine(o *v1alpha1.PaddockMachine) (*predict.Machine, error) {
 }
 
 // Policy returns the policy of a PaddockNode on the machine that the node names. It fails if the
-// digest of the policy is another one than the agent wrote: the CRD of the cluster, or this
+// digest of the policy differs from the one that the agent wrote: the CRD of the cluster, or this
 // program, is older than the agent and does not know all of its settings.
 func Policy(o *v1alpha1.PaddockNode, m *predict.Machine) (*predict.Policy, error) {
 	text, err := json.Marshal(&o.Status.Policy)

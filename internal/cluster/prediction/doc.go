@@ -7,8 +7,7 @@
 // arrives and the copy is older than 50 ms. Each answer has the version of its node in the copy,
 // and the age: how long the copy may have been out of date. The age is at most 50 ms while the
 // source has contact with the cluster, and grows while it has none. It is 0 for nodes that never
-// change. Beyond MaxAge, answers stay
-// what the copy gives, with the certainty UNKNOWN.
+// change. Beyond MaxAge, answers still come from the copy, with the certainty UNKNOWN.
 //
 // # Limits
 //

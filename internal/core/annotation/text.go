@@ -1,7 +1,8 @@
 // Package annotation has the form of a grant that a scheduler hands over to a node in the
-// annotation of a pod, and the digests by which the node recognises that it was planned for the
-// same. Package codec/handover applies it by the rules of the node. It is in the core, because
-// package predict reads the annotations of the pods that are bound to a node.
+// annotation of a pod, and the digests by which the node recognizes for which machine, policy and
+// request the grant was planned. Package codec/handover documents the form, and applies a grant by
+// the rules of the node. This package is in the core, because package predict reads the annotations
+// of the pods that are bound to a node.
 package annotation
 
 import (

@@ -59,8 +59,8 @@ func Encode(g *node.Grant) ([]byte, error) {
 	return bytes.ReplaceAll(text, []byte("\n "), nil), nil // Line feeds inside strings are escaped.
 }
 
-// Decode parses the bytes that Encode returned. It does not check whether the grant is
-// valid on a machine; node.Restore and node.Adopt do. The error wraps ErrDamaged or ErrNewer.
+// Decode parses the bytes that Encode returned. It does not check whether the grant is valid on a
+// machine; node.Restore and node.Adopt do. The error wraps ErrDamaged or ErrNewer.
 func Decode(data []byte) (*node.Grant, error) {
 	g := &node.Grant{}
 	if err := GrantFields.Read(data, g); err != nil {
@@ -89,8 +89,8 @@ func compareParts(what string, data []byte, encode func() ([]byte, error)) error
 	return nil
 }
 
-// Append appends the line of one pod to b and returns the extended slice. The line depends
-// only on the grant and can be cached with it. The error wraps ErrNotEncodable.
+// Append appends the line of one pod in a state file to b and returns the extended slice. The line
+// depends only on the grant and can be cached with it. The error wraps ErrNotEncodable.
 func Append(b []byte, g *node.Grant) ([]byte, error) {
 	out, err := b, whole(g)
 	if err == nil {

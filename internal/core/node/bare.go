@@ -12,8 +12,8 @@ func (s *State) Bare() *State {
 	return &bare
 }
 
-// Preview is Plan for a question: the account of a rejection names no pods, which takes most of the
-// time of a rejection. The plan cannot be applied.
+// Preview is Plan for callers that only ask: the plan cannot be applied. The account of a rejection
+// does not name pods, because that takes most of the time of a rejection.
 func (s *State) Preview(pod request.Pod) *Plan {
 	if _, known := s.Grant(pod.UID); !known {
 		s = s.Bare()

@@ -36,9 +36,9 @@ type State struct {
 	past    *past
 }
 
-// basis is what all states of a node have in common, and all nodes that start as one state: it is
-// not in each of them, so that a question about the next node of a fleet reads little memory that
-// no question before has read. It never changes.
+// basis is what all states of a node share, and all nodes that start from one state. States only
+// point to it, so a question about the next node of a fleet reads little memory that is not in the
+// processor's caches yet. It never changes.
 type basis struct {
 	machine  *machine.Machine
 	policy   Policy

@@ -1,10 +1,10 @@
-// Package shown makes the state of a node of what a cluster shows of it: its machine, its policy
+// Package shown builds the state of a node from what a cluster shows of it: its machine, its policy
 // and its devices, the grants that the node published, and those in the annotations of the pods
 // that are bound to it. A published grant wins over the annotation of its pod, and Settle defines
 // the order of precedence of grants of different pods that contradict each other. A pod without a
 // grant is planned.
 //
-// Everyone who makes a state of objects does it here, so that the scheduler, the fleet and package
+// Whatever builds a state from objects does it here, so that the scheduler, the fleet and package
 // predict agree about who has a CPU.
 package shown
 

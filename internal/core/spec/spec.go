@@ -52,9 +52,8 @@ type Pod struct {
 	request.Identity
 	// PodLevel is spec.resources of the pod. If it is empty, each container counts by itself.
 	PodLevel Resources
-	// EmptyLevel is set if spec.resources is there and empty. The class of the pod then follows
-	// from it, which is BestEffort under the gate PodLevelResources. Nothing else does, and it has
-	// no effect if PodLevel is not empty.
+	// EmptyLevel is set if spec.resources is there and empty. Under the gate PodLevelResources, the
+	// pod is then BestEffort. It has no other effect, and none if PodLevel is not empty.
 	EmptyLevel bool
 	// SharesIsolated is that of request.Ask.
 	SharesIsolated bool
