@@ -69,7 +69,7 @@ func Look(ctx context.Context, database string, programs []Program, environment 
 	return look(ctx, database, programs, environment, longest)
 }
 
-// Check checks the address of a database, and that a copy is there. It asks no server.
+// Check checks the address of a database, and that a copy is complete. It asks no server.
 func Check(database string) error {
 	_, err := parse(database)
 	return err
@@ -86,14 +86,8 @@ func parse(database string) (*url.URL, error) {
 	case at.Scheme != "file" || at.Host != "" || !filepath.IsAbs(at.Path):
 		return nil, fmt.Errorf("VULNDB %s: %s", at.Redacted(), expected)
 	}
-	name := filepath.Join(at.Path, "index", "db.json")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("VULNDB: %w: expected a copy of %s", err, specification)
-	}
-	var of struct{ Modified time.Time }
-	if err := json.Unmarshal(text, &of); err != nil || of.Modified.IsZero() {
-		return nil, fmt.Errorf("VULNDB: %s has no time in the field modified: expected a copy of %s", name, specification)
+	if err := checkCopy(at.Path); err != nil {
+		return nil, fmt.Errorf("VULNDB: %w", err)
 	}
 	return at, nil
 }
@@ -209,7 +203,7 @@ func (r *Record) look(ctx context.Context, at *url.URL, p Program, environment [
 	case within.Err() != nil:
 		r.Unreachable = r.reason(within.Err()).Error()
 		return nil, nil
-	case err != nil && strings.Contains(err.Error(), "fetching vulnerabilities"):
+	case err != nil && at.Scheme != "file" && strings.Contains(err.Error(), "fetching vulnerabilities"):
 		r.Unreachable = "it stopped answering"
 		return nil, nil
 	case err != nil:

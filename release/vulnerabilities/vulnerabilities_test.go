@@ -145,3 +145,33 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestIncompleteCopy checks that a copy that lacks something is an error, and no record of a program
+// without vulnerabilities, which is what the scanner makes of most of these.
+func TestIncompleteCopy(t *testing.T) {
+	const index, entry = "index/modules.json", "ID/GO-2026-9001.json"
+	one := `[{"path":"golang.org/x/mod","vulns":[{"id":"GO-2026-9001","fixed":"99.0.0"}]}`
+	for _, c := range []struct{ name, text, want string }{
+		{index, "", "index/modules.json: unexpected end of JSON input: expected a copy of a Go vulnerability database"},
+		{index, "{", "index/modules.json: unexpected end of JSON input"},
+		{index, one, "index/modules.json: unexpected end of JSON input"},
+		{index, "{}", "index/modules.json: json: cannot unmarshal object"},
+		{index, "null", "index/modules.json has no vulnerabilities: expected a copy of"},
+		{index, strings.Replace(one, "GO-2026-9001", "../x", 1) + "]", `has the vulnerability "../x": expected an identifier such as GO-2026-1234`},
+		{index, strings.Replace(one, "9001", "9009", 1) + "]", "GO-2026-9009.json: no such file or directory: expected a copy of"},
+		{entry, "{", "GO-2026-9001.json: unexpected end of JSON input"},
+		{entry, "null", `GO-2026-9001.json has the id "": expected GO-2026-9001`},
+		{"index/db.json", "{", "index/db.json: unexpected end of JSON input"},
+	} {
+		dir := t.TempDir()
+		if err := errors.Join(os.CopyFS(dir, os.DirFS(testdata(t))), os.WriteFile(filepath.Join(dir, filepath.FromSlash(c.name)), []byte(c.text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check("file://" + dir); err == nil || !strings.HasPrefix(err.Error(), "VULNDB: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: %v, want %s", c.name, c.text, err, c.want)
+		}
+	}
+	if err := checkCopy(testdata(t)); err != nil {
+		t.Error(err)
+	}
+}
