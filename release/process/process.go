@@ -17,7 +17,8 @@ import (
 const grace = 5 * time.Second
 
 // Output runs a program in a directory, and returns what it prints on standard output and on
-// standard error. environment has variables beside those of this process.
+// standard error. environment has variables beside those of this process. The program has an empty
+// standard input and no terminal, so it cannot wait for an answer.
 //
 // When ctx ends, the program and all that it started get an interrupt, and after five seconds they
 // are killed. The error is then that of the context.
@@ -31,8 +32,10 @@ func output(ctx context.Context, grace time.Duration, dir string, environment []
 	cmd.Env = append(os.Environ(), environment...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	// A group of its own, because the compilers that the go command starts must end too.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A new session is a new group too, which an interrupt reaches with the compilers that the go command
+	// starts. A new group alone would keep the terminal: the kernel stops a program in it that asks for a
+	// password, and nothing shows that it waits.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return signal(cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = grace
 	err = cmd.Run()

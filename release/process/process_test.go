@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,6 +17,16 @@ func TestOutput(t *testing.T) {
 	}
 	if _, _, err := Output(t.Context(), "/", nil, "sh", "-c", "exit 3"); err == nil || err.Error() != "exit status 3" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNoTerminal checks that a program is in a session of its own, which has no terminal on which it
+// could wait for an answer.
+func TestNoTerminal(t *testing.T) {
+	out, _, err := Output(t.Context(), "/", nil, "sh", "-c", "set -- $(cat /proc/$$/stat); echo process $1 group $5 session $6; echo process $1 group $1 session $1")
+	one, other, _ := strings.Cut(string(out), "\n")
+	if err != nil || one == "" || one+"\n" != other {
+		t.Errorf("%q, want %q (%v)", one, other, err)
 	}
 }
 
