@@ -140,6 +140,10 @@ func (c *checker) verify(ctx context.Context) (string, error) {
 	if c.key, err = c.trusted(); err != nil {
 		return "", err
 	}
+	// Before any other file is parsed.
+	if err := c.folder.Trust(c.key); err != nil {
+		return "", err
+	}
 	registry, err := c.findImages()
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,30 @@ func TestDamagedFolder(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "bin/paddock has") {
 		t.Errorf("%v names a file that is as it was", err)
+	}
+}
+
+// TestForeignFolder checks that a folder is read only if the trusted key signed it.
+func TestForeignFolder(t *testing.T) {
+	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "key.pem")
+	write(t, dir, map[string]string{"manifests/paddock.yaml": "image: a\n"})
+	if _, err := seal.NewKey(name); err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.ReadKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(seal.WriteSums(dir), seal.Seal(t.Context(), dir, key, seal.Build{Version: "v0.1.0", Registry: "a", Commit: strings.Repeat("0", 40), GoVersion: "go1.26.8", Builder: localBuilder})); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.pem")
+	if _, err := seal.NewKey(other); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{name: "images/paddock-v0.1.0.tar: no such file", other: "signatures/SHA256SUMS.sig: the signature is not by this key"} {
+		err := run(t.Context(), []string{"check", "-version", "v0.1.0", "-folder", dir, "-public-key", seal.PublicName(file)}, &bytes.Buffer{})
+		expectError(t, err, want)
 	}
 }
 

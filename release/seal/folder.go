@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 	SumsName = "SHA256SUMS"
 	// signatures is the directory of what Seal writes.
 	signatures = "signatures"
+	// longest is how many bytes SHA256SUMS or a file of signatures may have. They are read before anything
+	// shows who wrote them. Those of a release have some kB.
+	longest = 16 << 20
 )
 
 // Folder is the folder of a release, of which the checksums are computed once.
@@ -31,10 +35,14 @@ type Folder struct {
 	changed map[string][]byte
 }
 
-// Open reads the names and the checksums of all files of a folder.
+// Open reads the names and the checksums of all files of a folder. dir can be a link, but nothing in it.
 func Open(dir string) (*Folder, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
 	f := &Folder{dir: dir, sums: map[string]string{}}
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -43,8 +51,8 @@ func Open(dir string) (*Folder, error) {
 			return err
 		}
 		relative = filepath.ToSlash(relative)
-		if !e.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", relative)
+		if !e.Type().IsRegular() || strings.ContainsFunc(relative, unicode.IsControl) {
+			return fmt.Errorf("%q: a release has only regular files, without control characters in their names", relative)
 		}
 		f.names = append(f.names, relative)
 		f.sums[relative], err = sumOf(name)
@@ -93,6 +101,15 @@ func (f *Folder) Read(name string) ([]byte, error) {
 	if data, ok := f.changed[name]; ok {
 		return data, nil
 	}
+	if seals(name) {
+		size, err := f.Size(name)
+		if err != nil {
+			return nil, err
+		}
+		if size > longest {
+			return nil, fmt.Errorf("%s has %d bytes: that of a release has at most %d", name, size, longest)
+		}
+	}
 	return os.ReadFile(filepath.Join(f.dir, filepath.FromSlash(name)))
 }
 
@@ -104,12 +121,11 @@ func (f *Folder) With(name string, data []byte) *Folder {
 	return g
 }
 
+// seals is whether a file is SHA256SUMS or a signature.
+func seals(name string) bool { return name == SumsName || strings.HasPrefix(name, signatures+"/") }
+
 // artefacts returns the names of the files that SHA256SUMS has: all but itself and the signatures.
-func (f *Folder) artefacts() []string {
-	return slices.DeleteFunc(slices.Clone(f.names), func(name string) bool {
-		return name == SumsName || strings.HasPrefix(name, signatures+"/")
-	})
-}
+func (f *Folder) artefacts() []string { return slices.DeleteFunc(slices.Clone(f.names), seals) }
 
 // sumsText returns the content of SHA256SUMS, as sha256sum reads it.
 func (f *Folder) sumsText() []byte {
@@ -130,7 +146,7 @@ func (f *Folder) CheckSums() error {
 	listed := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size {
+		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size || strings.ContainsFunc(name, unicode.IsControl) {
 			return fmt.Errorf("%s has the line %q: expected a checksum, two spaces, and the name of a file", SumsName, line)
 		}
 		listed[name] = sum

@@ -243,3 +243,38 @@ func TestOthers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestHostile checks folders that are made to fool or to exhaust who reads them. A link to a folder is
+// none of these.
+func TestHostile(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(name string) error
+		want string
+	}{
+		{SumsName, func(name string) error { return os.Truncate(name, longest+1) }, "SHA256SUMS has 16777217 bytes: that of a release has at most 16777216"},
+		{"signatures/SHA256SUMS.sig", func(name string) error { return os.Truncate(name, longest+1) }, "signatures/SHA256SUMS.sig has 16777217 bytes"},
+		{SumsName, func(name string) error {
+			return os.WriteFile(name, []byte(strings.Repeat("0", 64)+"  a\x1b[2J\n"), 0o600)
+		}, `SHA256SUMS has the line "0000`},
+		{"bin/link", func(name string) error { return os.Symlink("/dev/zero", name) }, `"bin/link": a release has only regular files`},
+		{"bin/a\nb", func(name string) error { return os.WriteFile(name, nil, 0o600) }, `"bin/a\nb": a release has only regular files, without control characters in their names`},
+		{".", func(string) error { return nil }, ""},
+	} {
+		dir, key := sealed(t)
+		if err := c.make(filepath.Join(dir, filepath.FromSlash(c.name))); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(dir, link); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(link)
+		if err == nil {
+			err = errors.Join(f.CheckSums(), f.Trust(&key.PublicKey))
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q: %v, want %s", c.name, err, c.want)
+		}
+	}
+}
