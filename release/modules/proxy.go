@@ -78,14 +78,20 @@ func (m Module) Zip(version string) (string, error) {
 	return path.Join(escaped, "@v", version+".zip"), err
 }
 
-// Unzip returns the files in a zip of a module, by their names in the module.
+// Unzip returns the files in a zip of a module, by their names in the module. They have together at
+// most what the go command accepts, modzip.MaxZipFile bytes.
 func (m Module) Unzip(data []byte, version string) (map[string][]byte, error) {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
+	left := uint64(modzip.MaxZipFile)
 	for _, f := range archive.File {
+		if f.UncompressedSize64 > left {
+			return nil, fmt.Errorf("the files of %s %s have more than %d bytes, which the go command does not accept", m.Path, version, modzip.MaxZipFile)
+		}
+		left -= f.UncompressedSize64
 		name, ok := strings.CutPrefix(f.Name, m.Path+"@"+version+"/")
 		if !ok {
 			return nil, fmt.Errorf("the zip of %s %s has the file %s", m.Path, version, f.Name)
