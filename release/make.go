@@ -200,10 +200,15 @@ func build(ctx context.Context, r repository.Repository, o options, dir string, 
 		{"checksums", func(context.Context) error { return seal.WriteSums(m.dir) }},
 	} {
 		begin := time.Now()
-		if err := step.run(ctx); err != nil {
-			return b, fmt.Errorf("%s: %w", step.name, err)
+		// The name first, because some take minutes.
+		if _, err := fmt.Fprintf(stdout, "  %-40s ", step.name); err != nil {
+			return b, err
 		}
-		if _, err := fmt.Fprintf(stdout, "  %-40s %6.1f s\n", step.name, time.Since(begin).Seconds()); err != nil {
+		if err := step.run(ctx); err != nil {
+			_, failed := io.WriteString(stdout, "failed\n")
+			return b, errors.Join(fmt.Errorf("%s: %w", step.name, err), failed)
+		}
+		if _, err := fmt.Fprintf(stdout, "%6.1f s\n", time.Since(begin).Seconds()); err != nil {
 			return b, err
 		}
 	}

@@ -65,12 +65,27 @@ func pack(output, dir string) error {
 		if err != nil {
 			return err
 		}
-		header := tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(&header); err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
+		return member{name, 0o644, data}.write(w, time.Unix(0, 0))
 	})
 	return errors.Join(err, w.Close(), file.Close())
+}
+
+// member is a file of an archive, or a directory, whose name ends in a slash.
+type member struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// write writes a member that belongs to root and has the time at.
+func (m member) write(w *tar.Writer, at time.Time) error {
+	header := tar.Header{Name: m.name, Mode: m.mode, Size: int64(len(m.data)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+	if strings.HasSuffix(m.name, "/") {
+		header.Typeflag = tar.TypeDir
+	}
+	if err := w.WriteHeader(&header); err != nil {
+		return err
+	}
+	_, err := w.Write(m.data)
+	return err
 }

@@ -82,16 +82,8 @@ func packPlugin(b binary, license []byte) ([]byte, error) {
 		return nil, err
 	}
 	w := tar.NewWriter(compressed)
-	for _, f := range []struct {
-		name string
-		mode int64
-		data []byte
-	}{{"kubectl-paddock", 0o755, b.program}, {"LICENSE", 0o644, license}, {"licenses.txt", 0o644, b.texts}} {
-		header := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: b.time, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(&header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
+	for _, m := range []member{{"kubectl-paddock", 0o755, b.program}, {"LICENSE", 0o644, license}, {"licenses.txt", 0o644, b.texts}} {
+		if err := m.write(w, b.time); err != nil {
 			return nil, err
 		}
 	}

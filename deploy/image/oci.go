@@ -100,17 +100,8 @@ func licensesIn(c command) string { return "licenses/" + path.Base(c.main) + ".t
 func layerOf(b binary) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	for _, f := range []struct {
-		name string
-		kind byte
-		mode int64
-		data []byte
-	}{{b.name, tar.TypeReg, 0o755, b.program}, {"licenses/", tar.TypeDir, 0o755, nil}, {licensesIn(b.command), tar.TypeReg, 0o644, b.texts}} {
-		header := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: b.time, Typeflag: f.kind, Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(&header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
+	for _, m := range []member{{b.name, 0o755, b.program}, {"licenses/", 0o755, nil}, {licensesIn(b.command), 0o644, b.texts}} {
+		if err := m.write(w, b.time); err != nil {
 			return nil, err
 		}
 	}
