@@ -46,6 +46,7 @@ type Module struct {
 	// IDs are the SPDX identifiers of the licenses, in order.
 	IDs   []string
 	files map[string]string // their texts, by their names in the module
+	read  map[string]bool   // the directories whose files are in files
 }
 
 // Expression returns the licenses as an SPDX expression, such as "Apache-2.0 AND MIT". All of them
@@ -144,24 +145,26 @@ func add(found map[string]*Module, l listed) error {
 	}
 	of := found[m.Path]
 	if of == nil {
-		of = &Module{Path: m.Path, Version: m.Version, files: map[string]string{}}
+		of = &Module{Path: m.Path, Version: m.Version, files: map[string]string{}, read: map[string]bool{}}
 		found[m.Path] = of
 	}
 	dir := l.Dir
 	if l.Standard { // Its packages have no licenses of their own; those in vendor are of the Go project.
 		dir = root
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		if err := of.read(root, dir); err != nil {
+	for ; !of.read[dir]; dir = filepath.Dir(dir) {
+		if err := of.readDir(root, dir); err != nil {
 			return err
 		}
+		of.read[dir] = true
 		if dir == root || len(dir) <= len(root) {
 			return nil
 		}
 	}
+	return nil // So are those above.
 }
 
-func (m *Module) read(root, dir string) error {
+func (m *Module) readDir(root, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
