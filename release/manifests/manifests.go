@@ -32,9 +32,6 @@ type Image struct {
 	Digest string
 }
 
-// Reference returns the name of an image that never changes what it means.
-func (i Image) Reference() string { return i.Repository + "@" + i.Digest }
-
 // kustomizations are the directories below deploy, and the file that is made of each.
 var kustomizations = []struct{ dir, file string }{
 	{"base", "paddock.yaml"}, {"scheduler", "paddock-scheduler.yaml"}, {"quiet", "paddock-quiet.yaml"}, {"fleet", "paddock-fleet.yaml"},

@@ -13,7 +13,7 @@ func TestCheckRegistry(t *testing.T) {
 		if err := CheckRegistry(name); err != nil {
 			t.Error(err)
 		}
-		if err := CheckReference(Image{"paddock", name + "/paddock", digest}.Reference()); err != nil {
+		if err := CheckReference(name + "/paddock@" + digest); err != nil {
 			t.Error(err)
 		}
 	}
