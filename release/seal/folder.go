@@ -54,6 +54,13 @@ func Open(dir string) (*Folder, error) {
 		if !e.Type().IsRegular() || strings.ContainsFunc(relative, unicode.IsControl) {
 			return fmt.Errorf("%q: a release has only regular files, without control characters in their names", relative)
 		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if seals(relative) && info.Size() > longest {
+			return fmt.Errorf("%s has %d bytes: that of a release has at most %d", relative, info.Size(), longest)
+		}
 		f.names = append(f.names, relative)
 		f.sums[relative], err = sumOf(name)
 		return err
@@ -100,15 +107,6 @@ func (f *Folder) Size(name string) (int64, error) {
 func (f *Folder) Read(name string) ([]byte, error) {
 	if data, ok := f.changed[name]; ok {
 		return data, nil
-	}
-	if seals(name) {
-		size, err := f.Size(name)
-		if err != nil {
-			return nil, err
-		}
-		if size > longest {
-			return nil, fmt.Errorf("%s has %d bytes: that of a release has at most %d", name, size, longest)
-		}
 	}
 	return os.ReadFile(filepath.Join(f.dir, filepath.FromSlash(name)))
 }
