@@ -55,6 +55,14 @@ func (l *leaving) add(uid string, h *held, now time.Time, within time.Duration) 
 	l.rest = l.rest.Plus(*h.totals)
 }
 
+// now returns the pods, or nil if they count as in use again.
+func (l *leaving) now() []string {
+	if time.Now().Before(l.until) {
+		return l.uids
+	}
+	return nil
+}
+
 // leave is called at the end of a comparison. Where a kubelet decides, what it makes of the pods
 // that wait for it depends on those that are gone.
 func (m *member) leave() {

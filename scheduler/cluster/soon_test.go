@@ -72,8 +72,13 @@ func (l *leaver) want(what, now, soon string) {
 	}
 	// An attempt to preempt for a group sees the node as it will be, and any other as it is.
 	sees := func(pods iter.Seq[*v1.Pod]) string {
-		trial := l.Trial()
-		return names(trial.At(cluster.Sight{Name: "n", Generation: time.Now().UnixNano(), Pods: pods, Count: func() (a, b fleet.Amounts) { return }}).View.View)
+		at := l.Trial().At(cluster.Sight{Name: "n", Generation: time.Now().UnixNano(), Pods: pods, Count: func() (a, b fleet.Amounts) { return }})
+		all := names(at.View.View)
+		// Every pod that the node has and the API server does not show is hidden.
+		if hidden := len(strings.Fields(all)) - len(l.bound("n")); at.Hidden.Pods != int64(hidden) {
+			l.t.Errorf("%s: a group sees %q, and %d of them hidden", what, all, at.Hidden.Pods)
+		}
+		return all
 	}
 	if soon == "" {
 		soon = now

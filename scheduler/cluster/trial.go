@@ -73,12 +73,7 @@ func (c *Cluster) Without(name string, uids []string) *At {
 	if at := m.at.Load(); at.View == nil {
 		return at
 	}
-	if time.Now().Before(m.leaving.until) {
-		uids = slices.Concat(uids, m.leaving.uids)
-	}
-	without := m.withoutPods(uids, m.allocatable, m.used).at.Load()
-	without.Hidden = m.leaving.rest
-	return without
+	return m.withoutPods(slices.Concat(uids, m.leaving.now()), m.allocatable, m.used).at.Load()
 }
 
 // Trial returns a trial in which nothing has changed yet.
@@ -273,9 +268,7 @@ func (m *member) missing(pods iter.Seq[*v1.Pod]) []string {
 			uids = append(uids, uid)
 		}
 	}
-	if time.Now().Before(m.leaving.until) {
-		uids = append(uids, m.leaving.uids...)
-	}
+	uids = append(uids, m.leaving.now()...)
 	slices.Sort(uids)
 	return uids
 }
@@ -292,7 +285,7 @@ func (m *member) withoutPods(uids []string, allocatable, used fleet.Amounts) *me
 			c.pods[uid] = &own
 		}
 	}
-	at := c.at.Load()
+	at := c.at.Load() // Only the copy has it.
 	state := at.View.State
 	for _, uid := range uids {
 		delete(c.pods, uid)
@@ -303,6 +296,8 @@ func (m *member) withoutPods(uids []string, allocatable, used fleet.Amounts) *me
 			}
 		}
 	}
+	c.hide(time.Now())
+	at.Hidden = c.hidden
 	if at.Problem == manyUndecided { // order finds out again.
 		c.at.Store(&At{View: at.View, Hidden: at.Hidden, Gates: at.Gates})
 	}
