@@ -119,8 +119,6 @@ type Loop struct {
 	gone      records[time.Time]
 	differing records[differing]
 	checked   time.Time
-	// deleting is true if a container ran in the last comparison whose pod is being deleted.
-	deleting bool
 	// compared is when the running containers were last compared with the state. uncompared is the
 	// reason why they have not been compared since. comparedLog is when that was last logged.
 	compared, comparedLog time.Time

@@ -28,8 +28,18 @@ import (
 // isStopping reports whether the runtime may be stopping a container and is blocked by that.
 func (l *Loop) isStopping(c *container) bool { return l.link.listsLate && c.deleted && c.life != ended }
 
-// stops reports whether isStopping was true for a container at the last Inspect.
-func (l *Loop) stops() bool { return l.link.listsLate && l.deleting }
+// stops reports whether the runtime may be blocked by a container that it stops. One without a
+// cgroup counts, too: it may run in a virtual machine.
+func (l *Loop) stops() bool {
+	if l.link.listsLate {
+		for _, c := range l.containers.all() {
+			if c.deleted {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // mayDun reports whether the connection may be closed because updates wait for a reply. It may not
 // while the runtime creates something, or stops a container that blocks it, for at most as long as

@@ -123,7 +123,7 @@ func (l *Loop) inDoubt() bool {
 // about it.
 func (s *step) inspected(seen []Seen, touched map[string]int) {
 	before := s.differing
-	s.differing, s.deleting = records[differing]{}, false
+	s.differing = records[differing]{}
 	s.leaveEnded(seen, touched)
 	var observed []converge.Observed
 	who := map[string]string{}
@@ -133,7 +133,6 @@ func (s *step) inspected(seen []Seen, touched map[string]int) {
 		}
 		s.discover(o)
 		c := s.containers.get(o.ID)
-		s.deleting = s.deleting || o.Deleted
 		if c != nil && c.deleted != o.Deleted {
 			c = s.containers.edit(s, o.ID)
 			c.deleted = o.Deleted
