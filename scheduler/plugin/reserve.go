@@ -146,11 +146,9 @@ func (p *Plugin) tryOthers(pod *v1.Pod, nodeName, why string) {
 	if at == nil {
 		return
 	}
-	if !p.failures.add(pod.UID, nodeName, at, why) {
-		return
+	if p.failures.add(pod.UID, nodeName, at, why) {
+		p.activate(pod)
 	}
-	p.promises.activated(p, pod)
-	p.handle.Activate(klog.Background(), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // waitsForKubelet is the reason for a node on which not every order of the kubelet's decisions about

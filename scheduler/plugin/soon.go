@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
@@ -79,7 +78,7 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod
 	}
 	if wait {
 		postponed.Inc()
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("preemption: waits for the Paddock agents for at most %s", within))
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("preemption: waits at most %s for the Paddock agents to publish that pods are gone", within))
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
@@ -95,16 +94,14 @@ func (w *waiting) postpone(uid types.UID, now, until time.Time, within time.Dura
 		return false, time.Time{}
 	}
 	before := p.again
-	switch {
-	case until.IsZero():
-		p.postponed, p.again = time.Time{}, time.Time{}
-	case p.postponed.IsZero():
-		p.postponed, wait = now, true
-		p.again = earlier(until, now.Add(within))
-	case now.Before(p.postponed.Add(within)):
-		wait, p.again = true, earlier(until, p.postponed.Add(within))
-	default:
+	if p.postponed.IsZero() {
+		p.postponed = now
+	}
+	limit := p.postponed.Add(within)
+	if wait = !until.IsZero() && now.Before(limit); !wait {
 		p.postponed, p.again = time.Time{}, until
+	} else if p.again = until; limit.Before(until) {
+		p.again = limit
 	}
 	w.pods[uid] = p
 	if p.again.Equal(before) {
@@ -113,20 +110,11 @@ func (w *waiting) postpone(uid types.UID, now, until time.Time, within time.Dura
 	return wait, p.again
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
 // retry wakes a pod that waits for a publication that did not come.
 func (p *Plugin) retry(pod *v1.Pod, again time.Time) {
-	if !p.waiting.due(pod.UID, again) {
-		return
+	if p.waiting.due(pod.UID, again) {
+		p.activate(pod)
 	}
-	p.promises.activated(p, pod)
-	p.handle.Activate(klog.Background(), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // due reports whether a pod still waits for a time that postpone returned, and forgets the time.

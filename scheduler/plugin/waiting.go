@@ -200,9 +200,18 @@ func (p *Plugin) Update(node string, source *cluster.Source) {
 func (p *Plugin) Synced() {
 	p.synced.Store(true)
 	if pods := p.waiting.that(func(waitingPod) bool { return true }); len(pods) > 0 {
-		p.promises.activated(p, slices.Collect(maps.Values(pods))...)
-		p.handle.Activate(klog.Background(), pods)
+		p.activate(slices.Collect(maps.Values(pods))...)
 	}
+}
+
+// activate begins cycles of waiting pods that no event wakes. Some of them may be in a cycle now.
+func (p *Plugin) activate(pods ...*v1.Pod) {
+	p.promises.activated(p, pods...)
+	byName := make(map[string]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		byName[pod.Namespace+"/"+pod.Name] = pod
+	}
+	p.handle.Activate(klog.Background(), byName)
 }
 
 // wake activates the pods that now fit on a node. No pod can be placed before the objects of all
