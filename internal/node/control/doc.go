@@ -51,7 +51,8 @@
 //	                  2 minutes more for the end of these, and then the connection is closed
 //	an update of a    for nothing: the agent writes the cgroup of a container that CRI-O stops (stopping.go), at the
 //	container that    next round, at most Config.Period after the kubelet lists the pod as being deleted. A
-//	stops             creation that needs the CPUs fails until then, and the kubelet tries again
+//	stops             creation that needs the CPUs fails until then, and the kubelet tries again. The write waits for
+//	                  the kernel, without a limit. After 10 s that is logged. Until it ends, updates are in replies only
 //	a hand-back       12 s for the runtime, which can be down, or busy stopping the agent's own container. Then the
 //	                  edge writes the cgroups itself. The agent waits 20 s at most
 //	a difference      until it was seen in two comparisons, 2 s apart (verify.go). Then the container is reported

@@ -10,11 +10,11 @@ import (
 )
 
 // flight is an unsolicited update that is under way. It never changes. direct is true if the agent
-// writes the cgroups itself.
+// writes the cgroups itself. blocked is true after it was logged that such a write does not end.
 type flight struct {
-	by      *operation
-	updates []converge.Update
-	direct  bool
+	by              *operation
+	updates         []converge.Update
+	direct, blocked bool
 }
 
 // round starts the jobs that check whether everything is as it should be.
@@ -237,7 +237,11 @@ func (s *step) owe(owes bool, updates []converge.Update) {
 // without Paddock.
 func (s *step) overdue() {
 	f := s.flight
-	if f == nil || f.direct || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
+	if f != nil && f.direct {
+		s.blocked(*f)
+		return
+	}
+	if f == nil || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
 		return
 	}
 	s.alert("the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())

@@ -80,6 +80,18 @@ func (s *step) writeCgroups(updates []converge.Update) {
 	s.do(WriteCgroups{by.number, updates, paths})
 }
 
+// blocked logs, once, that the kernel does not finish a write of cgroups. Nothing can end it. Other
+// containers are updated in replies only until it ends.
+func (s *step) blocked(f flight) {
+	if f.blocked || s.now.Sub(f.by.at) < landing {
+		return
+	}
+	f.blocked = true
+	s.flight = &f
+	s.alert("the kernel does not finish writing the CPUs of containers to their cgroups: until it does, containers get other CPUs only when the runtime asks",
+		"containers", len(f.updates), "for", landing.String())
+}
+
 // keepWrites notes again, after the runtime has shown its containers, the writes of cgroups that
 // are under way. The end of a connection does not end them.
 func (s *step) keepWrites() {

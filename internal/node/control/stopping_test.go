@@ -59,3 +59,26 @@ func TestTrafficThatNeverPauses(t *testing.T) {
 		t.Error(strings.Join(wrong, "; "))
 	}
 }
+
+// TestBlockedWrite: the kernel does not finish a write of a cgroup. That is logged once, and the
+// write counts as under way until it ends.
+func TestBlockedWrite(t *testing.T) {
+	w := newWorld(t)
+	w.looks = 101
+	w.play("runtime crio", "connect", "run stops 0", "run owns 2", "terminate stops", "drift stops 0-7")
+	w.blocks = true
+	expect := func(cpus string, alerts int) {
+		t.Helper()
+		logged := slices.DeleteFunc(slices.Clone(w.alerts), func(text string) bool { return !strings.Contains(text, "the kernel does not finish") })
+		if has := w.containerOf("stops").setting.CPUs.String(); has != cpus || len(logged) != alerts {
+			t.Errorf("it runs on %s, want %s; %d times logged, want %d: %q", has, cpus, len(logged), alerts, w.alerts)
+		}
+	}
+	w.wait(landing) // The write begins at the next comparison.
+	expect("0-7", 0)
+	w.wait(2 * time.Minute)
+	expect("0-7", 1)
+	w.blocks = false
+	w.wait(time.Minute)
+	expect("0-1,4-7", 1)
+}

@@ -60,13 +60,17 @@ type world struct {
 	// jobs for which a request waits. lose is the number of coming updates that are not applied.
 	// fail is the number of coming writes of the disk that fail.
 	holds, stalls bool
-	held          []any // Action, or func() for a write that goes on
-	lose, fail    int
+	// blocks keeps the agent's own writes of cgroups in held.
+	blocks     bool
+	held       []any // Action, or func() for a write that goes on
+	lose, fail int
 	// exchanges is true while a reply is made that has no safe order; see converge.Answer.
 	exchanges bool
-	status    *Status
-	checker   *simtest.Checker
-	errs      []string
+	// alerts are the texts that the loop has logged as errors.
+	alerts  []string
+	status  *Status
+	checker *simtest.Checker
+	errs    []string
 	// steps counts the events. After every `looks` events, an earlier loop is checked again.
 	steps, looks int
 }
@@ -198,6 +202,9 @@ func (w *world) carryOut(actions []Action) {
 			w.wake = a.At
 		case Log:
 			w.exchanges = w.exchanges || a.Text == exchanging
+			if a.Level == Error {
+				w.alerts = append(w.alerts, a.Text)
+			}
 		case Publish:
 			w.status = a.Status
 		case Drop:
@@ -256,6 +263,9 @@ func (w *world) goOn() {
 func (w *world) isHeld(a any) bool {
 	if j, is := a.(Job); is && !j.Until.IsZero() && j.Name != "list" && j.Name != "follow" {
 		return w.stalls
+	}
+	if _, is := a.(WriteCgroups); is && w.blocks {
+		return true
 	}
 	return w.holds // The jobs list and follow are those of rounds.
 }
