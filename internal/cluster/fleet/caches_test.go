@@ -38,7 +38,7 @@ func TestBestWithCaches(t *testing.T) {
 			policy := classtest.Policy()
 			m := rapid.SampledFrom(machines).Draw(t, "machine")
 			policy.CPU.DividesCaches = !m.Caches().IsEmpty() && rapid.IntRange(0, 3).Draw(t, "option") > 0
-			nodes = append(nodes, memberOf(t, fmt.Sprint("n", i), m, policy))
+			nodes = append(nodes, member1(t, fmt.Sprint("n", i), m, policy))
 		}
 		f, err := New(NewRanking(LeastStranded, nil), nodes)
 		if err != nil {

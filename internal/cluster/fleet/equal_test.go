@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -19,7 +18,8 @@ func TestEqualNodes(t *testing.T) {
 		scoring := rapid.SampledFrom(Scorings()).Draw(t, "scoring")
 		var nodes []Node
 		for k := range rapid.IntRange(1, 2).Draw(t, "kinds") {
-			first := nodeFor(t, m, fmt.Sprint("k", k, "-0"))
+			first := member1(t, fmt.Sprint("k", k, "-0"), m, policyOf(node.TopologySingleNUMANode, node.PodScope))
+			first.Allocatable.Milli = 14_000
 			for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 				n := first
 				n.Name = fmt.Sprint("k", k, "-", i)
@@ -48,14 +48,6 @@ func TestEqualNodes(t *testing.T) {
 			}
 		}
 	})
-}
-
-func nodeFor(t *rapid.T, m *machine.Machine, name string) Node {
-	s, err := node.New(m, policyOf(node.TopologySingleNUMANode, node.PodScope))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Node{Name: name, Kind: "k", State: s, Allocatable: Amounts{Milli: 14_000, Memory: 1 << 40, Pods: DefaultPods}}
 }
 
 // TestTypicalRequests checks that a ranking keeps the requests with the most CPU time, so that each

@@ -45,7 +45,7 @@ func policyOf(topology node.TopologyPolicy, scope node.Scope) node.Policy {
 	}
 }
 
-func member1(t testing.TB, name string, m *machine.Machine, p node.Policy) Node {
+func member1(t rapid.TB, name string, m *machine.Machine, p node.Policy) Node {
 	t.Helper()
 	s, err := node.New(m, p)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestBestIsTheBestOfAll(t *testing.T) {
 			topology := node.TopologyPolicy(rapid.IntRange(0, 3).Draw(t, "policy"))
 			policy := policyOf(topology, node.Scope(rapid.IntRange(0, 1).Draw(t, "scope")))
 			policy.CPU.AlignBySocket = topology != node.TopologySingleNUMANode && rapid.Bool().Draw(t, "align by socket")
-			n := memberOf(t, fmt.Sprint("n", i), rapid.SampledFrom([]*machine.Machine{small, large, sockets}).Draw(t, "machine"), policy)
+			n := member1(t, fmt.Sprint("n", i), rapid.SampledFrom([]*machine.Machine{small, large, sockets}).Draw(t, "machine"), policy)
 			nodes = append(nodes, n)
 		}
 		f, err := New(NewRanking(Scoring(rapid.IntRange(0, 3).Draw(t, "scoring")), nil), nodes)
@@ -188,16 +188,6 @@ func vary(t *rapid.T, pod *Pod) {
 		second.Name, second.CPUs = "init2", rapid.IntRange(0, 9).Draw(t, "init2")
 		pod.Containers = []request.Container{first, second, pod.Containers[0]}
 	}
-}
-
-func memberOf(t *rapid.T, name string, m *machine.Machine, p node.Policy) Node {
-	s, err := node.New(m, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Node{Name: name, Kind: "k", State: s, Allocatable: Amounts{
-		Milli: int64(s.AllocatableCPUs().Len()) * 1000, Memory: 1 << 40, Pods: DefaultPods,
-	}}
 }
 
 // BenchmarkFill fills a fleet with pods of a few sizes until 20 pods in a row do not fit.

@@ -64,8 +64,9 @@ func (r *Ranking) fitting(n *Node) *fitting {
 func (ks *kinds) find(m *machine.Machine, like *kind) *fitting {
 	ks.mu.RLock()
 	defer ks.mu.RUnlock()
-	for i := range ks.known[m] {
-		if k := &ks.known[m][i]; k.inventory == like.inventory && k.allocatable.Equal(like.allocatable) && reflect.DeepEqual(k.policy, like.policy) {
+	known := ks.known[m]
+	for i := range known {
+		if k := &known[i]; k.inventory == like.inventory && k.allocatable.Equal(like.allocatable) && reflect.DeepEqual(k.policy, like.policy) {
 			return k.fitting
 		}
 	}

@@ -18,7 +18,7 @@ func TestStrandedOn(tt *testing.T) {
 		policy := policyOf(rapid.SampledFrom([]node.TopologyPolicy{node.TopologyBestEffort, node.TopologySingleNUMANode}).Draw(t, "policy"), node.PodScope)
 		var nodes []Node
 		for i := range rapid.IntRange(1, 3).Draw(t, "nodes") {
-			nodes = append(nodes, memberOf(t, fmt.Sprint("n", i), m, policy))
+			nodes = append(nodes, member1(t, fmt.Sprint("n", i), m, policy))
 		}
 		f, err := New(NewRanking(LeastStranded, nil), nodes)
 		if err != nil {
