@@ -48,9 +48,14 @@ type CgroupUpdate struct {
 
 func (Left) on(s *step) {
 	a, creating := s.updates(converge.Occasion{By: converge.Stepwise}), s.beingCreated()
-	left := Remaining{Containers: a.Differing + creating, Unreachable: a.Withheld + creating}
-	for _, u := range a.Updates {
-		left.Updates = append(left.Updates, CgroupUpdate{s.containers.get(u.ID).path, u})
+	s.answer(Remaining{Containers: a.Differing + creating, Unreachable: a.Withheld + creating, Updates: s.located(a.Updates)})
+}
+
+// located returns updates with the paths of the cgroups.
+func (l *Loop) located(updates []converge.Update) []CgroupUpdate {
+	all := make([]CgroupUpdate, 0, len(updates))
+	for _, u := range updates {
+		all = append(all, CgroupUpdate{l.containers.get(u.ID).path, u})
 	}
-	s.answer(left)
+	return all
 }

@@ -72,12 +72,9 @@ func (s *step) fly(by *operation, updates []converge.Update, direct bool) {
 // update. The runtime's own specification of a container stays as it was. That does not matter,
 // because every reply about the container has its setting.
 func (s *step) writeCgroups(updates []converge.Update) {
-	by, paths := s.begin("", true), make([]string, len(updates))
-	for i := range updates {
-		paths[i] = s.containers.get(updates[i].ID).path
-	}
+	by := s.begin("", true)
 	s.fly(by, updates, true)
-	s.do(WriteCgroups{by.number, updates, paths})
+	s.do(WriteCgroups{by.number, s.located(updates)})
 }
 
 // blocked logs, once, that the kernel does not finish a write of cgroups. Nothing can end it. Other
@@ -101,12 +98,10 @@ func (s *step) keepWrites() {
 }
 
 // WriteCgroups writes the settings of containers to their cgroups, because the runtime cannot
-// update them now. Paths are parallel to Updates. Its outcome is Landed. It waits for the kernel,
-// which has no time limit.
+// update them now. Its outcome is Landed. It waits for the kernel, which has no time limit.
 type WriteCgroups struct {
 	Number  uint64
-	Updates []converge.Update
-	Paths   []string
+	Updates []CgroupUpdate
 }
 
 func (WriteCgroups) action() {}
@@ -121,7 +116,7 @@ func (a WriteCgroups) Carry(set func(path string, s converge.Setting) error) Lan
 		if after.Quota == u.Before.Quota {
 			after.Quota = quota.Keep // The kubelet may be writing another quota at this moment.
 		}
-		if err := set(a.Paths[i], after); err != nil {
+		if err := set(u.Path, after); err != nil {
 			landed.Failed, landed.Err = append(landed.Failed, u.ID), errors.Join(landed.Err, err)
 		}
 	}
