@@ -262,13 +262,13 @@ func (e Landed) on(s *step) {
 		return // The runtime synchronised since.
 	}
 	s.flight = nil
-	repaired := 0
+	repaired, all := 0, e.Err != nil && !f.direct // A write of cgroups fails for each container alone.
 	for _, u := range f.updates {
 		if s.containers.get(u.ID) == nil {
 			continue
 		}
 		c := s.containers.edit(s, u.ID)
-		if e.Err != nil || slices.Contains(e.Failed, u.ID) {
+		if all || slices.Contains(e.Failed, u.ID) {
 			c.doubt(f.by)
 			continue
 		}

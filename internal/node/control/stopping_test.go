@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
 // TestTrafficThatNeverPauses: pods are created and stopped all the time on CRI-O, so that at every
@@ -81,4 +83,34 @@ func TestBlockedWrite(t *testing.T) {
 	w.blocks = false
 	w.wait(time.Minute)
 	expect("0-1,4-7", 1)
+}
+
+// TestOneWriteFails: what a container has whose cgroup was written is known, although the write of
+// another one failed.
+func TestOneWriteFails(t *testing.T) {
+	w := newWorld(t)
+	w.looks = 101
+	w.play("runtime crio", "connect", "run one 0", "run two 0", "run owns 2", "terminate one", "terminate two", "drift one 0-7", "drift two 0-7")
+	w.blocks = true
+	w.wait(landing)
+	i := slices.IndexFunc(w.held, func(a any) bool { _, is := a.(WriteCgroups); return is })
+	write, is := w.held[i].(WriteCgroups)
+	if w.held = slices.Delete(w.held, i, i+1); !is || len(write.Updates) != 2 {
+		t.Fatalf("%d updates", len(write.Updates))
+	}
+	one, two := w.containerOf("one").id, w.containerOf("two").id
+	w.step(write.Carry(func(path string, s converge.Setting) error {
+		if path == one {
+			return errDisk
+		}
+		return w.writeCgroup(path, s)
+	}))
+	if a, b := w.loop.containers.get(one).phase, w.loop.containers.get(two).phase; a == settled || b != settled {
+		t.Errorf("the phases are %v and %v", a, b)
+	}
+	w.blocks = false
+	w.wait(time.Minute)
+	if has := w.containerOf("one").setting.CPUs.String(); has != "0-1,4-7" {
+		t.Errorf("it runs on %s", has)
+	}
 }
