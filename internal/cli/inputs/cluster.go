@@ -168,8 +168,11 @@ func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
 	for _, p := range m.Problems {
 		out.Notes = append(out.Notes, fmt.Sprintf("node %s is left out: %s", p.Node, p.Text))
 	}
-	if len(m.Strange) > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d nodes without a PaddockNode are left out", len(m.Strange)))
+	switch n := len(m.Strange); {
+	case n == 1:
+		out.Notes = append(out.Notes, fmt.Sprintf("node %s is left out: it has no PaddockNode", m.Strange[0]))
+	case n > 1:
+		out.Notes = append(out.Notes, fmt.Sprintf("%d nodes without a PaddockNode are left out", n))
 	}
 	return out
 }

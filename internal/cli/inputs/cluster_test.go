@@ -171,7 +171,7 @@ func TestClusterLeftOut(t *testing.T) {
 	notes := strings.Join(nodes.Notes, "\n")
 	for _, want := range []string{
 		"node aside is left out: its agent does not decide about pods (standing aside)", "node large is left out: its PaddockNode has not everything",
-		"node newer is left out: PaddockNode newer: its policy has the digest", "node lost is left out: PaddockNode lost: PaddockMachine 1111", "1 nodes without a PaddockNode are left out",
+		"node newer is left out: PaddockNode newer: its policy has the digest", "node lost is left out: PaddockNode lost: PaddockMachine 1111", "node foreign is left out: it has no PaddockNode",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note %q in\n%s", want, notes)
