@@ -180,8 +180,9 @@ func (l levels) score(cost fleet.Cost) int64 {
 		return fwk.MaxScore
 	}
 	last := l[len(l)-1]
-	all, ahead := last.ahead+last.nodes, 0
-	if ahead = all; i < len(l) {
+	all := last.ahead + last.nodes
+	ahead := all
+	if i < len(l) {
 		ahead = l[i].ahead
 	}
 	return 1 + (fwk.MaxScore-2)*int64(all-ahead)/int64(all)

@@ -26,7 +26,7 @@ func TestLevels(t *testing.T) {
 		l.rank()
 		sorted := slices.SortedFunc(slices.Values(costs), fleet.Cost.Compare)
 		for _, c := range costs {
-			want, ahead := int64(fwk.MaxScore), slices.Index(sorted, c)
+			want, ahead := fwk.MaxScore, slices.Index(sorted, c)
 			if ahead > 0 {
 				want = 1 + (fwk.MaxScore-2)*int64(len(sorted)-ahead)/int64(len(sorted))
 			}
